@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         load_release,
     )
     from dbanon.actions.releases.read import read
-    from dbanon.actions.releases.report import report
+    from dbanon.actions.releases.report import report, report_dataset
     from dbanon.actions.server import server_psql, server_status, server_stop, server_url
     from dbanon.actions.taxonomy import (
         derive_taxonomy,
@@ -99,7 +99,7 @@ _HOMES = {
     "actions.releases.history": "check_history history",
     "actions.releases.ledger": "drop_release list_releases list_verifications load_release",
     "actions.releases.read": "read",
-    "actions.releases.report": "report",
+    "actions.releases.report": "report report_dataset",
     "actions.server": "server_psql server_status server_stop server_url",
     "actions.taxonomy": "derive_taxonomy drop_taxonomy export_taxonomy import_taxonomy"
     " list_taxonomies load_taxonomy",
@@ -187,6 +187,7 @@ __all__ = [
     "refresh",
     "remove_schedule",
     "report",
+    "report_dataset",
     "revoke",
     "server_psql",
     "server_status",

@@ -258,7 +258,7 @@ def _look_at(session: Session, release: Release) -> list[Finding]:
         with session.transaction(read_only=True, keep=False):
             # A source that is no longer what the policy knew is read no further.
             is_whole = not any(finding.exit_code for finding in findings)
-            for caution in of_release(session, release, look=True) if is_whole else ():
+            for caution in of_release(session, release) if is_whole else ():
                 findings.append(Finding(Level.WARNING, subject, caution.with_code, caution.hint))
             identity.require_admitted(session)
     except DbanonError as error:

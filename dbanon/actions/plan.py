@@ -13,7 +13,6 @@ from dbanon.domain import extras
 from dbanon.domain.checks import CheckReport
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.progress import Stages
-from dbanon.domain.report.losses import told_loss
 from dbanon.domain.table import TableName
 from dbanon.formats.datasets import Dataset
 from dbanon.request import Request, spelled_out
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Prepared
-    from dbanon.anonymization.released.cells import Released
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.assignment import EncodedTable, LossReport
@@ -107,15 +105,17 @@ def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -
     """Return the report of what readers would see; asks nothing of the database."""
     from dbanon.actions.releases.judging import Bench, judged
     from dbanon.anonymization.released.certified import certified
+    from dbanon.anonymization.released.reading import of_outcome
     from dbanon.anonymization.risk.judge import Everybody
-    from dbanon.anonymization.utility.losses import on_shown_scale
     from dbanon.db.printing import printed
     from dbanon.db.proofs import checks
     from dbanon.domain.report import Report
 
     policy = prepared.policy
     with stages("see"):
-        released = _released(prepared)
+        released = of_outcome(
+            _encoded(prepared), prepared.outcome, policy, persons=_persons(prepared)
+        )
         results = certified(released, policy, several=prepared.several)
     bench = Bench(released, policy, stages, seed=request.seed)
     verdict = judged(
@@ -131,7 +131,7 @@ def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -
         created_at=None,
         policy=bench.recoded,
         checks=CheckReport(found.relation, results),
-        loss=told_loss(on_shown_scale(found.loss, released, least=bench.least), least=bench.least),
+        loss=found.loss,
         risk=verdict.risk,
         utility=verdict.utility,
         columns=_types(found, prepared),
@@ -142,22 +142,6 @@ def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -
         sampled=verdict.sampled,
         left_out=verdict.left_out,
     )
-
-
-def _released(prepared: Prepared) -> Released:
-    """Return what readers would see, held against the rows that a report of it would look at."""
-    from dbanon.anonymization.released.held import standing
-    from dbanon.anonymization.released.reading import of_outcome
-
-    policy, outcome, persons = prepared.policy, prepared.outcome, _persons(prepared)
-    released = of_outcome(_encoded(prepared), outcome, policy, persons=persons)
-    held = standing(released, policy).held
-    if held is None or prepared.encoded_alone is None:
-        return released
-    assignment = replace(outcome.assignment, group=outcome.assignment.group[held])
-    outcome = replace(outcome, assignment=assignment)
-    persons = None if persons is None else persons[held]
-    return of_outcome(prepared.encoded_alone(held), outcome, policy, persons=persons)
 
 
 def _encoded(prepared: Prepared) -> EncodedTable:

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from dbanon.domain.report.losses import Count
-
 _WHOLE_SHARE, _WHOLE = 10, 1_000  # shares and figures from which on decimals say nothing
 
 
-def percent(share: float | None) -> str:
-    """Spell a rate or a loss in percent; None is one that may not be told."""
-    if share is None:
-        return "hidden"
+def percent(share: float) -> str:
+    """Spell a rate or a loss in percent."""
     return f"{share:,.0%}" if abs(share) >= _WHOLE_SHARE else f"{share:.2%}"
 
 
@@ -23,11 +16,6 @@ def number(value: float | None) -> str:
         return "-"
     is_whole = float(value).is_integer() or abs(value) >= _WHOLE
     return f"{value:,.0f}" if is_whole else f"{value:.4g}"
-
-
-def counted(count: Count) -> str:
-    """Spell a count, or what may be told of it."""
-    return count if isinstance(count, str) else f"{count:,}"
 
 
 def strength(value: float | None) -> str:

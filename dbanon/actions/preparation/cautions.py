@@ -65,11 +65,8 @@ def of_table(
     return _of(session, policy, info, looked, complete=complete)
 
 
-def of_release(session: Session, release: Release, *, look: bool) -> list[Caution]:
-    """Return the same of what is served, if its source has its columns by now.
-
-    look: by what the source holds, which may tell of a single person who is not published.
-    """
+def of_release(session: Session, release: Release) -> list[Caution]:
+    """Return the same of what is served, if its source has its columns by now."""
     from dbanon.db import catalog
 
     try:
@@ -81,11 +78,7 @@ def of_release(session: Session, release: Release, *, look: bool) -> list[Cautio
     if len(own) < len(release.policy.columns) and not release.dataset:
         return []
     # In a dataset, the other columns are those of the persons.
-    policy = replace(release.policy, columns=own)
-    if look:
-        return of_table(session, policy, source, complete=True)
-    unseen = _Looked({}, {}, catalog.foreign_keys(session, source), {})
-    return _of(session, policy, source, unseen, complete=True)
+    return of_table(session, replace(release.policy, columns=own), source, complete=True)
 
 
 def of_rows(session: Session, policy: Policy, info: TableInfo, columns: pa.Table) -> list[Caution]:

@@ -70,8 +70,6 @@ class Prepared:
     """The rows as algorithms see them, if what they lose by every recoding was asked for."""
     subjects: NDArray[np.int32] | None = None
     """With these, (n,) the person of each, if some have several."""
-    encoded_alone: Callable[[NDArray[np.int64]], EncodedTable] | None = None
-    """With these, encodes some of the rows as if they were all."""
 
     @property
     def recodings(self) -> tuple[tuple[str, str], ...]:
@@ -153,8 +151,7 @@ def prepare(
 
     policy, info = in_force(loaded, request), loaded.info
     make_algorithm(policy, stages=stages)  # what is wrong with it is told before anything is read
-    quasi = [rule.column for rule in policy.with_role(Role.QUASI)] if weigh else ()
-    source = read_source(session, loaded, policy, stages, kind=request.relation_kind, quasi=quasi)
+    source = read_source(session, loaded, policy, stages, kind=request.relation_kind)
     warnings = of_rows(session, policy, info, source.rows.columns)
     require_none(warnings if strict else [])
     is_whole = source.unmasked is None  # else rows may have other places later
@@ -174,7 +171,6 @@ def prepare(
         losses=losses_by_recoding(source.encoded, outcome.assignment) if weigh else {},
         encoded=source.encoded if weigh else None,
         subjects=source.subjects if weigh else None,
-        encoded_alone=partial(_encoded_alone, source, loaded, policy) if weigh else None,
     )
 
 
@@ -209,22 +205,6 @@ def _among_published(
     loss = outcome.loss.among(first)
     loss = replace(loss, n_filtered=source.n_filtered, n_not_drawn=source.n_not_drawn)
     return source, replace(outcome, loss=loss)
-
-
-def _encoded_alone(
-    source: Source, loaded: Loaded, policy: Policy, rows: NDArray[np.int64]
-) -> EncodedTable:
-    """Encode some rows of a source that has its quasi-identifiers as read; without class labels."""
-    import pyarrow as pa
-
-    from dbanon.anonymization.encoding.encode import encode
-
-    read = [table for table in (source.quasi, source.rows.columns) if table is not None]
-    named = {name: table.column(name) for table in read for name in table.column_names}
-    kinds = {column.name: column.kind for column in loaded.info.columns}
-    unlabelled = replace(policy.with_orders(loaded.info), class_label=None)
-    columns = pa.table(named).take(pa.array(rows))
-    return encode(columns, unlabelled, kinds=kinds, taxonomies=loaded.taxonomies)
 
 
 def in_force(loaded: Loaded, request: Request) -> Policy:

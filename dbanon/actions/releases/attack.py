@@ -11,7 +11,7 @@ from dbanon.actions.releases.seeing import hold, served
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.progress import Stages
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.report import Attacker
+from dbanon.domain.report import CONFIDENTIAL, Attacker
 from dbanon.domain.text import command, visible
 from dbanon.settings import Settings
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What came of attacking a relation, in counts of persons who are not named.
+    """What came of attacking a relation, in exact counts of persons who are not named.
 
     attacker: None of who has two relations; other, other_release: the second of these; samples,
     seed: how many persons were drawn at most, and which; not_tried: why other attacks were not,
@@ -48,6 +48,7 @@ class Attempt:
     seed: int
     other: TableName | None = None
     other_release: int | None = None
+    confidential: str = CONFIDENTIAL
 
 
 def attack(

@@ -189,7 +189,7 @@ def _attempt(release: Release, settings: Settings) -> Checked | None:
                 if present is None:
                     return None
                 release = present
-                report = _proved(session, info, _kept_promise(session, info, release))
+                report = _proved(session, info, kept_promise(session, info, release))
             return _judged(session, report, release=release.id)
     except DbanonError as error:
         nothing = CheckReport(release.relation, ())
@@ -197,7 +197,7 @@ def _attempt(release: Release, settings: Settings) -> Checked | None:
             return _judged(session, nothing, release=release.id, error=error)
 
 
-def _kept_promise(session: Session, info: TableInfo, release: Release) -> Promise:
+def kept_promise(session: Session, info: TableInfo, release: Release) -> Promise:
     """Return the promise of a release; raises ConfigError when it is not what was published."""
     from dbanon.db import identity
     from dbanon.db.releases.guarantee import read_promise

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbanon.domain.errors import ConfigError
-from dbanon.domain.report import Change, Difference
+from dbanon.domain.report import CONFIDENTIAL, Change, Difference
 from dbanon.domain.text import converted, unread
 from dbanon.domain.wording import MEANINGS
 from dbanon.models.base import Bound
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _EARLIER = "dbanon report RELATION --json > before.json, before it is published anew"
 _PARTS = ("checks", "loss", "risk", "utility")
+_LABELS = "label_loss"
 # What tells the entries of a list apart, in the order in which it is told.
 _NAMES = (
     *("attacker", "model", "name", "estimator", "column", "columns", "classifier", "selectivity"),
@@ -72,6 +73,7 @@ _WORDINGS = (
     _Wording("loss ncp", "loss of all columns (NCP)", *_LOST),
     _Wording("loss weighted_ncp", "loss of all columns, weighted (NCP)", *_LOST),
     _Wording("loss columns (.+)", r"loss of \1", *_LOST),
+    _Wording("label_loss (.+)", r"loss of \1 by its labels", *_LOST),
     _Wording("loss n_suppressed", "rows left out", *_LOSS),
     _Wording(f"{_APART} distance", r"\1: distance from the source", *_LOST),
     _Wording(f"{_APART} shift", r"\1: shift from the source", *_LOST),
@@ -98,8 +100,11 @@ _WORDINGS = (
 _ACHIEVED = re.compile(r"checks results \[([^,\]]+)(.*)\] (achieved|required)")
 
 
-def read(path: Path) -> dict[str, Any]:
-    """Return a report that was written as JSON; raises ConfigError."""
+def read(path: Path, *, public: bool = False) -> dict[str, Any]:
+    """Return a report that was written as JSON; raises ConfigError.
+
+    public: whether it is compared with a public report, as which it must have been written.
+    """
     try:
         document = json.loads(path.read_text("utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
@@ -108,6 +113,12 @@ def read(path: Path) -> dict[str, Any]:
         document = None
     if not isinstance(document, dict) or not all(part in document for part in _PARTS):
         raise ConfigError(f"{path} holds no report as JSON", hint=_EARLIER)
+    if public != (document.get("confidential", CONFIDENTIAL) is None):
+        kind, other = ("confidential", "public") if public else ("public", "confidential")
+        raise ConfigError(
+            f"{path} holds a {kind} report, which is compared with no {other} one",
+            hint=f"dbanon report RELATION --json{' --public' if public else ''} > before.json",
+        )
     return document
 
 
@@ -159,8 +170,8 @@ def _matters(name: str, old: Mapping[str, float], new: Mapping[str, float]) -> b
 
 def figures(document: dict[str, Any]) -> Iterator[tuple[str, float]]:
     """Yield the figures of a report by name, those of two columns once."""
-    for part in _PARTS:
-        yield from _figures(part, document[part])
+    for part in (*_PARTS, _LABELS):
+        yield from _figures(part, document.get(part))
 
 
 def _figures(

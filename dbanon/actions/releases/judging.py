@@ -25,7 +25,7 @@ _OF_TWO = "a second relation is needed: dbanon attack RELATION --with OTHER"
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Risk and utility as they are told; left_out: for want of time.
+    """Risk and utility; left_out: for want of time.
 
     sampled: how many rows of the source were looked at, None where all were.
     """
@@ -38,10 +38,7 @@ class Judged:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Bench:
-    """What is judged, and by how much of it: ``until`` by the monotonic clock.
-
-    is_told: whether anything of the source may be.
-    """
+    """What is judged, and by how much of it: ``until`` by the monotonic clock."""
 
     released: Released
     policy: Policy
@@ -49,14 +46,6 @@ class Bench:
     samples: int = SAMPLES
     seed: int = 0
     until: float | None = None
-    is_told: bool = True
-
-    @property
-    def least(self) -> int:
-        """How many rows it takes to be told."""
-        from dbanon.anonymization.released.small_counts import least_rows
-
-        return least_rows(self.released, self.policy)
 
     @property
     def recoded(self) -> Policy:
@@ -99,60 +88,35 @@ def judged(
 
     everybody, threshold, sizes, achieved: as ``risk.judge`` has them.
     """
-    from dbanon.anonymization.attacks.registry import ATTACKS
-    from dbanon.anonymization.released.held import FEW
     from dbanon.anonymization.risk import judge
     from dbanon.domain.report import Utility
 
-    left_out: list[str] = []
+    released, left_out = bench.released, []
     with bench.stages("risk"):
-        risk = judge.risk(
-            bench.released,
-            everybody,
-            threshold=threshold,
-            sizes=sizes,
-            achieved=achieved,
-            least=bench.least,
-        )
-    risk = replace(risk, not_judged=_masked(bench.policy))
+        risk = judge.risk(released, everybody, threshold=threshold, sizes=sizes, achieved=achieved)
+        unique = judge.unique_in(released, everybody)
+    risk = replace(risk, uniqueness=unique, not_judged=masked(bench.policy))
     rows = bench.rows
-    if not bench.is_told:
-        risk = replace(risk, uniqueness=(), not_tried=dict.fromkeys(ATTACKS, FEW) | _two_needed())
+    if bench.is_late:
+        left_out.append("unique sets")
     else:
-        risk, late = _held_against(bench, risk, rows)
+        with bench.stages("unique sets"):
+            risk = replace(risk, unique_sets=judge.sets_of(released, rows))
+    if bench.is_late:
+        left_out.append("attacks")
+    else:
+        risk, late = _attacked(bench, risk)
         left_out += late
     utility = Utility()
     if bench.is_late:
         left_out.append("utility")
     else:
         utility = _used(bench)
-    return _told(bench, risk, utility, looked=len(rows), left_out=left_out)
+    sampled = len(rows) if len(rows) < released.table.n_rows else None
+    return Judged(risk, utility, sampled, tuple(left_out))
 
 
-def _held_against(bench: Bench, risk: Risk, rows: NDArray[np.int64]) -> tuple[Risk, list[str]]:
-    """Return the risk with what rows of the source tell, and that for which there was no time."""
-    from dbanon.anonymization.risk import judge
-
-    if bench.is_late:
-        return risk, ["unique sets", "attacks"]
-    with bench.stages("unique sets"):
-        sets = judge.sets_of(bench.released, rows, least=bench.least)
-    risk = replace(risk, unique_sets=sets)
-    return (risk, ["attacks"]) if bench.is_late else _attacked(bench, risk)
-
-
-def _told(
-    bench: Bench, risk: Risk, utility: Utility, *, looked: int, left_out: list[str]
-) -> Judged:
-    from dbanon.anonymization.risk.telling import Telling
-
-    telling = Telling(int(bench.released.size.sum()), bench.least)
-    sampled = telling.sampled(looked, of=bench.released.table.n_rows)
-    told = telling.risk(risk, n_rows=looked), telling.utility(utility)
-    return Judged(*told, sampled, tuple(left_out))
-
-
-def _masked(policy: Policy) -> dict[str, str]:
+def masked(policy: Policy) -> dict[str, str]:
     """Return the sensitive columns of which readers do not see what is true, and how."""
     columns = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     steps = {column: policy.masked(column) for column in columns}
@@ -198,5 +162,4 @@ def _used(bench: Bench) -> Utility:
         generator=np.random.default_rng(bench.seed),
         samples=bench.samples,
         stages=bench.stages,
-        told=bench.is_told,
     )

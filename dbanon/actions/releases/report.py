@@ -1,4 +1,4 @@
-"""What a published relation risks and what it is worth, for whoever answers for it."""
+"""What a published relation risks and what it is worth: for its steward, or to be passed on."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from dbanon.actions.releases.judging import SAMPLES, THRESHOLD, Bench, judged
-from dbanon.actions.releases.seeing import see, served
+from dbanon.actions.releases.seeing import see, see_release, served
 from dbanon.domain import extras
 from dbanon.domain.checks import CheckReport
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import K_ANONYMITY
 from dbanon.domain.progress import Stages
-from dbanon.domain.report import Report
-from dbanon.domain.report.losses import told_count, told_loss
-from dbanon.domain.text import command
+from dbanon.domain.report import CONFIDENTIAL, DatasetReport, Report, TableReport
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from dbanon.actions.releases.check import Checked
-    from dbanon.actions.releases.seeing import Seen
+    from dbanon.actions.releases.seeing import Seen, SeenRelease
     from dbanon.anonymization.released.cells import Released
+    from dbanon.domain.checks import CheckResult
     from dbanon.domain.release import Release
-    from dbanon.domain.report.losses import Count, Loss
     from dbanon.domain.table import TableName
+    from dbanon.formats.datasets import Dataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +47,22 @@ def report(
     time_limit: float | None = None,
     threshold: float = THRESHOLD,
     population: int | None = None,
+    public: bool = False,
     settings: Settings | None = None,
     stages: Stages | None = None,
 ) -> Report:
     """Return what a served relation risks and what it is worth, in figures that name nobody.
 
-    Its checks are proved again in the database, and what readers see is held against the source as
-    it is now. samples: the most rows of the source of which each is looked at; time_limit: seconds
-    after which no other part is begun; threshold: the risk from which a record counts as at risk;
-    population: how many persons the persons of the table are a part of, where the policy names no
-    table of them. Needs the rights of the role that publishes.
+    Its checks are proved again in the database, and the release is compared with the source as it
+    is now. Its figures of the source are exact: it is confidential. samples: the most rows of the
+    source of which each is looked at; time_limit: seconds after which no other part is begun;
+    threshold: the risk from which a record counts as at risk; population: the number of persons
+    that the persons of the table are a part of, if the policy names no table of them. Needs the
+    rights of the role that publishes.
+
+    public: return a report that can be passed on. It is computed from the release, its policy and
+    the ledger alone: no row of the source is read, and samples and time_limit mean nothing. Needs
+    SELECT on the relation and on the metadata.
 
     Raises ConfigError for what serves no release, and for a population of fewer persons than the
     table has; DriftError when its source is gone or no longer has what the release was made of,
@@ -65,16 +73,19 @@ def report(
 
     asked = Asked(samples, time_limit, threshold, population)
     _require_sensible(asked)
-    extras.require("sklearn", what="a report", extra="report")
+    if not public:
+        extras.require("sklearn", what="a report", extra="report")
     stages, settings = stages or Stages(), settings or Settings.load()
     begun = monotonic()
     release = served(relation, settings)
     _require_alone(release)
+    if public:
+        return _public(release, asked, settings, stages)
     with stages("prove"):
         checked = check_one(release.relation, settings=settings)
     _require_rows(checked)
     seen = see(release, settings, stages, persons=asked.population)
-    _require_part(asked.population, seen.released)
+    _require_part(asked.population, _persons(seen.released))
     return _judged(release, checked, seen, asked, stages=stages, begun=begun)
 
 
@@ -88,15 +99,19 @@ def _require_sensible(asked: Asked) -> None:
         raise ConfigError("at least one row is looked at", hint="--samples 10000")
 
 
-def _require_part(population: int | None, released: Released) -> None:
-    """Raise ConfigError where a population has fewer persons than the table, a part of it."""
-    owners = released.persons
-    known = released.table.n_rows if owners is None else int(owners.max(initial=-1)) + 1
+def _require_part(population: int | None, known: int) -> None:
+    """Raise ConfigError where a population has fewer persons than are known, a part of it."""
     if population is not None and population < known:
         raise ConfigError(
             f"a population of {population:,} has fewer persons than the table",
             hint="--population-size 100000: all of whom those of the table are a part",
         )
+
+
+def _persons(released: Released) -> int:
+    """Return how many persons the rows of the table are of."""
+    owners = released.persons
+    return released.table.n_rows if owners is None else int(owners.max(initial=-1)) + 1
 
 
 def _require_alone(release: Release) -> None:
@@ -105,7 +120,7 @@ def _require_alone(release: Release) -> None:
         raise ConfigError(
             f"{release.relation} was published together with {others}, in which its persons have"
             " rows, too: a report of it alone would leave out what these tell of them",
-            hint=command("dbanon check", release.relation),
+            hint="dbanon report --dataset FILE",
         )
 
 
@@ -126,9 +141,7 @@ def _judged(
 ) -> Report:
     """Return the report; parts for which there is no time are left out, and named."""
     until = None if asked.time_limit is None else begun + asked.time_limit
-    looked = (asked.samples, asked.seed, until, seen.is_told)
-    bench = Bench(seen.released, release.policy, stages, *looked)
-    loss, hidden = _loss(release, checked, bench)
+    bench = Bench(seen.released, release.policy, stages, asked.samples, asked.seed, until)
     found = judged(
         bench,
         seen.everybody,
@@ -142,9 +155,9 @@ def _judged(
         release=release.id,
         created_at=release.created_at,
         policy=bench.recoded,
-        checks=_checks(release, checked),
-        loss=loss,
-        hidden=hidden,
+        checks=CheckReport(release.relation, _proved(release, checked.results)),
+        loss=release.loss,
+        hidden=_hidden(release, checked.report),
         risk=found.risk,
         utility=found.utility,
         columns=seen.columns,
@@ -157,27 +170,22 @@ def _judged(
     )
 
 
-def _loss(release: Release, checked: Checked, bench: Bench) -> tuple[Loss, Count]:
-    """Return what was lost, and how many rows are hidden by now: none where nobody counts them."""
-    from dbanon.anonymization.utility.losses import on_shown_scale
-
-    least = bench.least
-    lost = on_shown_scale(release.loss, bench.released, least=least)
+def _hidden(release: Release, report: CheckReport) -> int:
+    """Return by how many rows a live view shows fewer, or more, than were published."""
     published = release.loss.n_rows - release.loss.n_suppressed
-    found = (one.n_rows for one in checked.report.results if one.model == K_ANONYMITY)
-    shown = next(found, published)
-    return told_loss(lost, least=least, shown=shown), told_count(abs(published - shown), least)
+    found = (one.n_rows for one in report.results if one.model == K_ANONYMITY)
+    return abs(published - next(found, published))
 
 
-def _checks(release: Release, checked: Checked) -> CheckReport:
+def _proved(release: Release, results: tuple[CheckResult, ...]) -> tuple[CheckResult, ...]:
     """Return the checks of now, and of then those of persons, which only the publication proved."""
-    again = {(one.model, one.column) for one in checked.results}
+    again = {(one.model, one.column) for one in results}
     of_persons = (
         replace(one, column=f"{one.column}, when published")
         for one in release.checks.results
         if one.column is not None and (one.model, one.column) not in again
     )
-    return CheckReport(release.relation, (*checked.results, *of_persons))
+    return (*results, *of_persons)
 
 
 def _achieved(release: Release, checked: Checked) -> float | None:
@@ -185,3 +193,114 @@ def _achieved(release: Release, checked: Checked) -> float | None:
     results = (*release.checks.results, *checked.results)
     found = [result.achieved for result in results if result.model == K_ANONYMITY]
     return min((least for least in found if least is not None), default=None)
+
+
+def _public(release: Release, asked: Asked, settings: Settings, stages: Stages) -> Report:
+    """Return the report of a release by itself; its session sends nothing about the source."""
+    from dbanon.actions.releases.judging import masked
+    from dbanon.anonymization.risk import judge
+
+    seen = see_release(release, settings, stages)
+    _require_part(asked.population, 0 if release.policy.subject else int(seen.rows))
+    everybody = judge.Everybody(size=asked.population)
+    # Persons who have several rows are as few as k in any class, by the proof of its publication.
+    achieved = float(release.policy.k) if release.policy.subject else None
+    with stages("risk"):
+        risk = judge.risk(
+            seen.released,
+            everybody,
+            threshold=asked.threshold,
+            sizes=seen.sizes,
+            achieved=achieved,
+        )
+    return Report(
+        relation=release.relation,
+        table=release.table,
+        release=release.id,
+        created_at=release.created_at,
+        policy=release.policy,
+        checks=seen.checks,
+        loss=None,
+        risk=replace(risk, not_judged=masked(release.policy)),
+        utility=None,
+        columns=seen.columns,
+        taxonomies=dict(release.taxonomies),
+        readers=seen.readers,
+        statements=seen.statements,
+        label_loss=seen.label_loss,
+        proofs=tuple(_proofs(release, seen.checks)),
+        confidential=None,
+    )
+
+
+def _proofs(release: Release, again: CheckReport) -> Iterator[str]:
+    """Yield in words what only the publication could prove, without a figure of the source."""
+    known = {(one.model, one.column) for one in again.results}
+    for one in release.checks.results:
+        if (one.model, one.column) not in known:
+            of = "" if one.column is None else f" of {one.column}"
+            yield f"{one.model}{of}, {one.required:g} required: {one.verdict} when it was published"
+
+
+def report_dataset(
+    dataset: str | Path | Dataset,
+    *,
+    public: bool = False,
+    settings: Settings | None = None,
+    stages: Stages | None = None,
+) -> DatasetReport:
+    """Return what was proved of the persons of linked tables together, and each table in short.
+
+    Each table is proved again; what holds of persons in all tables, and the loss, are those of the
+    publication. public: as ``report`` has it. Reads no row of a source. Raises ConfigError for
+    tables that are not served together.
+    """
+    from dbanon.actions.publication.datasets import read
+    from dbanon.formats.datasets import Dataset
+
+    chosen = dataset if isinstance(dataset, Dataset) else read(dataset)
+    settings, stages = settings or Settings.load(), stages or Stages()
+    tables = tuple(
+        _in_short(release, see_release(release, settings, stages), public=public)
+        for release in _together(chosen, settings)
+    )
+    return DatasetReport(tables, confidential=None if public else CONFIDENTIAL)
+
+
+def _in_short(release: Release, seen: SeenRelease, *, public: bool) -> TableReport:
+    checks = seen.checks
+    return TableReport(
+        relation=release.relation,
+        table=release.table,
+        release=release.id,
+        checks=checks
+        if public
+        else CheckReport(release.relation, _proved(release, checks.results)),
+        loss=None if public else release.loss,
+        label_loss=seen.label_loss,
+        proofs=tuple(_proofs(release, checks)) if public else (),
+    )
+
+
+def _together(dataset: Dataset, settings: Settings) -> list[Release]:
+    """Return the served releases of a dataset, in its order; raises ConfigError without them."""
+    from dbanon.db.metadata import ledger
+    from dbanon.db.metadata.migrate import current_session
+
+    with current_session(settings) as session:
+        found = [
+            one
+            for one in ledger.releases(session, served=True)  # newest first
+            if len(one.dataset) == len(dataset.names)
+            and all(map(_is_named, dataset.names, one.sources))
+        ]
+    by_table = {one.table: one for one in reversed(found) if one.dataset == found[0].dataset}
+    if not found or len(by_table) < len(dataset.names):
+        names = ", ".join(map(str, dataset.names))
+        raise ConfigError(f"{names} are not served together", hint="dbanon publish --dataset FILE")
+    return [by_table[table] for table in found[0].sources]
+
+
+def _is_named(name: TableName, table: TableName) -> bool:
+    """Whether a name without a schema, or with its own, is that of a table."""
+    return name.name == table.name and name.schema in {None, table.schema}

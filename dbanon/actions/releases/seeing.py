@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.releases.source import keyless, read_source
+from dbanon.domain.checks import CheckFailed
 from dbanon.domain.errors import ConfigError, DriftError, TableNotFound
 from dbanon.domain.policy import BUCKET, COUNT, Role
 from dbanon.domain.table import TableName, quote_identifier
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from dbanon.actions.releases.source import Rows, Source
+    from dbanon.actions.releases.source import Rows
     from dbanon.anonymization.released.cells import Released
     from dbanon.anonymization.risk.judge import Everybody
     from dbanon.db.session import Session
     from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.caution import Caution
+    from dbanon.domain.checks import CheckReport
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
     from dbanon.domain.release import Release
@@ -39,18 +41,33 @@ _SAMPLE = "the table, of which a sample is published"
 class Seen:
     """What readers see, and what stands beside it.
 
-    is_told: whether anything of the source may be; sizes: the rows that they cannot tell apart
-    where these are no classes.
+    sizes: the rows that they cannot tell apart where these are no classes.
     """
 
     released: Released
-    is_told: bool
     everybody: Everybody
     columns: dict[str, str]
     readers: tuple[str, ...]
     statements: tuple[str, ...]
     warnings: tuple[Caution, ...]
     sizes: NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SeenRelease:
+    """What readers see of a release, and what its relation holds by now; its source is not read.
+
+    rows: how many it shows; sizes: as of ``Seen``; label_loss: the loss that labels say by column.
+    """
+
+    checks: CheckReport
+    released: Released
+    rows: int
+    sizes: NDArray[np.int64] | None
+    label_loss: dict[str, float]
+    columns: dict[str, str]
+    readers: tuple[str, ...]
+    statements: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -117,64 +134,69 @@ def _seen(
     trees = _taxonomies(session, release)
     with stages("read"):
         # Nothing is written back, so that no keys are needed.
-        source = read_source(session, keyless(info), policy, trees, weighted=True)
-        rows = source.encoded()
+        rows = read_source(session, keyless(info), policy, trees, weighted=True).encoded()
     with stages("see"):
         if not policy.anatomy:
             _require_types(info, view, rows.table)
-        shown = _read(session, view, policy, rows.table)
+        shown = _read(session, view, policy)
         released = shown.released(rows, policy)
         everybody = _everybody(session, info, policy, shown, trees=trees, persons=persons)
         if policy.sample is not None and everybody.counted is None and policy.weight is None:
             everybody = replace(everybody, counted=released, name=_SAMPLE)
-        released, is_told = _held_against(session, release, source, shown, released)
-        if not is_told:
-            released = replace(released, table=replace(released.table, weights=None))
     return Seen(
         released=released,
-        is_told=is_told,
         everybody=everybody,
         columns={column.name: column.type for column in view.columns},
         readers=_readers(session, view.name),
         statements=_statements(session, view),
-        warnings=tuple(of_release(session, release, look=False)),
+        warnings=tuple(of_release(session, release)),
         sizes=shown.sizes,
     )
 
 
-def _held_against(
-    session: Session, release: Release, source: Source, shown: _Shown, released: Released
-) -> tuple[Released, bool]:
-    """Return a release held against the rows that are in it, if too few are not to be told.
+def see_release(release: Release, settings: Settings, stages: Stages) -> SeenRelease:
+    """Prove a release again and read it, on one snapshot; nothing is asked about its source.
 
-    And whether anything of these may be told.
-
-    Who is not in it is asked of what is remembered only where the rows themselves do not tell.
+    Raises what a check raises of a relation that is empty, and ConfigError for one that is not, or
+    does not promise, what was published.
     """
-    from dbanon.anonymization.released.held import standing
-    from dbanon.anonymization.released.small_counts import least_rows
-    from dbanon.db.histories.turnover import is_shown
+    from dbanon.actions.preparation.loading import looking
+    from dbanon.actions.releases.check import explain, kept_promise
+    from dbanon.anonymization.released.reading import of_release
+    from dbanon.anonymization.utility.label_loss import label_loss
+    from dbanon.db import catalog, identity
+    from dbanon.db.proofs import checks
+    from dbanon.db.releases.reading import RANGES
+    from dbanon.db.session import connect
 
-    def without_others(source: Source, released: Released) -> tuple[Released, bool]:
-        held, is_told = standing(released, source.policy)
-        if held is not None:
-            released = shown.released(source.encoded(held), source.policy)
-            is_told = standing(released, source.policy).is_told
-        return released, is_told
-
-    found, is_told = without_others(source, released)
-    if is_told:
-        return found, True
-    within = is_shown(session, release, source.info)
-    if within is None:
-        return found, False
-    remembered = read_source(
-        session, source.info, source.policy, source.trees, within=within, weighted=True
-    )
-    gone = source.rows.columns.num_rows - remembered.rows.columns.num_rows
-    if gone >= least_rows(released, source.policy):
-        return found, False  # so many others would be left out with the few
-    return without_others(remembered, shown.released(remembered.encoded(), source.policy))
+    with (
+        connect(settings) as session,
+        looking(session, partial(catalog.describe, session, release.relation)) as (view,),
+    ):
+        session.allow_memory()
+        identity.admit(session, view)
+        policy, promise = release.policy, kept_promise(session, view, release)
+        with stages("see"):
+            shown = _read(session, view, policy)
+        with stages("prove"):
+            found = checks.prove(session, view, promise)
+        if not any(result.n_rows for result in found.results):
+            raise CheckFailed(explain(found), found, hint="dbanon release list")
+        texts, counts, trees = shown.texts, _counts(shown.texts), _taxonomies(session, release)
+        kinds = {c.name: RANGES.get(c.base_type, c.kind) for c in view.columns}
+        ranges = {c.name for c in view.columns if c.base_type in RANGES}
+        return SeenRelease(
+            checks=found,
+            released=of_release(texts, counts, policy, kinds=kinds, taxonomies=trees),
+            rows=int(counts.sum()),
+            sizes=shown.sizes,
+            label_loss=label_loss(
+                texts, counts, policy, kinds=kinds, ranges=ranges, taxonomies=trees
+            ),
+            columns={column.name: column.type for column in view.columns},
+            readers=_readers(session, view.name),
+            statements=_statements(session, view),
+        )
 
 
 def hold(releases: Sequence[Release], settings: Settings, stages: Stages) -> list[Held]:
@@ -210,7 +232,7 @@ def _held(
         rows = source.encoded()
     with stages("see"):
         _require_types(info, view, rows.table)
-        released = _read(session, view, policy, rows.table).released(rows, policy)
+        released = _read(session, view, policy).released(rows, policy)
     return Held(release, policy, released, source.rows.keys)
 
 
@@ -254,13 +276,14 @@ def _require_types(info: TableInfo, view: TableInfo, encoded: EncodedTable) -> N
             )
 
 
-def _read(session: Session, view: TableInfo, policy: Policy, encoded: EncodedTable) -> _Shown:
+def _read(session: Session, view: TableInfo, policy: Policy) -> _Shown:
     """Return what readers see, as texts."""
     from dbanon.db import catalog, identity
     from dbanon.db.releases import reading
     from dbanon.db.releases.beside.relations import BUCKETS
 
-    sensitive = [name for name in encoded.sensitive_names if not policy.masked(name)]
+    sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    sensitive = [name for name in sensitive if not policy.masked(name)]
     if not policy.anatomy:
         return _Shown(reading.texts(session, view.name, [*policy.published_quasi, *sensitive]))
     buckets = catalog.describe(session, BUCKETS.name(view.name))

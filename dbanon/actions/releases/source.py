@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.db.session import Session
-    from dbanon.db.transfer import SourceRows, Within
+    from dbanon.db.transfer import SourceRows
     from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableInfo
@@ -48,12 +48,12 @@ class Source:
     trees: Mapping[str, Taxonomy]
     rows: SourceRows
 
-    def encoded(self, some: NDArray[np.int64] | None = None) -> Rows:
-        """Encode all rows, or some as if they were all; raises DriftError for what has no code."""
+    def encoded(self) -> Rows:
+        """Encode all rows; raises DriftError for what has no code."""
         from dbanon.actions.preparation.subjects import subjects_of
         from dbanon.anonymization.encoding.encode import encode
 
-        columns = (self.rows if some is None else self.rows.take(some)).columns
+        columns = self.rows.columns
         kinds = {column.name: column.kind for column in self.info.columns}
         with _as_drift(self.info):
             table = encode(columns, self.policy, kinds=kinds, taxonomies=self.trees)
@@ -74,13 +74,11 @@ def read_source(
     policy: Policy,
     trees: Mapping[str, Taxonomy],
     *,
-    within: Within | None = None,
     weighted: bool = False,
 ) -> Source:
     """Read the rows of a table; raises DriftError when they no longer fit the release.
 
-    within: what they must meet besides the conditions of the policy; weighted: whether survey
-    weights are read, too.
+    weighted: whether survey weights are read, too.
     """
     from dbanon.actions.preparation.subjects import with_subject
     from dbanon.db import transfer
@@ -92,7 +90,7 @@ def read_source(
         asked = replace(with_subject(policy), masking=())
         if weighted:
             asked = _with_weights(asked)
-        rows = transfer.read(session, info, asked, within=within or transfer.ALL)
+        rows = transfer.read(session, info, asked)
     return Source(info, policy, trees, _in_order(rows, policy))
 
 

@@ -47,7 +47,7 @@ def homogeneity(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
         yield naming(
             "homogeneity",
             target.name,
-            Named(left == 1, right, usual, case.least),
+            Named(left == 1, right, usual),
             expected=0.0 if target.limits.distinct > 1 else None,
             left=float(np.median(left)),
         )

@@ -10,7 +10,6 @@ import numpy as np
 from dbanon.anonymization.attacks.bounds import below_one, limits
 from dbanon.anonymization.attacks.intervals import interval
 from dbanon.anonymization.released.covering import Coverage, covers
-from dbanon.anonymization.released.small_counts import least_rows, told_above
 from dbanon.domain.report import Attack, Naming
 
 if TYPE_CHECKING:
@@ -90,11 +89,6 @@ class Case:
         return published == self.released.table.n_rows and not self.unseen
 
     @property
-    def least(self) -> int:
-        """How many rows k persons have at most: what is of fewer is not told."""
-        return least_rows(self.released, self.policy)
-
-    @property
     def several(self) -> NDArray[np.bool_]:
         """Who may be in more classes than one, (m,)."""
         return np.asarray(np.diff(self.coverage.start) > 1, np.bool_)
@@ -104,14 +98,11 @@ class Case:
 
         Who may be in one class alone is guessed as all such are of that class. Who may be in
         several is guessed by these, which tells them apart from the others of their class: that
-        bounds nothing of them. Of fewer than k such persons it is not told how many, so that they
-        count up. None where nothing is bounded.
+        bounds nothing of them. None where nothing is bounded.
         """
         if share is None or not self.is_complete or not self.tried:
             return None
-        share_of_several, published = float(self.several.mean()), int(self.released.size.sum())
-        several = told_above(share_of_several, self.tried, of=published, least=self.least)
-        return below_one(share + several)
+        return below_one(share + float(self.several.mean()))
 
     def of(self, seen: NDArray[np.bool_]) -> Case:
         """Return the case of some persons, (m,); the others are thought to be in no class."""
@@ -193,32 +184,20 @@ def result(name: str, column: str | None, tries: Tries) -> Attack:
 class Named(NamedTuple):
     """Of whom an attacker names a value as the only one possible, (m,), and of whom rightly.
 
-    usual: whether the most frequent value of the relation would have been right; least: of fewer
-    persons nothing is told but that there are some.
+    usual: whether the most frequent value of the relation would have been right.
     """
 
     persons: NDArray[np.bool_]
     right: NDArray[np.bool_]
     usual: NDArray[np.bool_]
-    least: int
 
 
 def naming(name: str, column: str, found: Named, *, expected: float | None, left: float) -> Attack:
-    """Return an attack that names values; its baseline is a guess at those of whom one is named.
-
-    Whoever has the relation can find out of whom a value is named. To tell of fewer than k of
-    these how many are named rightly would tell who has the value, so that k of them count as such.
-    """
-    named = int(found.persons.sum())
-    is_few = 0 < named < found.least
+    """Return an attack that names values; its baseline guesses the persons of whom one is named."""
     right, usual = (found.persons & one for one in (found.right, found.usual))
-    counts = None if is_few else Naming(named, int(right.sum()), int(usual.sum()))
+    counts = Naming(int(found.persons.sum()), int(right.sum()), int(usual.sum()))
     words = "names a value where no other is left; candidates are values"
-    if is_few:
-        words += "; named fewer than k persons, told as k and as right"
-        right, usual = np.arange(len(right)) < found.least, np.zeros_like(usual)
-    chances = right.astype(np.float64)
-    tries = Tries(chances, float(usual.mean()), expected, left, words)
+    tries = Tries(right.astype(np.float64), float(usual.mean()), expected, left, words)
     return replace(result(name, column, tries), named=counts)
 
 

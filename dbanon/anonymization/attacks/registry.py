@@ -22,7 +22,7 @@ from dbanon.anonymization.attacks.reidentification import (
 from dbanon.domain.report import Attacker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dbanon.anonymization.attacks.case import AttackOn
     from dbanon.anonymization.released.cells import Released
@@ -94,7 +94,7 @@ def attack(
     for name in unless_late(names, not_tried, stages=stages, until=until):
         generator = np.random.default_rng([seed, list(ATTACKS).index(name)])
         try:
-            found += enough(ATTACKS[name](case, generator), least=case.least)
+            found += ATTACKS[name](case, generator)
         except NotTried as reason:
             not_tried[name] = str(reason)
     return Attacked(tuple(found), not_tried)
@@ -110,11 +110,3 @@ def unless_late(
         else:
             stages.step(name)
             yield name
-
-
-def enough(attacks: Iterable[Attack], *, least: int) -> list[Attack]:
-    """Return attacks on so many rows or more, those of k persons; raises NotTried without any."""
-    found = [one for one in attacks if one.tried >= least]
-    if not found:
-        raise NotTried("fewer than k such persons were found, of whom nothing is told")
-    return found

@@ -5,7 +5,6 @@ Also by the nearest row (Domingo-Ferrer, Torra 2003), and whether a person is in
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,7 +13,6 @@ from scipy.sparse import csr_matrix
 from dbanon.anonymization.attacks.bounds import found_among
 from dbanon.anonymization.attacks.case import NotTried, Tries, result
 from dbanon.anonymization.released.covering import covers
-from dbanon.anonymization.utility.readings import line_of
 from dbanon.domain.report import Attacker
 
 if TYPE_CHECKING:
@@ -34,8 +32,7 @@ _ERROR, _MISTAKEN = 0.05, 0.1
 _TIE = 1e-9
 
 _EVEN = 0.5
-_FEW = "fewer than k rows were left out, or none"
-"""Why it is not tried; whether any were is not disclosed."""
+_NONE = "no rows were left out"
 
 
 def prosecutor(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  # noqa: ARG001 - the chances are known
@@ -116,10 +113,10 @@ def membership(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
     """
     classes = case.released.classes
     if classes is None:
-        raise NotTried(_FEW if case.is_complete else "nobody remembers who was left out")
+        raise NotTried(_NONE if case.is_complete else "nobody remembers who was left out")
     left_out, shown = np.flatnonzero(classes < 0), np.flatnonzero(classes >= 0)
-    if not len(left_out) or not len(shown) or len(left_out) < case.least:
-        raise NotTried(_FEW)
+    if not len(left_out) or not len(shown):
+        raise NotTried(_NONE)
     size = min(len(left_out), len(shown), case.tried)
     rows = np.concatenate(
         [np.sort(generator.choice(some, size, replace=False)) for some in (left_out, shown)]
@@ -160,7 +157,7 @@ class _Linked(NamedTuple):
 def linkage(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
     """Take any of the rows whose cells are nearest, by values that are known well, and badly.
 
-    Badly known numbers are wrong by 5 % of what labels show, and one of ten other values is
+    Badly known numbers are wrong by 5 % of the range of the column, and one of ten other values is
     another one.
     """
     if not case.released.columns:
@@ -212,7 +209,7 @@ def _places(
 ) -> list[_Place]:
     """Return what is known of persons, with errors if a generator makes them."""
     found = []
-    for cells, column in zip(case.released.columns, case.released.table.quasi, strict=True):
+    for column in case.released.table.quasi:
         codes = column.codes[case.rows[persons]].astype(np.int64)
         if len(column.position) == 0:
             if generator is not None and column.size:
@@ -220,7 +217,7 @@ def _places(
                 codes = np.where(wrong, generator.integers(column.size, size=len(codes)), codes)
             found.append((codes, np.zeros(len(codes))))
             continue
-        place = _of_codes(cells, column)[codes]
+        place = np.append(column.position, np.nan)[codes]
         if generator is not None:
             place = place + generator.normal(0, _ERROR, len(place))
         found.append((codes, place))
@@ -278,7 +275,7 @@ def _distances(case: Case, places: list[_Place]) -> NDArray[np.float64]:
     total = np.zeros((len(places[0][0]), case.released.n_classes))
     table = case.released.table
     for cells, column, place in zip(case.released.columns, table.quasi, places, strict=True):
-        total += of_labels(_seen(cells, column), column, place)[:, cells.index]
+        total += of_labels(cells, column, place)[:, cells.index]
     return total / len(table.quasi)
 
 
@@ -297,26 +294,6 @@ def of_labels(cells: CellColumn, column: EncodedColumn, place: _Place) -> NDArra
         found = np.where(np.isnan(found), 1.0, found)
     found[is_null] = np.where(cells.nulls, 0.0, 1.0)
     return found
-
-
-def _of_codes(cells: CellColumn, column: EncodedColumn) -> NDArray[np.float64]:
-    """Return where codes are on the scale of ``_seen``, bands where they begin, (size + 1,)."""
-    line = line_of(column, cells)
-    if line is None:
-        return np.append(column.position, np.nan)
-    return (line.begins + line.half) / (line.reach or 1.0)
-
-
-def _seen(cells: CellColumn, column: EncodedColumn) -> CellColumn:
-    """Return cells with their ends as shares of what labels show, in place of the source's range.
-
-    By that, the distances would tell how far it reaches, which is one person's value.
-    """
-    line = line_of(column, cells)
-    if line is None:
-        return cells
-    reach = line.reach or 1.0
-    return replace(cells, low=line.low / reach, high=line.high / reach)
 
 
 def _rows_with(case: Case, target: Target) -> csr_matrix:

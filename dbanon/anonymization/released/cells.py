@@ -86,8 +86,7 @@ class Released:
     columns: what is seen of each quasi-identifier, () by anatomy, whose classes are buckets; size:
     (n_classes,) int64, published rows; sensitive: of each sensitive column that is published as it
     is; classes: (table.n_rows,) int32, the class of each row, -1 where it is left out, None where
-    nobody remembers; persons: (table.n_rows,) whose each row is, None where each is another's. If
-    that is not known of a policy with subjects, all are one person's, of whom nothing is told.
+    nobody remembers; persons: (table.n_rows,) whose each row is, None where each is another's.
     """
 
     table: EncodedTable

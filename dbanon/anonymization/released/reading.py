@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dbanon.anonymization.encoding.encode import distinct_values
+from dbanon.anonymization.encoding.encode import distinct_values, encode
 from dbanon.anonymization.ranges import literal_of
 from dbanon.anonymization.registry import default_recoding
 from dbanon.anonymization.released.cells import Released, SensitiveCounts
 from dbanon.anonymization.released.labels import read_column
 from dbanon.anonymization.released.line import ends_of_pair
-from dbanon.domain.policy import BUCKET, PAIRS
+from dbanon.domain.policy import BUCKET, PAIRS, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import EncodedColumn, EncodedTable, SensitiveDomain
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import ColumnKind
+    from dbanon.domain.taxonomy import Taxonomy
 
 
 def of_outcome(
@@ -64,8 +65,7 @@ def of_outcome(
         if not policy.masked(name)
     )
     size = np.bincount(classes[rows], minlength=len(first))
-    known = _persons(encoded, policy, persons)
-    return Released(encoded, tuple(columns), size, sensitive, classes, known)
+    return Released(encoded, tuple(columns), size, sensitive, classes, persons)
 
 
 def of_texts(
@@ -86,12 +86,10 @@ def of_texts(
     """
     index_of: list[tuple[list[str | None], NDArray[np.int32]]] = []
     if policy.anatomy:
-        index_of.append(_texts(shown, BUCKET))
+        index_of.append(texts_of(shown, BUCKET))
     else:
         index_of = [_published(shown, column) for column in encoded.quasi]
-    of_row = np.zeros(shown.num_rows, np.int64)
-    for texts, index in index_of:
-        of_row = np.unique(of_row * len(texts) + index, return_inverse=True)[1]
+    of_row = _alike(index_of, shown.num_rows)
     _, first = np.unique(of_row, return_index=True)
     columns: tuple[CellColumn, ...] = ()
     if not policy.anatomy:
@@ -103,24 +101,50 @@ def of_texts(
     sensitive, domains, codes = [], [*encoded.domains], encoded.sensitive.copy()
     for place, name in enumerate(encoded.sensitive_names):
         if not policy.masked(name):
-            texts, index = _texts(shown, name)
+            texts, index = texts_of(shown, name)
             domain, code_of = _joined(domains[place], texts, listed.get(name) or ())
             domains[place], codes[:, place] = domain, code_of[codes[:, place]]
             of_text = _codes(domain, texts)[index]
             sensitive.append(_counted(name, of_row, of_text, counts, len(domain.labels)))
     encoded = replace(encoded, sensitive=codes, domains=tuple(domains))
     size = _sums(of_row, counts, len(first))
-    known = _persons(encoded, policy, persons)
-    return Released(encoded, columns, size, tuple(sensitive), None, known)
+    return Released(encoded, columns, size, tuple(sensitive), None, persons)
 
 
-def _persons(
-    encoded: EncodedTable, policy: Policy, persons: NDArray[np.int32] | None
-) -> NDArray[np.int32] | None:
-    """Return whose each row is; all are one person's where the policy has some and nobody knows."""
-    if policy.subject is None or persons is not None:
-        return persons
-    return np.zeros(encoded.n_rows, np.int32)
+def of_release(
+    shown: pa.Table,
+    counts: NDArray[np.int64],
+    policy: Policy,
+    *,
+    kinds: Mapping[str, ColumnKind],
+    taxonomies: Mapping[str, Taxonomy],
+) -> Released:
+    """Return what a release alone says of its classes and their sensitive values.
+
+    shown, counts: as ``of_texts`` has them; kinds: of the published columns; taxonomies: by name.
+    Its table is that of distinct published rows, and has no quasi-identifiers.
+    """
+    parts = [texts_of(shown, name) for name in policy.published_quasi]
+    of_row = _alike(parts, shown.num_rows)
+    rules = policy.with_role(Role.SENSITIVE)
+    rules = tuple(rule for rule in rules if not policy.masked(rule.column))
+    alone = replace(policy, columns=rules, class_label=None)
+    table = encode(shown, alone, kinds=kinds, taxonomies=taxonomies)
+    sensitive = tuple(
+        _counted(rule.column, of_row, table.sensitive[:, i], counts, len(table.domains[i].labels))
+        for i, rule in enumerate(rules)
+    )
+    return Released(table, (), _sums(of_row, counts, int(of_row.max(initial=-1)) + 1), sensitive)
+
+
+def _alike(
+    parts: Sequence[tuple[list[str | None], NDArray[np.int32]]], n_rows: int
+) -> NDArray[np.int64]:
+    """Return the class of each row: rows of one class have the same text in every column."""
+    of_row = np.zeros(n_rows, np.int64)
+    for texts, index in parts:
+        of_row = np.unique(of_row * len(texts) + index, return_inverse=True)[1]
+    return of_row
 
 
 def recoding_of(column: EncodedColumn) -> str:
@@ -136,7 +160,7 @@ def _distinct(
     return list(place_of), places[index]
 
 
-def _texts(shown: pa.Table, name: str) -> tuple[list[str | None], NDArray[np.int32]]:
+def texts_of(shown: pa.Table, name: str) -> tuple[list[str | None], NDArray[np.int32]]:
     """Return the distinct texts of a column, NULL last if it is there, and that of each row."""
     place, distinct = distinct_values(shown.column(name))
     texts: list[str | None] = distinct.to_pylist()
@@ -151,8 +175,8 @@ def _published(
     """Return the distinct labels of a quasi-identifier, that of two columns as one."""
     recoding = recoding_of(column)
     if recoding not in PAIRS:
-        return _texts(shown, column.name)
-    parts = [_texts(shown, name) for name in column.rule.published_as]
+        return texts_of(shown, column.name)
+    parts = [texts_of(shown, name) for name in column.rule.published_as]
     (first, of_first), (second, of_second) = parts
     keys, index = np.unique(of_first * np.int64(len(second)) + of_second, return_inverse=True)
     pairs = [(first[key // len(second)], second[key % len(second)]) for key in keys.tolist()]

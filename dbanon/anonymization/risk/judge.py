@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.released.cells import Released
-    from dbanon.domain.report import UniqueSet
+    from dbanon.domain.report import Uniqueness, UniqueSet
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -57,23 +57,21 @@ def risk(
     threshold: float,
     sizes: NDArray[np.int64] | None = None,
     achieved: float | None = None,
-    least: int = 1,
 ) -> Risk:
     """Return the risk, but for sets of columns and attacks.
 
     sizes: the rows that readers cannot tell apart, where these are no classes, as by anatomy;
-    least: the fewest persons of a population of whom is told; achieved: the fewest persons of a
-    class; where these are fewer than its rows, no class is taken to have more persons, as nobody
-    remembers whose rows are whose.
+    achieved: the fewest persons of a class; where these are fewer than its rows, no class is taken
+    to have more persons, as nobody remembers whose rows are whose.
     """
     alike = released.size if sizes is None else sizes
     heads = _heads(alike, achieved)
     found, basis = None, everybody.uncounted
     if everybody.counted is not None and tells(everybody.counted) and sizes is None:
-        found, basis = of_counts(persons(everybody.counted), heads, least=least), everybody.name
+        found, basis = of_counts(persons(everybody.counted), heads), everybody.name
     elif released.table.weights is not None and tells(released):
-        of_classes = represented(released, released.table.weights, heads, least=least)
-        found, basis = of_weights(of_classes, heads, least=least), BY_WEIGHTS
+        of_classes = represented(released, released.table.weights, heads)
+        found, basis = of_weights(of_classes, heads), BY_WEIGHTS
     elif everybody.size is not None and alike.sum():
         sampled = min(float(alike.sum() / everybody.size), 1.0)
         found, basis = of_sample(heads, sampled), f"an estimate for {everybody.size:,} persons"
@@ -87,7 +85,6 @@ def risk(
             for column in released.table.quasi
             if column.has_floor
         },
-        uniqueness=() if everybody.size is None else uniqueness(members(released), everybody.size),
     )
 
 
@@ -98,11 +95,13 @@ def _heads(sizes: NDArray[np.int64], achieved: float | None) -> NDArray[np.int64
     return np.full_like(sizes, max(int(achieved), 1))
 
 
-def sets_of(released: Released, rows: NDArray[np.int64], *, least: int) -> tuple[UniqueSet, ...]:
-    """Return which quasi-identifiers make sampled rows of the source unique.
+def unique_in(released: Released, everybody: Everybody) -> tuple[Uniqueness, ...]:
+    """Return how many of a population are unique, by each estimator."""
+    return () if everybody.size is None else uniqueness(members(released), everybody.size)
 
-    least: the fewest rows of which a set is told, and which it leaves.
-    """
+
+def sets_of(released: Released, rows: NDArray[np.int64]) -> tuple[UniqueSet, ...]:
+    """Return which quasi-identifiers make sampled rows of the source unique."""
     columns = released.table.quasi[:MOST_COLUMNS]
     coded = [(column.name, column.codes[rows].astype(np.int64)) for column in columns]
-    return unique_sets(coded, least=least)
+    return unique_sets(coded)

@@ -29,16 +29,15 @@ def persons(released: Released) -> NDArray[np.int64]:
 
 
 def represented(
-    released: Released, weights: NDArray[np.float64], heads: NDArray[np.int64], *, least: int = 1
+    released: Released, weights: NDArray[np.float64], heads: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Return how many persons of a population those of each class stand for, (n_classes,).
 
     weights: (table.n_rows,) of the rows of the table; heads: (n_classes,) the persons of each
-    class. Each counts with the mean weight of the rows that the class covers, and with 1 if that is
-    less, or of fewer than ``least`` rows.
+    class. Each counts with the mean weight of the rows that the class covers, at least with 1.
     """
     total, rows = _covered(released, np.array([weights, np.ones_like(weights)]))
-    mean = np.where(rows >= max(least, 1), total / np.maximum(rows, 1.0), 1.0)
+    mean = total / np.maximum(rows, 1.0)
     return np.asarray(heads * np.maximum(mean, 1.0))
 
 

@@ -24,7 +24,6 @@ UNKNOWN = "the relation, as nothing is known of the population: at most"
 _LEAST = (1, 2, 3, 5, 10, 20, 50, 100, 500)
 """Where the bands of sizes begin."""
 _AT_ONCE = 4096
-_ROUNDING = 1e-9
 _NODES, _REACH = 400, 40.0  # beyond exp(-40) nothing is left of the integral
 
 
@@ -77,17 +76,12 @@ def _risk(
     )
 
 
-def of_counts(
-    persons: NDArray[np.int64], sizes: NDArray[np.int64], *, least: int = 1
-) -> NDArray[np.float64]:
+def of_counts(persons: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the chance of each class, given how many of a population may be in it.
 
-    These are at least the records that are: more cannot be told of a population that lacks some.
-    Those who are not in the relation count in multiples of ``least``, so that the chance tells of
-    no fewer; it is rather too great.
+    At least the records of the class are in it, also where the population lacks some of these.
     """
-    others = np.maximum(persons - sizes, 0) // least * least
-    return np.asarray(1.0 / np.maximum(sizes + others, 1))
+    return np.asarray(1.0 / np.maximum(np.maximum(persons, sizes), 1))
 
 
 def of_sample(
@@ -112,22 +106,13 @@ def of_sample(
     return np.concatenate([np.zeros(0), *means])[place.reshape(-1)]
 
 
-def of_weights(
-    represented: NDArray[np.float64], sizes: NDArray[np.int64], *, least: int = 1
-) -> NDArray[np.float64]:
+def of_weights(represented: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the chance of each class, given how many of a population its persons stand for.
 
-    As ``of_sample`` has it, with the share of each class (Franconi and Polettini, 2004). Others
-    than the persons of the class count in multiples of ``least``, and the chance is rounded up to
-    two digits, so that it tells the weight of a row no closer.
+    As ``of_sample`` has it, with the share of each class (Franconi and Polettini, 2004).
     """
     sizes = np.maximum(sizes, 1)
-    others = np.maximum(represented - sizes, 0.0) // least * least
-    chance = of_sample(sizes, sizes / (sizes + others))
-    if least <= 1:
-        return chance
-    step = 10.0 ** (np.floor(np.log10(chance)) - 1.0)
-    return np.minimum(np.ceil(chance / step - _ROUNDING) * step, 1.0 / sizes)
+    return of_sample(sizes, sizes / np.maximum(represented, sizes))
 
 
 @lru_cache(maxsize=1)

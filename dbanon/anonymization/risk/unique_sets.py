@@ -23,17 +23,12 @@ LARGEST = 3
 _DENSE = 4  # as many counters as that for each row cost less than sorting the rows
 
 
-def unique_sets(
-    columns: Sequence[tuple[str, NDArray[np.int64]]],
-    *,
-    least: int = 0,
-) -> tuple[UniqueSet, ...]:
+def unique_sets(columns: Sequence[tuple[str, NDArray[np.int64]]]) -> tuple[UniqueSet, ...]:
     """Return the sets of columns that make rows unique, those that do so of most rows first.
 
-    columns: the name and the codes, from 0 on, of each; NULL is a value; least: the fewest
-    rows of which a set is told, and which it leaves, as these follow by subtraction. A row counts
-    for a set if no other row has its values there, and some has them in every smaller part of the
-    set. O(d^3 n log n).
+    columns: the name and the codes, from 0 on, of each; NULL is a value. A row counts for a set if
+    no other row has its values there, and some has them in every smaller part of the set.
+    O(d^3 n log n).
     """
     if not columns or not len(columns[0][1]):
         return ()
@@ -47,7 +42,7 @@ def unique_sets(
             before |= alone[part]
         minimal = unique & ~before
         rows = int(minimal.sum())
-        if rows and least <= rows <= n_rows - least:
+        if rows:
             names = tuple(columns[place][0] for place in places)
             found.append(UniqueSet(names, rows, rows / n_rows))
     return tuple(sorted(found, key=lambda one: (-one.rows, len(one.columns))))

@@ -7,7 +7,6 @@ within it, and weakens what goes together; a number has the variance of its cell
 from __future__ import annotations
 
 from itertools import combinations
-from math import ceil, copysign, log2
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,7 +14,6 @@ import numpy as np
 from dbanon.anonymization.utility.bins import Bins
 from dbanon.anonymization.utility.joints import published_pairs, source_pairs
 from dbanon.domain.report import Association
-from dbanon.domain.report.losses import told_share, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +26,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_COARSEST = 0.5
-"""Of no longer steps the source is told."""
-
 
 class _Side(NamedTuple):
     """One column of a pair: the moments of its labels or codes, or how much of each is in each bin.
@@ -42,33 +37,17 @@ class _Side(NamedTuple):
     bins: Floats | None = None
 
 
-def association(
-    columns: Sequence[tuple[Reading, Bins | Grid | None]], *, least: int = 1, told: bool = True
-) -> Association:
-    """Return the matrices of the source and of the release; O(pairs of columns * rows).
-
-    told: whether that of the source may be; one outlier that is left out moves a correlation far,
-    and so shows what it is.
-
-    Whoever knows the quasi-identifiers could try who of a class has which value until all figures
-    of the source come out, so that these are told in steps of what ``least`` rows weigh, and not at
-    all where few rows decide. A bin of fewer rows does not count.
-    """
+def association(columns: Sequence[tuple[Reading, Bins | Grid | None]]) -> Association:
+    """Return the matrices of the source and of the release; O(pairs of columns * rows)."""
     d = len(columns)
     source: list[list[float | None]] = [[None] * d for _ in range(d)]
     published: list[list[float | None]] = [[None] * d for _ in range(d)]
-    of_source = [_of_codes(*column, least=least) for column in columns]
-    reach = [_reach(reading, side) for (reading, _), side in zip(columns, of_source, strict=True)]
+    of_source = [_of_codes(*column) for column in columns]
     of_release = [_of_labels(*column) for column in columns]
     for i, j in combinations(range(d), 2):
         a, b = columns[i][0], columns[j][0]
-        if told:
-            exact = _strength(source_pairs(a, b), of_source[i], of_source[j])
-            if least > 1:
-                unit = unit_of(least, float(a.rows.sum())) * _doubled(reach[i] * reach[j])
-                is_root = of_source[i].number is None or of_source[j].number is None
-                exact = _told(exact, unit, is_root=is_root)
-            source[i][j] = source[j][i] = _figure(exact)
+        exact = _strength(source_pairs(a, b), of_source[i], of_source[j])
+        source[i][j] = source[j][i] = _figure(exact)
         joint = published_pairs(a, b)
         if joint is not None:
             published[i][j] = published[j][i] = _figure(
@@ -92,49 +71,18 @@ def _frozen(matrix: list[list[float | None]]) -> tuple[tuple[float | None, ...],
     return tuple(map(tuple, matrix))
 
 
-def _of_codes(reading: Reading, bins: Bins | Grid | None, *, least: int) -> _Side:
+def _of_codes(reading: Reading, bins: Bins | Grid | None) -> _Side:
     if reading.line is not None:
         return _Side(reading.line.spread(reading.line.begins, reading.line.ends))
     if not isinstance(bins, Bins):
         return _Side()
-    each = np.eye(len(bins.names) + 1)[bins.of_code][:, :-1]
-    return _Side(bins=each * (reading.of_codes @ each >= least))
+    return _Side(bins=np.eye(len(bins.names) + 1)[bins.of_code][:, :-1])
 
 
 def _of_labels(reading: Reading, bins: Bins | Grid | None) -> _Side:
     if reading.line is not None:
         return _Side(reading.moments())
     return _Side(bins=bins.shares(reading)) if isinstance(bins, Bins) else _Side()
-
-
-def _reach(reading: Reading, side: _Side) -> float:
-    """Return how many standard deviations the farthest number is from the mean, 1 of anything else.
-
-    As a row weighs the more the farther it is.
-    """
-    if side.number is None:
-        return 1.0
-    mean, _, known = side.number
-    rows = reading.of_codes * known
-    away = (mean - rows @ mean / max(rows.sum(), 1.0)) ** 2
-    spread = rows @ away / max(rows.sum(), 1.0)
-    return float(np.sqrt(away[rows > 0.0].max() / spread)) if spread > 0.0 else 1.0
-
-
-def _doubled(reach: float) -> float:
-    """Return the next power of two, which says no more of who is the farthest."""
-    return float(2 ** ceil(log2(reach)))
-
-
-def _told(exact: float, unit: float, *, is_root: bool) -> float:
-    """Return a figure of the source in steps of a unit, NaN where these are too long.
-
-    is_root: whether rows weigh in its square.
-    """
-    if not np.isfinite(exact) or unit > _COARSEST:
-        return float("nan")
-    power = 2 if is_root else 1
-    return copysign(told_share(abs(exact) ** power, unit=unit) ** (1 / power), exact)
 
 
 def _strength(joint: Any, a: _Side, b: _Side) -> float:  # noqa: ANN401 - scipy has no types
@@ -151,7 +99,7 @@ def _strength(joint: Any, a: _Side, b: _Side) -> float:  # noqa: ANN401 - scipy 
 
 
 def _figure(value: float) -> float | None:
-    """Return an association as it is told, None if it is undefined."""
+    """Return an association by three digits, None if it is undefined."""
     return round(value, 3) + 0.0 if np.isfinite(value) else None
 
 

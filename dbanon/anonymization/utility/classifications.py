@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.anonymization.released.covering import covers
-from dbanon.anonymization.released.small_counts import told_rows
 from dbanon.anonymization.utility.classifiers import features_of, scores
 from dbanon.domain.report import Classification
 
@@ -66,21 +65,15 @@ def classifications(
     policy: Policy,
     generator: np.random.Generator,
     samples: int,
-    least: int = 1,
 ) -> tuple[Classification, ...]:
     """Learn from the release and from as many rows of the source, and test on a third of these.
 
-    Of too few rows nothing is learned, which tells no more of the source than the release does;
-    least: how many rows it takes to be told.
+    Of too few rows nothing is learned.
     """
     target = target_of(readings, policy)
     quasi = [reading for reading in readings if reading.classes is None]
     n_rows = min(released.table.n_rows, samples, MOST_ROWS)
-    if (
-        target is None
-        or not quasi
-        or told_rows(n_rows, published=int(released.size.sum()), least=least) < _FEWEST
-    ):
+    if target is None or not quasi or n_rows < _FEWEST:
         return ()
     rows = generator.permutation(released.table.n_rows)[:n_rows]
     n_test = round(HELD_OUT * n_rows)

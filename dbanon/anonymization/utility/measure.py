@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbanon.anonymization.released.held import FEW
-from dbanon.anonymization.released.small_counts import least_rows
 from dbanon.anonymization.utility.associations import association
 from dbanon.anonymization.utility.classifications import classifications
 from dbanon.anonymization.utility.distributions import bins_of, distribution
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.released.cells import Released
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
-    from dbanon.domain.report import Association, Classification, Distribution, QueryError
+    from dbanon.domain.report import Association, Classification, QueryError
 
 
 def utility_of(
@@ -29,43 +27,31 @@ def utility_of(
     generator: np.random.Generator,
     samples: int,
     stages: Stages,
-    told: bool = True,
 ) -> Utility:
     """Return what a release is worth to its readers.
 
     samples: the most rows of the source that classifiers learn from and are tested on, all else is
-    counted in all rows; told: whether anything of the source may be. What has not begun when
-    somebody asks to stop is left out.
+    counted in all rows. What has not begun when somebody asks to stop is left out.
     """
     if not released.table.n_rows or not released.n_classes:
         return Utility()
     with stages("utility"):
-        readings, least = readings_of(released), least_rows(released, policy)
+        readings = readings_of(released)
         columns = [(reading, bins_of(reading)) for reading in readings]
-        several = len(columns) > 1
-        shown = ((reading, bins) for reading, bins in columns if told and bins is not None)
-        compared = (distribution(*column, least=least) for column in shown)
-        distributions = tuple(each for each in compared if _tells(each))
+        compared = (distribution(reading, bins) for reading, bins in columns if bins is not None)
+        distributions = tuple(each for each in compared if len(each.bins) > 1)
         associations: tuple[Association, ...] = ()
-        if several and not stages.stopped:
-            associations = (association(columns, least=least, told=told),)
-    if not told:
-        return Utility(associations=associations, not_told=FEW)
+        if len(columns) > 1 and not stages.stopped:
+            associations = (association(columns),)
     queries: tuple[QueryError, ...] = ()
     if not stages.stopped:
         with stages("queries"):
             drawn = policy.sample is not None
-            queries = query_errors(readings, least=least, generator=generator, scaled=drawn)
+            queries = query_errors(readings, generator=generator, scaled=drawn)
     learned: tuple[Classification, ...] = ()
     if not stages.stopped:
         with stages("classifiers"):
-            how_many = {"samples": samples, "least": least}
             learned = classifications(
-                released, readings, policy=policy, generator=generator, **how_many
+                released, readings, policy=policy, generator=generator, samples=samples
             )
     return Utility(distributions, associations, queries, learned)
-
-
-def _tells(found: Distribution) -> bool:
-    """Return whether there are two bins, and a count of the source that may be told."""
-    return len(found.bins) > 1 and any(share is not None for share in found.source)

@@ -70,13 +70,11 @@ class Asked(NamedTuple):
 def query_errors(
     readings: Sequence[Reading],
     *,
-    least: int,
     generator: np.random.Generator,
     scaled: bool = False,
 ) -> tuple[QueryError, ...]:
     """Return the errors of random queries, by the share of the rows that they ask for.
 
-    least: of fewer published rows nothing is asked, so that this tells nothing of the source;
     scaled: a sample is published, and readers scale its counts to all rows. O(rows log rows) a pair
     of columns.
     """
@@ -85,8 +83,6 @@ def query_errors(
     scale = n_rows / published if scaled else 1.0
     results = []
     for share in SELECTIVITIES:
-        if share * published < least:
-            continue
         asked = draw(readings, share=share, n=QUERIES, generator=generator)
         found = deviations(readings, asked, scale=scale)
         if len(found.error):

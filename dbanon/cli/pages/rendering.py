@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbanon.cli import files
-from dbanon.cli.notation import counted, number, percent
+from dbanon.cli.notation import number, percent
 from dbanon.cli.pages.figures import look
 from dbanon.domain import extras
 from dbanon.domain.text import visible
@@ -54,7 +54,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": percent, "number": number, "counted": counted, "code": _code}
+    environment.filters |= {"percent": percent, "number": number, "code": _code}
     environment.filters |= {"width": _width, "look": look}
     return environment
 

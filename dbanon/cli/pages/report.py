@@ -14,7 +14,8 @@ from dbanon.domain.wording import alike_in_words
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dbanon.domain.report import Report
+    from dbanon.domain.assignment import LossReport
+    from dbanon.domain.report import Report, Utility
 
 _MOST_BINS, _MOST_SETS = 12, 10  # of values and columns, before the others are folded
 
@@ -26,7 +27,7 @@ def write(report: Report, path: Path) -> None:
 
 def render(report: Report) -> str:
     """Return the page of a report as text."""
-    found, kept = report.risk, report.utility
+    found = report.risk
     group, _ = alike_in_words(report.policy)
     return rendered(
         "report.html",
@@ -46,16 +47,29 @@ def render(report: Report) -> str:
         sets=risk.of_sets(found.unique_sets).parts(_MOST_SETS),
         attacks=risk.of_attacks(found.attacks),
         methods=list(dict.fromkeys((one.name, one.words) for one in found.attacks)),
-        lost=utility.of_loss(report.loss),
-        metrics=utility.of_metrics(report.loss),
-        distributions=[
-            utility.of_distribution(one).parts(_MOST_BINS) for one in kept.distributions
-        ],
-        opened=any(name.endswith(BEYOND) for one in kept.distributions for name in one.bins),
-        associations=[utility.of_association(one).parts(_MOST_SETS) for one in kept.associations],
-        queries=utility.of_queries(kept.queries),
-        predictions=utility.of_predictions(kept.classifications),
+        labels=utility.of_labels(report.label_loss),
+        **({} if report.loss is None else _of_loss(report.loss)),
+        **({} if report.utility is None else _of_utility(report.utility)),
         columns=rules.of_columns(report),
         asked=[("every class meets", asked(spec)) for spec in report.policy.models],
         choices=rules.choices(report.policy),
     )
+
+
+def _of_loss(loss: LossReport) -> dict[str, object]:
+    return {"lost": utility.of_loss(loss), "metrics": utility.of_metrics(loss)}
+
+
+def _of_utility(found: Utility) -> dict[str, object]:
+    names = (name for one in found.distributions for name in one.bins)
+    return {
+        "distributions": [
+            utility.of_distribution(one).parts(_MOST_BINS) for one in found.distributions
+        ],
+        "opened": any(name.endswith(BEYOND) for name in names),
+        "associations": [
+            utility.of_association(one).parts(_MOST_SETS) for one in found.associations
+        ],
+        "queries": utility.of_queries(found.queries),
+        "predictions": utility.of_predictions(found.classifications),
+    }

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dbanon.cli.notation import at_most, counted, number, percent
+from dbanon.cli.notation import at_most, number, percent
 from dbanon.cli.pages import risk as risks
 from dbanon.cli.pages.figures import FIGURE, WORDS, Bar, Ink, Noted, Ruling, Table
 from dbanon.domain.checks import Verdict
+from dbanon.domain.policy import K_ANONYMITY
 from dbanon.domain.report import Attacker
 from dbanon.domain.wording import alike_in_words
 from dbanon.models.registry import MODELS
@@ -74,21 +75,28 @@ def _checked(result: CheckResult, *, planned: bool) -> tuple[Cell, ...]:
 
 def facts(report: Report) -> list[tuple[str, str]]:
     """Return the counts that everybody asks for first, of a live view as it is now."""
-    loss, now = report.loss, report.hiding
+    loss, now = report.loss, report.now
     one, all_of_them = alike_in_words(report.policy)
-    if now is not None:
+    if loss is None or report.hidden:
+        hidden = [("rows hidden since", number(report.hidden))] if report.hidden else []
         return [
-            ("rows shown now", number(now.n_rows)),
-            ("rows hidden since", counted(report.hidden)),
-            (all_of_them, number(now.classes)),
-            (f"smallest {one}", number(now.achieved)),
+            ("rows shown now", number(None if now is None else now.n_rows)),
+            *hidden,
+            (all_of_them, number(None if now is None else now.classes)),
+            (f"smallest {one}", number(_smallest(report))),
         ]
     return [
-        ("rows published", counted(loss.n_published)),
-        ("rows left out", counted(loss.n_suppressed)),
+        ("rows published", number(loss.n_rows - loss.n_suppressed)),
+        ("rows left out", number(loss.n_suppressed)),
         (all_of_them, number(loss.n_classes)),
-        (f"smallest {one}", counted(loss.smallest_class)),
+        (f"smallest {one}", number(loss.smallest_class)),
     ]
+
+
+def _smallest(report: Report) -> float | None:
+    """Return the rows of the smallest class, None where they are not what was checked."""
+    found = (one.achieved for one in report.checks.results if one.model == K_ANONYMITY)
+    return next(found, None)
 
 
 def of_risk(report: Report) -> list[Bar]:
@@ -170,10 +178,15 @@ def _first(which: str, found: Sequence[Disclosure]) -> str:
 
 def of_loss(report: Report) -> list[Bar]:
     """Return what analysts miss; shorter is better."""
-    ncp = report.loss.ncp
-    about = "of all that labels show together; 100% would say nothing"
-    detail = _lost(ncp, "Detail lost (NCP)", about)
-    return [detail, *_apart(report.utility), *_counts(report.utility), *_learned(report.utility)]
+    found = report.utility
+    if report.loss is None or found is None:
+        return [
+            _lost(share, f"Detail of {name} lost", "by its labels; 100% would say nothing")
+            for name, share in report.label_loss.items()
+        ]
+    about = "of the range of each column; 100% would say nothing"
+    detail = _lost(report.loss.ncp, "Detail lost (NCP)", about)
+    return [detail, *_apart(found), *_counts(found), *_learned(found)]
 
 
 def _lost(share: float, label: str, about: str) -> Bar:

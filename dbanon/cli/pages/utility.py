@@ -10,18 +10,17 @@ from dbanon.cli.pages.figures import FIGURE, ROOM, WORDS, Bar, Ink, Noted, Table
 from dbanon.domain.wording import MEANINGS, Meaning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from dbanon.domain.assignment import LossReport
     from dbanon.domain.report import Association, Classification, Distribution, QueryError
-    from dbanon.domain.report.losses import Loss
 
-
-_UNDEFINED = "not told: a column does not vary, its values are many or hidden, or few rows decide"
+_UNDEFINED = "undefined: a column does not vary, or its values are too many"
 _KEPT = "published as they are: as in the source, but for rows left out"
 _NOTES = ("", _UNDEFINED, _KEPT)  # in the order in which pairs are shown
 
 
-def of_loss(loss: Loss) -> Table:
+def of_loss(loss: LossReport) -> Table:
     """Return the loss of each column, and that of all."""
     shares = [*loss.columns.items(), ("all (NCP)", loss.ncp)]
     if loss.weighted_ncp is not None:
@@ -34,7 +33,18 @@ def of_loss(loss: Loss) -> Table:
     return Table(caption, heads, tuple(rows))
 
 
-def of_metrics(loss: Loss) -> Table:
+def of_labels(lost: Mapping[str, float]) -> Table:
+    """Return what the labels of each column lose by themselves."""
+    heads = {"quasi-identifier": WORDS, "lost": FIGURE, "from 0 to 100%": ROOM}
+    rows = (
+        (name, percent(share), (Bar(Ink.USE, share, percent(share)),))
+        for name, share in lost.items()
+    )
+    caption = "Loss by labels: 0% are single values, 100% says nothing"
+    return Table(caption, heads, tuple(rows))
+
+
+def of_metrics(loss: LossReport) -> Table:
     """Return every other metric of the loss, with what it means."""
     found = ((MEANINGS.get(name, Meaning(name, "")), value) for name, value in loss.metrics.items())
     heads = {"metric": WORDS, "value": FIGURE, "meaning": WORDS}
@@ -44,8 +54,7 @@ def of_metrics(loss: Loss) -> Table:
 
 def of_distribution(found: Distribution) -> Table:
     """Return two bars for each bin, the longest of all over all the room."""
-    shares = [share for share in (*found.source, *found.published) if share is not None]
-    most = max(shares, default=0.0) or 1.0
+    most = max((*found.source, *found.published), default=0.0) or 1.0
     rows = (
         (
             label,
@@ -62,8 +71,8 @@ def of_distribution(found: Distribution) -> Table:
     return Table(f"{found.column}: {percent(found.distance)} apart", heads, tuple(rows))
 
 
-def _scaled(ink: Ink, share: float | None, *, most: float) -> Bar:
-    return Bar(ink, None if share is None else share / most, percent(share))
+def _scaled(ink: Ink, share: float, *, most: float) -> Bar:
+    return Bar(ink, share / most, percent(share))
 
 
 def of_association(found: Association) -> Table:

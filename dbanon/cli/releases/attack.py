@@ -73,8 +73,8 @@ def attack(
 ) -> None:
     """Attack a published relation with what its table knows, and count how often that succeeds.
 
-    For the role that publishes: it reads the table as it is now. It writes nothing, and tells
-    counts alone.
+    For the role that publishes: it reads the table as it is now. It writes nothing. Its counts are
+    exact figures of the source, and confidential.
 
     \b
     dbanon attack anon.patients
@@ -106,6 +106,7 @@ def attack(
 
 
 def _show(found: Attempt) -> None:
+    console.say(found.confidential)
     title = f"{found.relation} (release {found.release}), attacked by a {found.attacker}"
     if found.attacker is None:
         title = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from dbanon.actions.releases.judging import SAMPLES, THRESHOLD
 from dbanon.cli import options
-from dbanon.cli.notation import counted
+from dbanon.cli.notation import percent
 from dbanon.cli.pages import rendering
 from dbanon.cli.pages import report as page
 from dbanon.cli.releases import differences
@@ -20,10 +21,34 @@ from dbanon.domain.wording import alike_in_words
 from dbanon.request import LARGEST_COUNT, LARGEST_NUMBER
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+
+    from dbanon.domain.checks import CheckReport
+    from dbanon.domain.progress import Stages
     from dbanon.domain.report import Report
+    from dbanon.settings import Settings
 
 Served = Annotated[
-    str, typer.Argument(metavar="RELATION", help="a published one, such as anon.patients")
+    str | None,
+    typer.Argument(
+        metavar="RELATION",
+        show_default=False,
+        help="a published one, such as anon.patients; or --dataset FILE",
+    ),
+]
+DatasetFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--dataset",
+        metavar="FILE",
+        show_default=False,
+        help="report on the linked tables that a TOML file names",
+    ),
+]
+Public = Annotated[
+    bool,
+    typer.Option("--public", help="use the release, its policy and the ledger alone"),
 ]
 Against = Annotated[
     Path | None,
@@ -71,8 +96,10 @@ Population = Annotated[
 
 
 def report(
-    relation: Served,
+    relation: Served = None,
     *,
+    dataset: DatasetFile = None,
+    public: Public = False,
     against: Against = None,
     samples: Samples = SAMPLES,
     time_limit: Limit = None,
@@ -84,40 +111,79 @@ def report(
     json: options.Json = False,
     progress: options.Progress = False,
 ) -> None:
-    """Report what a published relation risks, and what it is worth.
+    """Report the risk of a published relation, and its utility.
 
-    For the role that publishes: the checks are proved again, and what readers see is held against
-    the source as it is now. It names nobody, and no value that the relation does not show. Exit
-    code 3 when the relation does not hold what it promises.
+    For the role that publishes. The checks are proved again, and the release is compared with its
+    source: the report has exact figures of that and is confidential. With --public it can be passed
+    on: no row of the source is read. Exit code 3 when the relation does not hold what it promises.
 
     \b
     dbanon report anon.patients
+    dbanon report anon.patients --public --html public.html
     dbanon report anon.patients --json > before.json
     dbanon report anon.patients --against before.json
     dbanon report anon.patients --population-size 144000
-    dbanon report anon.patients --html report.html
+    dbanon report --dataset clinic.toml
     """
-    from dbanon.actions.releases.check import explain
     from dbanon.actions.releases.differences import read
     from dbanon.actions.releases.report import report as action
 
+    settings = options.settings(dsn, owner=owner)
+    watched = partial(console.watched, timings=False, progress=progress)
+    if dataset is not None:
+        _require_alone(relation, against, html)
+        _report_dataset(dataset, public=public, settings=settings, watched=watched, json=json)
+        return
+    if relation is None:
+        raise typer.BadParameter("name a relation, or --dataset FILE", param_hint="RELATION")
     if html:
         rendering.require(html, example="report.html")
-    before = None if against is None else read(against)
-    settings = options.settings(dsn, owner=owner)
-    with console.watched(timings=False, steps=9, progress=progress) as stages:
-        found = action(
-            relation,
-            samples=samples,
-            time_limit=time_limit,
-            threshold=threshold,
-            population=population_size,
-            settings=settings,
-            stages=stages,
-        )
+    before = None if against is None else read(against, public=public)
+    asked: dict[str, Any] = {"samples": samples, "time_limit": time_limit, "threshold": threshold}
+    asked |= {"population": population_size, "public": public}
+    with watched(steps=4 if public else 9) as stages:
+        found = action(relation, **asked, settings=settings, stages=stages)
     _tell(found, before, json=json, html=html)
-    if not found.checks.passed:
-        raise CheckFailed(explain(found.checks), found.checks, hint="dbanon release list")
+    _require_passed(found.checks)
+
+
+def _require_alone(*others: object) -> None:
+    if any(others):
+        raise typer.BadParameter("goes with --public and --json alone", param_hint="--dataset")
+
+
+def _require_passed(checks: CheckReport) -> None:
+    from dbanon.actions.releases.check import explain
+
+    if not checks.passed:
+        raise CheckFailed(explain(checks), checks, hint="dbanon release list")
+
+
+def _report_dataset(
+    dataset: Path,
+    *,
+    public: bool,
+    settings: Settings,
+    watched: Callable[..., AbstractContextManager[Stages]],
+    json: bool,
+) -> None:
+    from dbanon.actions.releases.report import report_dataset
+
+    with watched(steps=4) as stages:
+        found = report_dataset(dataset, public=public, settings=settings, stages=stages)
+    if json:
+        console.document(found)
+    else:
+        _head(found.confidential)
+        for one in found.tables:
+            console.say(f"{one.table} as {one.relation} (release {one.release})")
+            shown.checks(one.checks)
+            _say_proofs(one.proofs)
+            if one.loss is not None:
+                console.say(f"loss (NCP): {percent(one.loss.ncp)} of all {one.loss.n_rows:,} rows")
+            shown.label_loss(one.label_loss)
+    for one in found.tables:
+        _require_passed(one.checks)
 
 
 def _tell(found: Report, before: dict[str, Any] | None, *, json: bool, html: Path | None) -> None:
@@ -127,16 +193,28 @@ def _tell(found: Report, before: dict[str, Any] | None, *, json: bool, html: Pat
     if before is not None:
         compared = compare(before, console.plain(found))
         if json:
-            console.document(compared.different)
+            console.document({"confidential": found.confidential, "figures": compared.different})
         else:
+            _head(found.confidential)
             differences.show(found, compared, before)
     elif json:
         console.document(_document(found))
     else:
+        _head(found.confidential)
         _show(found)
     if html:
         page.write(found, html)
         console.err().print(console.visible(f"{html} written"))
+
+
+def _head(confidential: str | None) -> None:
+    if confidential is not None:
+        console.say(confidential)
+
+
+def _say_proofs(proofs: Sequence[str]) -> None:
+    for line in proofs:
+        console.say(line)
 
 
 def _document(found: Report) -> dict[str, Any]:
@@ -153,12 +231,15 @@ def _show(found: Report) -> None:
     from dbanon.cli.terminal import judgement
 
     shown.checks(found.checks)
-    shown.loss(found.loss, found.policy)
+    _say_proofs(found.proofs)
+    if found.loss is not None:
+        shown.loss(found.loss, found.policy)
+    shown.label_loss(found.label_loss)
     if found.hiding is not None:
         console.say(
             f"that was when it was published; {found.hiding.n_rows:,} rows in"
             f" {found.hiding.classes:,} {alike_in_words(found.policy)[1]} are shown now; hidden:"
-            f" {counted(found.hidden)}"
+            f" {found.hidden:,}"
         )
     if found.policy.anatomy:
         console.say(shown.anatomy(found.policy))
@@ -167,7 +248,8 @@ def _show(found: Report) -> None:
     judgement.attacks(found.risk.attacks)
     for line in found.risk.not_tried_in_words:
         console.say(line)
-    judgement.utility(found.utility)
+    if found.utility is not None:
+        judgement.utility(found.utility)
     console.say(f"readers: {', '.join(found.readers) or 'nobody but its owner'}")
     for part in found.left_out:
         console.warn(f"{part}: left out for want of time")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbanon.cli.notation import counted, number, percent
+from dbanon.cli.notation import number, percent
 from dbanon.cli.terminal import console
-from dbanon.domain.assignment import LossReport
 from dbanon.domain.composition import Exposure
 from dbanon.domain.policy import L_DIVERSITY
 from dbanon.domain.table import quote_identifier
@@ -17,12 +16,12 @@ from dbanon.models.registry import MODELS
 from dbanon.models.specs import texts, title
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
+    from dbanon.domain.assignment import LossReport
     from dbanon.domain.checks import CheckReport
     from dbanon.domain.composition import Composition
     from dbanon.domain.policy import ModelSpec, Policy
-    from dbanon.domain.report.losses import Loss
 
 _AWARE = (
     "grouping used sensitive values, and anyone who knows the method may infer some of them;"
@@ -92,7 +91,7 @@ def composition_in_full(found: Composition) -> None:
     console.table(held, pairs, title=f"Release {found.releases[-1]}, held against each before")
 
 
-def loss(report: LossReport | Loss, policy: Policy) -> None:
+def loss(report: LossReport, policy: Policy) -> None:
     """Print what privacy cost, column by column."""
     rows = [(name, percent(value)) for name, value in report.columns.items()]
     rows.append(("all (NCP)", percent(report.ncp)))
@@ -105,22 +104,18 @@ def loss(report: LossReport | Loss, policy: Policy) -> None:
             f"{quote_identifier(name)} costs {share:.0%} of the loss: consider another floor"
             " (at_least, bands), a taxonomy with more levels, or another role for it"
         )
-    sampled = f" ({counted(report.n_sampled)} by numbers of rows)" if report.n_sampled else ""
+    sampled = f" ({report.n_sampled:,} by numbers of rows)" if report.n_sampled else ""
     console.say(
-        f"{_rows(report)}, {counted(report.n_suppressed)} suppressed{sampled},"
-        f" {report.n_classes:,} {alike_in_words(policy)[1]},"
-        f" smallest {counted(report.smallest_class)}"
-    )
-    filtered, nobody, not_drawn = map(
-        counted, (report.n_filtered, report.n_of_nobody, report.n_not_drawn)
+        f"{report.n_rows:,} rows, {report.n_suppressed:,} suppressed{sampled},"
+        f" {report.n_classes:,} {alike_in_words(policy)[1]}, smallest {report.smallest_class:,}"
     )
     if report.n_filtered:
-        console.say(f"{filtered} more rows of the table do not meet the policy's where")
+        console.say(f"{report.n_filtered:,} more rows of the table do not meet the policy's where")
     if report.n_of_nobody:
-        console.say(f"{nobody} more rows of the table are of nobody who is published")
+        console.say(f"{report.n_of_nobody:,} more rows of the table are of nobody who is published")
     if report.n_not_drawn:
         console.say(
-            f"{not_drawn} more rows are of persons who are not in the sample. It gives"
+            f"{report.n_not_drawn:,} more rows are of persons who are not in the sample. It gives"
             " no k by itself: whoever is known to be in it has the classes to hide in, and no more"
         )
     found = [
@@ -133,10 +128,12 @@ def loss(report: LossReport | Loss, policy: Policy) -> None:
         console.say(_AWARE)
 
 
-def _rows(report: LossReport | Loss) -> str:
-    if isinstance(report, LossReport) or isinstance(report.n_rows, int):
-        return f"{report.n_rows:,} rows"
-    return f"rows published: {counted(report.n_published)}"
+def label_loss(columns: Mapping[str, float]) -> None:
+    """Print what labels lose by themselves, column by column."""
+    rows = [(name, percent(share)) for name, share in columns.items()]
+    if rows:
+        title = "Loss by labels: 0% are single values, 100% says nothing"
+        console.table(("quasi-identifier", "loss"), rows, title=title)
 
 
 def search(policy: Policy) -> str:

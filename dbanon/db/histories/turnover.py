@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from dbanon.db.histories.memory import Memory
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
-    from dbanon.domain.release import Release
-    from dbanon.domain.table import TableInfo
 
 _SHOWN = sql.Identifier("pg_temp", "history_shown")
 
@@ -57,35 +55,6 @@ def require_lasting_keys(session: Session, publication: Publication, known: Memo
             hint="name a key or a subject that lasts; or start a series of its own: "
             + command("dbanon publish", table, options="--new-series --recipients-changed"),
         )
-
-
-def is_shown(session: Session, release: Release, info: TableInfo) -> sql.Composed | None:
-    """Compose whether the person of a row of the source is shown by a release.
-
-    None where that is not remembered: of live views and of what was forgotten.
-    """
-    known = memory.of_series(session, release.table, release.relation)
-    if release.id not in known.relations:
-        return None
-    own = {
-        number: first
-        for number, first in known.firsts().items()
-        if number <= release.id and known.relations[number] == release.relation
-    }
-    names = [sql.Identifier(f"text_{place}") for place in range(len(known.person))]
-    texts = [
-        sql.SQL("{} AS {}").format(equal_text(info.column(column), sql.Identifier(column)), name)
-        for column, name in zip(known.person, names, strict=True)
-    ]
-    person = sql.SQL(", ").join(sql.SQL("p.{}").format(name) for name in names)
-    return template(
-        "histories.is_shown",
-        person=template("persons.person_hash", person=person),
-        texts=sql.SQL(", ").join(texts),
-        key=sql.Literal(known.key),
-        entries=memory.entries_of(own),
-        shown=known.shown(release.id, entries=sql.Identifier("remembered")),
-    )
 
 
 def _count(session: Session, known: Memory, number: int) -> int:

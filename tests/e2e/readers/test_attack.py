@@ -10,6 +10,7 @@ from psycopg import sql
 from tables import make_patients, patients_policy, publish_patients, serve_patients
 
 import dbanon
+from dbanon.domain.report import CONFIDENTIAL
 
 pytestmark = pytest.mark.one_server
 
@@ -230,7 +231,10 @@ def test_hostile_names_are_names(patients, run, name):
 def test_the_persons_of_a_dataset_are_attacked(database, tmp_path, run, monkeypatch):
     monkeypatch.setenv("DBANON_DSN", database.dsn)
     dbanon.publish_dataset(make_clinic(database, tmp_path), k=3, settings=database.settings)
-    found = named(json.loads(run("attack", "anon.persons", "--json").out))
+    document = json.loads(run("attack", "anon.persons", "--json").out)
+    assert CONFIDENTIAL == document["confidential"]
+    assert run("attack", "anon.persons").out.startswith(f"{CONFIDENTIAL}\n")
+    found = named(document)
     one = found["re-identification, prosecutor", None]
     assert 0 < one["rate"] <= one["expected"] == pytest.approx(1 / 3)
     for other in ("encounters", "conditions"):
@@ -238,7 +242,7 @@ def test_the_persons_of_a_dataset_are_attacked(database, tmp_path, run, monkeypa
         assert "with the quasi-identifiers of public.persons" in told
     told = run("report", "anon.persons", code=1).err
     assert "together with public.encounters and public.conditions, in which its persons" in told
-    assert "try: dbanon check anon.persons" in told
+    assert "try: dbanon report --dataset FILE" in told
 
 
 def test_anatomy_is_refused(patients, run):

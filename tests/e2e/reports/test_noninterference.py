@@ -1,14 +1,16 @@
-"""No report depends on values of persons who are not in a release, if they are fewer than k."""
+"""A public report is a function of the release, its policy and the ledger."""
 
 import json
-import re
 
 import numpy as np
+import psycopg
 import pytest
 
 import dbanon
 from dbanon.domain.policy import K_ANONYMITY, ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.report import CONFIDENTIAL
 from dbanon.domain.table import TableName
+from dbanon.settings import Settings
 
 pytestmark = pytest.mark.one_server
 
@@ -21,7 +23,6 @@ ROLES = {
     "wage": Role.SENSITIVE,
 }
 ROWS = 150
-FRESH = {"new_series": True, "recipients_changed": True}
 
 
 def make_clinic(database):
@@ -45,49 +46,132 @@ def make_clinic(database):
     dbanon.publish(TABLE, settings=database.settings)
 
 
-def change(database, number, values):
-    database.execute(f"UPDATE clinic SET {values} WHERE outer_key IN ({number})")
+def published(run, *form, relation="anon.clinic"):
+    return run("report", relation, "--public", *form).out
 
 
-VALUES = [
-    "disease = 'A', wage = 900",
-    "disease = 'B', wage = 19",
-    "disease = 'C', wage = 100000",
-    "disease = 'D', wage = 75",
-]
-ELSEWHERE = [f"age = {age}, zip = 9{age:03}, {VALUES[age % 4]}" for age in (81, 500)]
-OF_THE_NEXT = (
-    "wage = (SELECT wage FROM clinic AS c WHERE c.outer_key = 7 + (clinic.outer_key - 6) % 3)"
-)
-LIKE = "(age, zip) = (SELECT age, zip FROM clinic WHERE outer_key = {})"
-AMONG_OTHERS = [f"age = 30, zip = 1003, {one}" for one in VALUES]
-CASES = {
-    "who is left out, and no class covers": (1000, [*VALUES[2:], *ELSEWHERE], True),
-    "who is left out, and others hide": (1000, AMONG_OTHERS[2:], True),
-    "who has other values now": (7, VALUES, False),
-    "who is nowhere now": (7, ELSEWHERE, True),
-    "who is elsewhere now": (7, [LIKE.format(one) for one in (21, 30)], False),
-    "who have the values of each other": ("7, 8, 9", [OF_THE_NEXT] * 2, False),
+CHANGES = {
+    "values of who is left out": "UPDATE clinic SET wage = 100000 WHERE outer_key = 1000",
+    "values of who is published": "UPDATE clinic SET wage = 1, age = 90 WHERE outer_key < 20",
+    "another row": "INSERT INTO clinic VALUES (2000, 30, 1003, 'D', 75)",
+    "the order of rows": "CREATE TABLE copied AS SELECT * FROM clinic; TRUNCATE clinic;"
+    "INSERT INTO clinic SELECT * FROM copied ORDER BY wage, disease DESC",
+    "another type": "ALTER TABLE clinic ALTER wage TYPE text USING wage::text || '?'",
+    "no row": "TRUNCATE clinic",
+    "no table": "DROP TABLE clinic",
 }
 
 
-@pytest.mark.parametrize("who", CASES)
-def test_a_report_does_not_depend_on_the_values_of_one(copied, run, monkeypatch, who):
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_public_report_does_not_depend_on_the_source(copied, run, monkeypatch, tmp_path, what):
     database = copied(make_clinic)
     monkeypatch.setenv("DBANON_DSN", database.dsn)
-    number, changes, is_told = CASES[who]
-    found = []
-    for values in changes:
-        change(database, number, values)
-        found.append(json.loads(run("report", "anon.clinic", "--json").out))
-    if "no class covers" in who:
-        database.execute("DELETE FROM clinic WHERE outer_key = 1000")
-        found.append(json.loads(run("report", "anon.clinic", "--json").out))
-    assert [found[0]] * len(found) == found
-    utility = found[0]["utility"]
-    assert is_told == bool(utility["queries"]) == bool(utility["classifications"])
-    assert is_told != bool(utility["not_told"])
-    assert is_told == any(one["column"] for one in found[0]["risk"]["attacks"])
+    pages = [tmp_path / "before.html", tmp_path / "after.html"]
+    before = published(run, "--html", pages[0]), published(run, "--json")
+    confidential = run("report", "anon.clinic", "--json").out
+    database.execute(CHANGES[what])
+    after = published(run, "--html", pages[1]), published(run, "--json")
+    assert before == after
+    assert pages[0].read_bytes() == pages[1].read_bytes()
+    assert json.loads(before[1])["label_loss"].keys() == {"age", "zip"}
+    assert CONFIDENTIAL not in "".join(before) + pages[0].read_text("utf-8")
+    # The steward's report does.
+    if what == "no table":
+        assert "error" in run("report", "anon.clinic", "--json", code=4).err
+    elif what != "the order of rows":
+        finished = run("report", "anon.clinic", "--json").out
+        assert confidential != finished
+
+
+def test_a_public_report_needs_no_right_on_the_source(copied):
+    database = copied(make_clinic)
+    role = database.role("public_reporter")
+    database.execute(
+        f"GRANT SELECT ON anon.clinic TO {role}; GRANT USAGE ON SCHEMA anon, dbanon TO {role};"
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA dbanon TO {role}"
+    )
+    settings = Settings(dsn=database.dsn_as(role))
+    (readable,) = database.execute(f"SELECT has_table_privilege('{role}', 'clinic', 'SELECT')")[0]
+    assert not readable
+    theirs = dbanon.report("anon.clinic", public=True, settings=settings)
+    assert dbanon.report("anon.clinic", public=True, settings=database.settings) == theirs
+
+
+@pytest.fixture
+def statements(monkeypatch):
+    """Return what is sent from now on, with the parameters."""
+    sent = []
+
+    def noting(original):
+        def call(self, query, parameters=None, *rest, **named):
+            is_text = isinstance(query, str)
+            text = (
+                query
+                if is_text
+                else query.as_string(self)
+                if hasattr(query, "as_string")
+                else query
+            )
+            sent.append(f"{text} {parameters}")
+            return original(self, query, parameters, *rest, **named)
+
+        return call
+
+    for name in ("execute", "copy"):
+        monkeypatch.setattr(psycopg.Cursor, name, noting(getattr(psycopg.Cursor, name)))
+    return sent
+
+
+def test_no_statement_of_a_public_report_names_the_source(copied, statements):
+    database = copied(make_clinic)
+    database.execute("ALTER TABLE clinic RENAME TO clinic_before")
+    database.execute("ALTER TABLE clinic_before RENAME TO clinic")
+    (oid,) = database.execute("SELECT 'clinic'::regclass::oid::text")[0]
+
+    def naming():
+        plain = [
+            text.replace("anon.clinic", "").replace('"anon"."clinic"', "") for text in statements
+        ]
+        return [text for text in plain if ("clinic" in text and "'public'" in text) or oid in text]
+
+    statements.clear()
+    dbanon.report("anon.clinic", settings=database.settings)
+    assert naming() != []
+    statements.clear()
+    dbanon.report("anon.clinic", public=True, settings=database.settings)
+    assert len(statements) > 10
+    assert naming() == []
+
+
+def test_a_public_report_is_not_compared_with_a_confidential_one(
+    copied, run, monkeypatch, tmp_path
+):
+    database = copied(make_clinic)
+    monkeypatch.setenv("DBANON_DSN", database.dsn)
+    kept = {kind: tmp_path / f"{kind}.json" for kind in ("public", "confidential")}
+    kept["public"].write_text(published(run, "--json"))
+    kept["confidential"].write_text(run("report", "anon.clinic", "--json").out)
+    assert "no figure is different" in published(run, "--against", kept["public"])
+    for kind, form in (("confidential", ["--public"]), ("public", [])):
+        refused = run("report", "anon.clinic", *form, "--against", kept[kind], code=1).err
+        assert f"holds a {kind} report" in refused
+    text = json.loads(kept["confidential"].read_text())
+    del text["confidential"]  # as it was written before
+    kept["confidential"].write_text(json.dumps(text))
+    run("report", "anon.clinic", "--public", "--against", kept["confidential"], code=1)
+
+
+def test_a_public_report_says_what_its_release_says(copied):
+    database = copied(make_clinic)
+    mine = dbanon.report("anon.clinic", settings=database.settings)
+    public = dbanon.report("anon.clinic", public=True, settings=database.settings)
+    assert (mine.loss is None, public.loss) == (False, None)
+    assert public.utility is None
+    assert ((), (), ()) == (public.risk.attacks, public.risk.uniqueness, public.risk.unique_sets)
+    assert mine.checks == public.checks
+    assert mine.risk.sizes == public.risk.sizes
+    assert mine.risk.reidentification == public.risk.reidentification
+    assert mine.risk.disclosures == public.risk.disclosures
 
 
 @pytest.mark.parametrize("of", [[], ["--samples", "60"]])
@@ -95,65 +179,7 @@ def test_a_report_does_not_depend_on_where_rows_are_read(copied, run, monkeypatc
     database = copied(make_clinic)
     monkeypatch.setenv("DBANON_DSN", database.dsn)
     found = [json.loads(run("report", "anon.clinic", "--json", *of).out)]
-    change(database, "3, 60, 90", "wage = wage")
-    database.execute("DELETE FROM clinic WHERE outer_key = 1000")
+    database.execute(CHANGES["the order of rows"])
     found.append(json.loads(run("report", "anon.clinic", "--json", *of).out))
-    database.execute("CREATE TABLE copied AS SELECT * FROM clinic; TRUNCATE clinic")
-    database.execute("INSERT INTO clinic VALUES (1000, 99, 9999, 'A', 30)")
-    database.execute("INSERT INTO clinic SELECT * FROM copied ORDER BY wage, disease DESC")
-    found.append(json.loads(run("report", "anon.clinic", "--json", *of).out))
-    assert [found[0]] * 3 == found
+    assert found[0] == found[1]
     assert found[0]["utility"]["queries"]
-    nobody = {found[n]["risk"]["not_tried"]["membership"] for n in range(3)}
-    assert {"fewer than k rows were left out, or none"} == nobody
-
-
-def test_where_nobody_is_remembered_who_is_new_among_others_is_not_told_of(
-    copied, run, monkeypatch
-):
-    database = copied(make_clinic)
-    monkeypatch.setenv("DBANON_DSN", database.dsn)
-    dbanon.publish(TABLE, name="live", kind="view", settings=database.settings)
-    found = []
-    for values in AMONG_OTHERS[2:]:
-        change(database, 1000, values)
-        found.append(json.loads(run("report", "anon.live", "--json").out))
-    assert [found[0]] * len(found) == found
-    assert found[0]["utility"]["not_told"]
-
-
-def test_a_plan_does_not_depend_on_the_values_of_who_would_be_left_out(copied):
-    database = copied(make_clinic)
-    published = dbanon.report("anon.clinic", settings=database.settings)
-    found = []
-    for values in VALUES[2:]:
-        change(database, 1000, values)
-        found.append(dbanon.plan_with_report(TABLE, settings=database.settings)[1])
-    first, second = found
-    assert (first.risk, first.utility) == (second.risk, second.utility)
-    assert published.utility.associations == first.utility.associations
-    assert published.utility.queries == first.utility.queries
-
-
-def test_what_is_not_told_is_said(copied, run, monkeypatch, tmp_path):
-    database = copied(make_clinic)
-    monkeypatch.setenv("DBANON_DSN", database.dsn)
-    change(database, 7, VALUES[3])
-    printed = run("report", "anon.clinic", "--html", tmp_path / "page.html").out
-    assert "how columns go together, counts and predictions, as fewer rows" in printed
-    assert re.search("not tried: re-identification, .*this would tell their values", printed)
-    page = (tmp_path / "page.html").read_text("utf-8")
-    assert 3 == page.count("Not told, as is said below.")
-    assert "not told: who is unique in the source" in page
-
-
-def test_no_warning_of_a_report_says_what_one_who_is_not_published_has(database):
-    make_clinic(database)
-    database.execute("UPDATE clinic SET disease = 'd' || age % 3 WHERE outer_key < 1000")
-    dbanon.publish(TABLE, name="others", settings=database.settings, **FRESH)
-    told = []
-    for disease in ("d0", "d1", "d2"):
-        change(database, 1000, f"age = 30, zip = 9999, disease = '{disease}'")
-        found = dbanon.report("anon.others", settings=database.settings)
-        told.append([str(caution.message) for caution in found.warnings])
-    assert told[0] == told[1] == told[2]

@@ -70,11 +70,6 @@ class Pair:
         return min(least_rows(self.first.policy), least_rows(self.second.policy))
 
     @property
-    def least(self) -> int:
-        """How many rows k persons have at most, by the greater k of both."""
-        return max(self.first.least, self.second.least)
-
-    @property
     def is_bounded(self) -> bool:
         """Whether the models hold of both together, and of the table as it is now."""
         return self.is_judged and self.first.is_complete and self.second.is_complete
@@ -170,7 +165,7 @@ def intersection(pair: Pair) -> Iterator[Attack]:
         yield naming(
             "intersection to one value",
             target.name,
-            Named(left == 1, right[0], target.truth == target.guess, pair.least),
+            Named(left == 1, right[0], target.truth == target.guess),
             expected=0.0 if pair.is_bounded and distinct > 1 else None,
             left=median,
         )

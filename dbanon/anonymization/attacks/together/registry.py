@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymization.attacks.case import NotTried
-from dbanon.anonymization.attacks.registry import Attacked, enough, unless_late
+from dbanon.anonymization.attacks.registry import Attacked, unless_late
 from dbanon.anonymization.attacks.together.pair import differencing, draw_both, intersection, join
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def attack_both(
     not_tried: dict[str, str] = {}
     for name in unless_late(names, not_tried, stages=stages, until=until):
         try:
-            found += enough(ATTACKS_ON_BOTH[name](pair), least=pair.least)
+            found += ATTACKS_ON_BOTH[name](pair)
         except NotTried as reason:
             not_tried[name] = str(reason)
     return Attacked(tuple(found), not_tried)

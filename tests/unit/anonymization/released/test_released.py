@@ -333,16 +333,6 @@ def test_numbers_are_the_same_however_they_are_written():
     assert [0, 1, 2] == counted.codes.tolist()
 
 
-def test_rows_whose_persons_nobody_knows_are_one_persons():
-    table = table_of([1, 2], ColumnKind.INTEGER, {})
-    outcome = outcome_of(table, ["interval"], groups_of([0, 0]))
-    plain, owned = policy_of(["x"]), policy_of(["x"], subject="person")
-    persons = np.array([1, 0], np.int32)
-    assert of_outcome(table, outcome, plain).persons is None
-    assert [0, 0] == of_outcome(table, outcome, owned).persons.tolist()
-    assert [1, 0] == of_outcome(table, outcome, owned, persons=persons).persons.tolist()
-
-
 def test_masked_values_are_absent():
     table = table_of([1, 2], ColumnKind.INTEGER, {}, diseases=["flu", "gout"])
     policy = policy_of(["x"], ["disease"], masking=(MaskingStep("pram", ("disease",)),))

@@ -1,4 +1,4 @@
-"""What distributions tell: bins that the release shows, and no small count."""
+"""Distributions over bins that the release shows."""
 
 from datetime import UTC, date, datetime
 from itertools import pairwise
@@ -7,43 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from builders import LETTERS, encoded, policy_of
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dbanon.anonymization.released.reading import of_texts
-from dbanon.anonymization.released.small_counts import as_figures, hidden, nearby
 from dbanon.anonymization.utility.bins import categories_of
-from dbanon.anonymization.utility.distributions import bins_of, distribution, total_variation
+from dbanon.anonymization.utility.distributions import bins_of, distribution
 from dbanon.anonymization.utility.readings import readings_of
-from dbanon.domain.report.losses import told_share, unit_of
 from dbanon.domain.table import ColumnKind
-
-COUNTS = st.lists(st.integers(0, 30), min_size=1, max_size=8)
-
-
-@given(COUNTS, st.integers(1, 6))
-def test_what_is_hidden_adds_up_to_no_small_count(counts, k):
-    secret = hidden(np.array(counts, float), k)
-    pairs = [*zip(counts, secret.tolist(), strict=True)]
-    assert [count for count, is_secret in pairs if not is_secret and count < k > 1] == []
-    together = [count for count, is_secret in pairs if is_secret]
-    if len(together) < len(counts):
-        assert not together or (len(together) > 1 and sum(together) >= k)
-    if k == 1 or not any(count < k for count in counts):
-        assert together == []
-
-
-def test_a_row_more_than_a_multiple_of_k_is_not_seen():
-    unit = unit_of(5, 100.0)
-    assert [0.4, 0.6] == [told_share(share, unit=unit) for share in (0.41, 0.59)]
-    source, published = np.array([63.0, 60.0, 65.0]), np.array([60.0, 63.0, 60.0])
-    assert [60.0, 63.0, 65.0] == nearby(source, published, least=5).tolist()
-
-
-def test_shares_are_told_to_a_thousandth():
-    shares = [told_share(share, unit=unit_of(5, 3e6)) for share in (1 / 3, 2 / 3)]
-    assert [0.333, 0.667] == shares
-    assert (0.3, None) == as_figures(np.array([0.1 + 0.2, 0.7]), np.array([False, True]))
 
 
 @pytest.mark.parametrize("kept", [1.0, 0.7])
@@ -52,19 +21,9 @@ def test_shares_that_stay_as_many_rows_are_left_out_are_not_apart(kept):
     values = [letter for letter, count in zip(letters, rows, strict=True) for _ in range(count)]
     published = [round(kept * count) for count in rows]
     reading = reading_of(values, [*letters], kind=ColumnKind.CATEGORY, rows=published)
-    found = distribution(reading, bins_of(reading), least=10)
+    found = distribution(reading, bins_of(reading))
     assert 0.0 == found.distance
     assert found.published == found.source
-
-
-def test_what_is_hidden_counts_as_one_bin():
-    source, published = np.array([0.5, 0.4, 0.1, 0.0]), np.array([0.5, 0.0, 0.3, 0.2])
-    secret = np.array([False, False, True, True])
-    assert total_variation(source, published, secret) == pytest.approx(0.4)
-    shown = np.zeros(4, bool)
-    assert total_variation(source, published, shown) == pytest.approx(0.4)
-    secret = np.array([False, True, True, True])
-    assert total_variation(source, published, secret) == 0.0
 
 
 def reading_of(values, labels, *, kind, rows=None, **rule):
@@ -80,7 +39,7 @@ def test_bins_of_a_tree_are_labels_and_what_is_above_them():
     reading = reading_of(
         [*"aabbccddggee"], ["P", "U"], kind=ColumnKind.CATEGORY, taxonomy="letters", rows=[6, 6]
     )
-    found = distribution(reading, bins_of(reading), least=2)
+    found = distribution(reading, bins_of(reading))
     assert ("P", "U", "other values") == found.bins  # a, which no label shows, is another
     assert (0.333333, 0.5, 0.166667) == found.source
     assert (0.5, 0.5, 0.0) == found.published
@@ -166,19 +125,18 @@ def test_whole_numbers_are_spread_over_whole_numbers():
     assert [2.0] * 20 == bins.of_source(reading).tolist()
     assert [0.1] * 20 == [pytest.approx(mass) for mass in bins.of_release(reading)]
     reading, bins = grid([*range(10, 50)] * 8, ["[10,29]", "[30,49]"] * 150)
-    found = distribution(reading, bins, least=1)
+    found = distribution(reading, bins)
     assert (0.0, 0.0) == (found.distance, found.shift)
 
 
-@pytest.mark.parametrize(("rows", "shift"), [(298, None), (300, 0.25)])
-def test_a_shift_is_how_far_rows_move_over_all_bins_if_there_are_enough(rows, shift):
-    reading, bins = grid([10, 10, 10, 30] * 75, ["[10,10]", "[30,30]"] * (rows // 2))
-    assert shift == distribution(reading, bins, least=1).shift
+def test_a_shift_is_how_far_rows_move_over_all_bins():
+    reading, bins = grid([10, 10, 10, 30], ["[10,10]", "[30,30]"])
+    assert 0.25 == distribution(reading, bins).shift
 
 
 def test_a_distance_is_half_the_sum_of_all_differences():
     reading, bins = grid([10, 10, 10, 30], ["[10,10]", "[30,30]"])
-    found = distribution(reading, bins, least=1)
+    found = distribution(reading, bins)
     assert (0.75, 0.25) == (found.source[0], found.source[-1])
     assert (0.5, 0.5) == (found.published[0], found.published[-1])
     assert 0.25 == found.distance

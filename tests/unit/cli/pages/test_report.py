@@ -64,7 +64,7 @@ def shape(page):
     return {tag for tag, _ in page.elements}, {name for _, attrs in page.elements for name in attrs}
 
 
-@pytest.mark.parametrize("kind", ["report", "planned", "bare", "hostile"])
+@pytest.mark.parametrize("kind", ["report", "planned", "public", "bare", "hostile"])
 def test_everything_that_is_opened_is_closed_and_ids_are_one(request, kind):
     page = Page(render(request.getfixturevalue(kind)))
     assert page.open == []
@@ -96,7 +96,7 @@ def test_a_page_says_what_a_report_says(report):
         "homogeneity: chapter 31.60% 30.70% to 32.50%",
         "The attacker takes the nearest published record.",
         "age: 2.10% apart",
-        "[85,101) hidden hidden",
+        "[85,101) 4.40% 3.98%",
         "age, death 0.57 0.51",
         "about 0.50% 14.20% 14.20% 1,240% 390.00% 1,000",
         "death gradient boosting accuracy 81.00% 79.00% 72.00%",
@@ -155,14 +155,20 @@ def test_what_is_missing_is_said_to_be(bare):
     assert "No role but the owner may read it." in text
 
 
-def test_a_figure_that_may_not_be_told_has_no_bar(report):
-    utility = Utility((Distribution("age", ("[0,9)", "[9,99)"), (None, 0.4), (0.6, None), 0.0),))
-    page = Page(render(replace(report, utility=utility)))
-    rows = page.text.split("age: 0.00% apart")[1]
-    assert "[0,9) hidden 60.00% 60.00% [9,99) 40.00% hidden 40.00%" in rows
-    assert (
-        "“hidden” is a share of too few rows, or one that would give such a share away" in page.text
-    )
+def test_a_public_page_has_nothing_of_the_source_and_no_heading(report, public):
+    heading = "Confidential: contains figures of the source"
+    assert heading in Page(render(report)).text
+    text = Page(render(public)).text
+    said = [
+        "Public report of what is served",
+        "rows shown now 7,871 classes 386 smallest class 5",
+        "Detail of age lost 3.10%",
+        "age 3.10% 3.10% sex 0.00%",
+        "k-anonymity of patient_id, 5 required: passed when it was published",
+    ]
+    assert [one for one in said if one not in text] == []
+    gone = (heading, "Who is unique", "Attacks", "Distributions", "7,883")
+    assert [one for one in gone if one in text] == []
 
 
 def test_sets_of_columns_beyond_ten_are_folded_and_each_attack_is_told_once(report):
@@ -197,7 +203,7 @@ def test_the_only_style_is_known_to_the_browser_by_its_digest(report):
     assert "unsafe" not in policy
 
 
-@pytest.mark.parametrize("kind", ["report", "planned", "bare", "hostile"])
+@pytest.mark.parametrize("kind", ["report", "planned", "public", "bare", "hostile"])
 def test_a_page_loads_nothing_and_runs_nothing(request, kind):
     page = Page(render(request.getfixturevalue(kind)))
     found = [
@@ -301,7 +307,7 @@ def test_pairs_that_are_measured_come_first_and_those_kept_last_with_the_reason(
     published = ((1.0, None, 0.2), (None, 1.0, 0.25), (0.2, 0.25, 1.0))
     rows = of_association(Association(("a", "b", "c"), source, published, exact=("a", "b"))).rows
     assert "b, c" == rows[0][0]
-    assert [("a, c", "not told"), ("a, b", "published as they are")] == [
+    assert [("a, c", "undefined"), ("a, b", "published as they are")] == [
         (row[0].text, row[0].note.split(":")[0]) for row in rows[1:]
     ]
 

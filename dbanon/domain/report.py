@@ -1,6 +1,7 @@
 """What a publication risks and what it is worth, in figures that name nobody.
 
-Shares are in [0, 1]; in a distribution, a share of fewer than k rows of the source is None.
+Shares are in [0, 1]. The report of a steward has exact figures of the source. A public one has
+none: it is a function of the release, its policy and its entry in the ledger.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from dbanon.domain.assignment import LossReport
     from dbanon.domain.caution import Caution
     from dbanon.domain.checks import CheckReport, CheckResult
     from dbanon.domain.policy import Policy
-    from dbanon.domain.report.losses import Count, Loss
     from dbanon.domain.table import TableName
 
+
+CONFIDENTIAL = "Confidential: contains figures of the source"
+"""How a report begins that is not to be passed on with the release."""
 
 BEYOND = (" or less", " or more")
 """How the first and the last bin of a distribution end that also hold what lies beyond them."""
@@ -132,8 +136,8 @@ class Attack:
     candidates: the median number of rows that the attacker is left with; expected: the greatest
     rate that the models of the release admit, None where they admit any; rate: the share of
     persons of whom the attacker was right, low and high: its confidence interval of 95 %;
-    baseline: the rate of somebody who guesses without the release; named: None where that is not
-    asked, or not told.
+    baseline: the rate of somebody who guesses without the release; named: None of attacks that name
+    no values.
     """
 
     name: str
@@ -158,15 +162,15 @@ class Attack:
 class Distribution:
     """How often the values of a column are in the source and in what is published.
 
-    bins: what the release itself shows, or a round grid; distance: total variation over these, what
-    is hidden counting as one; shift: by which share of all bins a row moves on average, the earth
+    bins: what the release itself shows, or a round grid; distance: total variation over these;
+    shift: by which share of all bins a row moves on average, the earth
     mover's distance, None where bins have no order.
     """
 
     column: str
     bins: tuple[str, ...]
-    source: tuple[float | None, ...]
-    published: tuple[float | None, ...]
+    source: tuple[float, ...]
+    published: tuple[float, ...]
     distance: float
     shift: float | None = None
 
@@ -284,36 +288,31 @@ class Risk:
 
 @dataclass(frozen=True, slots=True)
 class Utility:
-    """All that is known of the use of a relation.
-
-    not_told: why nothing is that depends on values of rows of the source, "" where it is.
-    """
+    """All that is known of the use of a relation."""
 
     distributions: tuple[Distribution, ...] = ()
     associations: tuple[Association, ...] = ()
     queries: tuple[QueryError, ...] = ()
     classifications: tuple[Classification, ...] = ()
-    not_told: str = ""
 
     @property
     def remarks(self) -> list[str]:
-        """What is said of what is not told, and of columns that nothing predicts."""
-        untold = "who is unique in the source, how often values are there and how columns go"
-        untold += " together, counts and predictions"
-        return [
-            *([f"not told: {untold}, as {self.not_told}"] if self.not_told else []),
-            *(one.guessed_in_words for one in self.classifications if not one.is_predicted),
-        ]
+        """What is said of columns that nothing predicts."""
+        return [one.guessed_in_words for one in self.classifications if not one.is_predicted]
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """What somebody who answers for a relation must know of it.
 
+    confidential: the heading of a report that has figures of the source, None of a public one;
     release is None of what is only planned; columns: the published type of each; taxonomies: the
     version of each; readers: the roles that it was granted to; statements: SQL that repeats the
-    checks; sampled: how many rows of the source were looked at where not all were; left_out: what
-    there was no time for; hidden: how many rows were published that a live view shows no longer.
+    checks. loss, utility, warnings, sampled (how many rows of the source were looked at where not
+    all were), left_out (what there was no time for) and hidden (how many rows were published that a
+    live view shows no longer) are of the source; so are uniqueness, sets and attacks of ``risk``. A
+    public report has in their place label_loss: the loss of each quasi-identifier whose labels say
+    it; and proofs: in words, the models that only the publication could prove.
     """
 
     relation: TableName
@@ -322,9 +321,9 @@ class Report:
     created_at: datetime | None
     policy: Policy
     checks: CheckReport
-    loss: Loss
+    loss: LossReport | None
     risk: Risk
-    utility: Utility
+    utility: Utility | None
     columns: Mapping[str, str] = field(default_factory=dict)
     taxonomies: Mapping[str, int] = field(default_factory=dict)
     readers: tuple[str, ...] = ()
@@ -332,13 +331,42 @@ class Report:
     warnings: tuple[Caution, ...] = ()
     sampled: int | None = None
     left_out: tuple[str, ...] = ()
-    hidden: Count = 0
+    hidden: int = 0
+    label_loss: Mapping[str, float] = field(default_factory=dict)
+    proofs: tuple[str, ...] = ()
+    confidential: str | None = CONFIDENTIAL
+
+    @property
+    def now(self) -> CheckResult | None:
+        """The check of k, or the first one, which has the rows and classes that are shown now."""
+        found = sorted(self.checks.results, key=lambda one: one.model != K_ANONYMITY)
+        return found[0] if found else None
 
     @property
     def hiding(self) -> CheckResult | None:
         """The check of k, if it counted other rows than were published: a live view hides some."""
-        found = (one for one in self.checks.results if one.model == K_ANONYMITY)
-        return next(found, None) if self.hidden else None
+        return self.now if self.hidden else None
+
+
+@dataclass(frozen=True, slots=True)
+class TableReport:
+    """A table of a dataset in short; the fields are those of ``Report``."""
+
+    relation: TableName
+    table: TableName
+    release: int
+    checks: CheckReport
+    loss: LossReport | None
+    label_loss: Mapping[str, float]
+    proofs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetReport:
+    """What was proved of the persons of linked tables together, and each table in short."""
+
+    tables: tuple[TableReport, ...]
+    confidential: str | None = CONFIDENTIAL
 
 
 class Change(StrEnum):
