@@ -267,8 +267,8 @@ class Request:
 
     def over(self, policy: Policy) -> Policy:
         """Return the policy in force; raises PolicyError when an option is out of bounds."""
-        from dbanon.anonymization.parameters import typed
-        from dbanon.anonymization.pipeline import algorithm_named
+        from dbanon.anonymization.interfaces import typed
+        from dbanon.anonymization.registry import algorithm_named
         from dbanon.formats import policies
         from dbanon.formats.policy.anatomy import of_buckets
 

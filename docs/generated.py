@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from typer.main import get_command
 
 import dbanon
-from dbanon.anonymization.parameters import parameters
+from dbanon.anonymization.interfaces import parameters
 from dbanon.anonymization.registry import ALGORITHMS
 from dbanon.cli import app
 from dbanon.domain.keys import meanings_of

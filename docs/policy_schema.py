@@ -14,7 +14,7 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
-from dbanon.anonymization.parameters import parameters
+from dbanon.anonymization.interfaces import parameters
 from dbanon.anonymization.registry import ALGORITHMS, MASKING, RECODINGS
 from dbanon.domain.caution import Code
 from dbanon.domain.keys import keys_of, meanings_of

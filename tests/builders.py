@@ -12,7 +12,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from dbanon.anonymization.encoding.encode import encode
-from dbanon.anonymization.pipeline import Outcome, published_values
+from dbanon.anonymization.outcome import Outcome, published_values
 from dbanon.anonymization.released.reading import of_outcome
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.policy import (

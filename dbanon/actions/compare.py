@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from dbanon.actions.preparation import drafts
 from dbanon.actions.preparation.loading import find_published, load, looking
-from dbanon.actions.preparation.prepare import in_force, read_source, search
+from dbanon.actions.preparation.prepare import in_force, read_source
 from dbanon.domain.errors import DbanonError, PolicyError
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec
 from dbanon.domain.progress import Stages
@@ -134,8 +134,8 @@ def _diversity(policy: Policy) -> tuple[int, tuple[str, ...]]:
 
 def _candidates(policy: Policy, request: Request, names: Sequence[str]) -> list[Policy]:
     """Return the policy once for each algorithm, with the parameters that it has."""
-    from dbanon.anonymization.parameters import listens, parameters
-    from dbanon.anonymization.pipeline import algorithm_named
+    from dbanon.anonymization.interfaces import listens, parameters
+    from dbanon.anonymization.registry import algorithm_named
 
     factories = {name: algorithm_named(name) for name in names}
     known = {name: parameters(factory) for name, factory in factories.items()}
@@ -161,9 +161,9 @@ def _candidates(policy: Policy, request: Request, names: Sequence[str]) -> list[
 
 def _tried(encoded: EncodedTable, policy: Policy, ks: Collection[int]) -> tuple[int, ...]:
     """Return the numbers that the rows allow; raises Unsatisfiable when there is none."""
-    from dbanon.anonymization.pipeline import check_feasible
+    from dbanon.anonymization.outcome import requirement_of
 
-    check_feasible(encoded, _with_k(policy, min(ks)))
+    requirement_of(encoded, _with_k(policy, min(ks)))
     return tuple(k for k in sorted(ks) if k <= encoded.n_rows)
 
 
@@ -177,22 +177,25 @@ def _warm_up(encoded: EncodedTable, policy: Policy, *, tell: Callable[[str], Non
     """Let an algorithm load what it needs, so that its seconds are those of the search."""
     import numpy as np
 
-    from dbanon.anonymization.pipeline import run
+    from dbanon.anonymization.problem import Problem, solve
 
     rows = np.arange(min(encoded.n_rows, _WARM_UP_ROWS))
     quick = replace(_with_k(policy, 2), params={}, block=None, max_suppressed=0.0)
     quick = replace(quick, models=tuple(m for m in quick.models if m.name == K_ANONYMITY))
     with suppress(Exception):  # what is wrong with it is told when it runs
-        run(encoded.take(rows), quick, seed=0, stages=Stages(on_note=tell))
+        problem = Problem(encoded.take(rows), quick)
+        solve(problem, seed=0, stages=Stages(on_note=tell))
 
 
 def _attempt(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Compared:
+    from dbanon.anonymization.problem import solve
+
     if stages.stopped:
         return Compared(policy.algorithm, policy.k, reason="not run: stopped before")
     before = stages.seconds.get("cluster", 0.0)
     try:
         with _named(stages, policy.algorithm):
-            outcome = search(source, policy, seed=seed, stages=stages)
+            outcome = solve(source.problem(policy), seed=seed, stages=stages)
     except DbanonError as error:
         advice = f" (try: {error.hint})" if error.hint else ""
         return Compared(policy.algorithm, policy.k, reason=f"{error}{advice}")

@@ -96,7 +96,7 @@ def check_policy(
 
 
 def _given(policy: str | Path | Policy, name: str | None) -> Policy:
-    from dbanon.anonymization.pipeline import make_algorithm
+    from dbanon.anonymization.registry import make_algorithm
 
     given = drafts.given(policy, name=name)
     make_algorithm(given, stages=Stages())  # refuses parameters that it does not have

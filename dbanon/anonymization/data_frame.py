@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from dbanon.anonymization.encoding.encode import encode
 from dbanon.anonymization.encoding.population import encode_population
-from dbanon.anonymization.pipeline import run
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.chance import shuffled
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.encoding.population import Population
-    from dbanon.anonymization.pipeline import Outcome
+    from dbanon.anonymization.outcome import Outcome
     from dbanon.domain.assignment import EncodedTable, ValueColumn
     from dbanon.domain.taxonomy import Taxonomy
 
@@ -91,7 +91,8 @@ def anonymize(
     )
     encoded = _encode(table, policy, trees)
     everybody = None if population is None else _everybody(population, encoded)
-    outcome = run(encoded, policy, seed=seed, stages=Stages(), population=everybody)
+    problem = Problem(encoded, policy, population=everybody)
+    outcome = solve(problem, seed=seed, stages=Stages())
     published = _publish(table, outcome)
     return published.to_pandas() if _is_pandas(data) else published
 

@@ -14,32 +14,42 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.adjusting.feasible import rows_in_reach
 from dbanon.anonymization.adjusting.merging import merge_with_nearest, numbered
 from dbanon.anonymization.adjusting.repair import failing
-from dbanon.anonymization.loss.metrics import publication, report
-from dbanon.anonymization.occurrences import places
-from dbanon.anonymization.parameters import timed
+from dbanon.anonymization.interfaces import timed
+from dbanon.anonymization.outcome import (
+    certify,
+    nobody,
+    outcome,
+    publish,
+    published_values,
+    requirement_of,
+    wait,
+    without,
+)
 from dbanon.anonymization.persons import (
     Persons,
     is_possible,
-    of_profiles,
+    kept_levels,
+    places,
     profiles,
-    require_safe,
+    require_within,
 )
-from dbanon.anonymization.pipeline import Outcome, certify, check_feasible, published_values, run
-from dbanon.anonymization.refreshing import nobody, wait, without
-from dbanon.anonymization.registry import METRICS
+from dbanon.anonymization.search import is_possible as is_possible_of_rows
+from dbanon.anonymization.search import search_rows
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.table import quote_identifier
 from dbanon.models.demands import all_demands
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from dbanon.anonymization.outcome import Outcome
+    from dbanon.anonymization.persons import Judge
+    from dbanon.anonymization.problem import Problem
     from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
@@ -50,89 +60,64 @@ if TYPE_CHECKING:
     """The persons who keep so many of each."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Linked:
-    """A table whose rows belong to the persons of another.
-
-    encoded: its own columns; policy: what must hold of it; subjects: (n,) int32, the person of each
-    row, by its row in the table of persons; draws: (n,) uint64, where some rows of a person are
-    left out, those with the least are kept.
-    """
-
-    encoded: EncodedTable
-    policy: Policy
-    subjects: NDArray[np.int32]
-    draws: NDArray[np.uint64]
-
-    def levels(self, n_persons: int) -> NDArray[np.int64]:
-        """Return how many rows may be known to be each person's, (p,): at least whether any is."""
-        times = np.bincount(self.subjects, minlength=n_persons)
-        most = self.policy.rows_per_subject
-        if most is None:
-            return np.minimum(times, 1)
-        return np.minimum(times, most) if isinstance(most, int) else times
-
-    def beside(self, persons: EncodedTable) -> EncodedTable:
-        """Return its rows with the quasi-identifiers of their persons before its own."""
-        shared = tuple(replace(c, codes=c.codes[self.subjects]) for c in persons.quasi)
-        return replace(self.encoded, quasi=(*shared, *self.encoded.quasi))
-
-
-def run_linked(
-    persons: EncodedTable,
-    policy: Policy,
-    tables: Sequence[Linked],
-    *,
-    seed: int,
-    stages: Stages,
+def solve_linked(
+    persons: Problem, tables: Sequence[Problem], *, seed: int, stages: Stages
 ) -> list[Outcome]:
     """Group the persons, and let the rows of each inherit its group in every table.
 
-    persons: one row each; policy: what must hold of them; tables: one or more. Returns what is
-    published of the persons and of each table, in which the quasi-identifiers of the persons come
-    before its own. k persons share each combination of classes, and the models of each table hold
-    of its classes, by rows and by persons. Persons that too few are like have rows left out, as few
-    as possible.
+    persons: one row each; tables: one or more, each with its own columns, whose ``subjects`` are
+    the persons of its rows, by their rows. Returns what is published of the persons and of each
+    table, in which the quasi-identifiers of the persons come before its own. k persons share each
+    combination of classes, and the models of each table hold of its classes, by rows and by
+    persons. Persons that too few are like have rows left out, as few as possible.
 
     Raises Unsatisfiable when no partition meets all that is asked.
     """
-    whole = _Whole(persons, policy, tables)
-    alike = whole.alike(np.column_stack([t.levels(persons.n_rows) for t in tables]))
-    group = np.full(persons.n_rows, -1, np.int32)
-    n_groups = 0
+    n_persons, policy = persons.encoded.n_rows, persons.policy
+    whole = _Whole(persons, tables)
+    alike = whole.alike(whole.levels())
+    parts = []
     for level, members in sorted(alike.items()):
-        part = whole.take(members, level)
-        share = len(members) / persons.n_rows
-        found = part.search(timed(policy, share=share), seed=seed, stages=stages)
-        group[members] = np.where(found.group < 0, -1, found.group + n_groups)
-        n_groups += found.n_groups
-    return whole.outcomes(Assignment(group, n_groups), alike)
+        part, own = whole.take(members, level), timed(policy, share=len(members) / n_persons)
+        parts.append((members, part.search(own, seed=seed, stages=stages)))
+    return whole.outcomes(Assignment.of_parts(n_persons, parts), alike)
+
+
+def beside(table: Problem, persons: EncodedTable) -> EncodedTable:
+    """Return the rows of a table with the quasi-identifiers of their persons before its own."""
+    shared = tuple(replace(c, codes=c.codes[subjects_of(table)]) for c in persons.quasi)
+    return replace(table.encoded, quasi=(*shared, *table.encoded.quasi))
+
+
+def subjects_of(table: Problem) -> NDArray[np.int32]:
+    """Return the person of each row, by its row in the table of the persons."""
+    assert table.subjects is not None  # noqa: S101 - they link its rows to the persons
+    return table.subjects
 
 
 def wait_linked(
-    persons: EncodedTable,
-    tables: Sequence[Linked],
+    persons: Problem,
+    tables: Sequence[Problem],
     outcomes: Sequence[Outcome],
     *,
     loss: float,
     room: float,
 ) -> list[Outcome]:
     """Leave out the persons of the coarsest classes in all tables; loss, room: as of ``wait``."""
-    first = wait(persons, outcomes[0], loss=loss, room=room)
+    first = wait(persons.encoded, persons.policy, outcomes[0], loss=loss, room=room)
     waiting = first.assignment.group < 0
     found = [first]
-    for table, outcome in zip(tables, outcomes[1:], strict=True):
-        rows = waiting[table.subjects]
-        some = (outcome.assignment.group[~rows] >= 0).any()
-        joined = table.beside(persons)
-        found.append(without(joined, outcome, rows) if some else nobody(joined))
+    for table, one in zip(tables, outcomes[1:], strict=True):
+        rows, joined = waiting[subjects_of(table)], beside(table, persons.encoded)
+        some = (one.assignment.group[~rows] >= 0).any()
+        found.append(without(joined, table.policy, one, rows) if some else nobody(joined))
     return found
 
 
-def require_each(tables: Sequence[Linked], outcomes: Sequence[Outcome]) -> None:
+def require_each(tables: Sequence[Problem], outcomes: Sequence[Outcome]) -> None:
     """Raise Unsatisfiable for a table of which nothing would be published."""
-    for table, outcome in zip(tables, outcomes, strict=True):
-        if not outcome.assignment.n_groups:
+    for table, one in zip(tables, outcomes, strict=True):
+        if not one.assignment.n_groups:
             raise Unsatisfiable(
                 f"no row of {quote_identifier(table.policy.table.name)} can be published: too few"
                 " persons have any",
@@ -143,13 +128,19 @@ def require_each(tables: Sequence[Linked], outcomes: Sequence[Outcome]) -> None:
 class _Rows:
     """The rows of one table, by their persons."""
 
-    def __init__(self, table: Linked, persons: EncodedTable) -> None:
-        self.table, self.joined = table, table.beside(persons)
-        self._order = np.argsort(table.subjects, kind="stable")
-        size = np.bincount(table.subjects, minlength=persons.n_rows)
-        self._starts = np.concatenate([[0], np.cumsum(size)])
-        by_number = table.policy.rows_per_subject is not None
-        self._places = places(table.subjects, table.draws) if by_number else None
+    def __init__(self, table: Problem, persons: EncodedTable) -> None:
+        self.table, self.joined, self.subjects = table, beside(table, persons), subjects_of(table)
+        self._order = np.argsort(self.subjects, kind="stable")
+        self._size = np.bincount(self.subjects, minlength=persons.n_rows)
+        self._starts = np.concatenate([[0], np.cumsum(self._size)])
+        self._places = None
+        if table.policy.rows_per_subject is not None:
+            assert table.draws is not None  # noqa: S101 - they are drawn for such a policy
+            self._places = places(self.subjects, table.draws[:, 0])
+
+    def levels(self) -> NDArray[np.int64]:
+        """Return how many rows may be known to be each person's, (p,): at least whether any is."""
+        return kept_levels(self._size, self.table.policy.rows_per_subject)
 
     def of(self, members: NDArray[np.int64], most: int) -> NDArray[np.int64]:
         """Return the rows that some persons keep, if each has so many, in their order."""
@@ -165,9 +156,13 @@ class _Rows:
 class _Whole:
     """Some persons, and all tables that have rows of them."""
 
-    def __init__(self, persons: EncodedTable, policy: Policy, tables: Sequence[Linked]) -> None:
-        self._persons, self._policy = persons, policy
-        self._tables = [_Rows(table, persons) for table in tables]
+    def __init__(self, persons: Problem, tables: Sequence[Problem]) -> None:
+        self._persons, self._policy = persons.encoded, persons.policy
+        self._tables = [_Rows(table, persons.encoded) for table in tables]
+
+    def levels(self) -> NDArray[np.int64]:
+        """Return how many rows of each table each person has, (p, t)."""
+        return np.column_stack([rows_of.levels() for rows_of in self._tables])
 
     def alike(self, levels: NDArray[np.int64]) -> Alike:
         """Return the persons who keep as many rows of each table, by these numbers.
@@ -234,7 +229,7 @@ class _Whole:
             rows = rows_of.of(members, most)
             if len(rows):
                 table = rows_of.table
-                own, subjects = table.encoded.take(rows), place[table.subjects[rows]]
+                own, subjects = table.encoded.take(rows), place[rows_of.subjects[rows]]
                 tables.append(_Part(own, rows_of.joined.take(rows), table.policy, subjects))
         return _Alike(self._persons.take(members), self._policy, tables)
 
@@ -246,7 +241,7 @@ class _Whole:
             table = rows_of.table
             kept = np.concatenate([rows_of.of(m, level[i]) for level, m in alike.items()])
             of_rows = np.full(table.encoded.n_rows, -1, np.int32)
-            of_rows[kept] = assignment.group[table.subjects[kept]]
+            of_rows[kept] = assignment.group[rows_of.subjects[kept]]
             own = numbered(of_rows)
             if not own.n_groups:
                 found.append(nobody(rows_of.joined))
@@ -271,27 +266,21 @@ class _Part:
     policy: Policy
     subjects: NDArray[np.int32]
 
-    def judge(self) -> Callable[[Assignment], NDArray[np.bool_]]:
+    def judge(self) -> Judge:
         """Return what tells which groups of persons fail in this table.
 
         Raises Unsatisfiable when all as one group do.
         """
-        table, policy, subjects = self.joined, self.policy, self.subjects
-        requirement = check_feasible(table, policy)
-        of_rows = all_demands(table, policy)
-        varying = require_safe(table, policy, subjects)
-        persons = Persons(table, policy, subjects, varying)
+        table, subjects = self.joined, self.subjects
+        requirement = requirement_of(table, self.policy)
+        persons = Persons(table, self.policy, subjects)
         persons.require_possible(Assignment(np.zeros(table.n_rows, np.int32), 1), requirement)
-        # Where all rows of a person have one value, models hold of persons with one row each.
-        one_each = table.take(np.unique(subjects, return_index=True)[1])
-        profiled = replace(policy, models=tuple(of_profiles(policy, table, varying)))
-        of_persons = all_demands(one_each, profiled)
+        of_rows = replace(requirement, demands=all_demands(table, self.policy))
+        fail_by_persons = persons.judge(requirement)
 
         def fail(groups: Assignment) -> NDArray[np.bool_]:
             rows = Assignment(groups.group[subjects], groups.n_groups)
-            bad = failing(table, rows, replace(requirement, demands=of_rows))
-            bad |= failing(one_each, groups, replace(requirement, demands=of_persons))
-            return bad | persons.failing(rows)[0]
+            return failing(table, rows, of_rows) | fail_by_persons(rows)
 
         return fail
 
@@ -306,10 +295,7 @@ class _Alike:
 
     def is_possible(self) -> bool:
         """Whether all of them as one group meet every policy."""
-        try:
-            requirement = check_feasible(self.persons, self.policy)
-            rows_in_reach(self.persons, replace(requirement, max_suppressed=0.0))
-        except Unsatisfiable:
+        if not is_possible_of_rows(self.persons, self.policy):
             return False
         return all(is_possible(part.joined, part.policy, part.subjects) for part in self.tables)
 
@@ -317,18 +303,21 @@ class _Alike:
         """Group them by all that may be known of them, and merge what fails in some table."""
         known = [column for t in self.tables for column in profiles(t.own, t.subjects).quasi]
         whole = replace(self.persons, quasi=(*self.persons.quasi, *known))
-        found = run(whole, policy, seed=seed, stages=stages).assignment
+        found = search_rows(whole, policy, seed=seed, stages=stages)
         judges = [table.judge() for table in self.tables]
         while True:
             bad = np.zeros(found.n_groups, np.bool_)
             for fail in judges:
                 bad |= fail(found)
             if not bad.any():
-                return found
+                break
             if found.n_groups == 1:
                 msg = "without the persons who are left out, the others do not meet what is asked"
                 raise Unsatisfiable(msg, hint="ask for less, or set --max-suppressed to 0")
             found = merge_with_nearest(whole, found, bad)
+        budget = requirement_of(whole, policy).budget(whole.n_rows)
+        certify(publish(whole, policy, found), policy, None, budget=budget)
+        return found
 
 
 def _outcome(
@@ -340,17 +329,9 @@ def _outcome(
     n_kept: int | None,
 ) -> Outcome:
     """Verify and measure what is published of a table; n_kept: rows of it that may be."""
-    requirement = check_feasible(table, policy)
+    requirement = requirement_of(table, policy)
     n_sampled = 0 if n_kept is None else table.n_rows - n_kept
-    budget = requirement.budget(table.n_rows - n_sampled)
-    if assignment.n_suppressed - n_sampled > budget:
-        raise Unsatisfiable(
-            f"the persons left out have {assignment.n_suppressed - n_sampled:,} rows of"
-            f" {quote_identifier(policy.table.name)}, more than allowed",
-            hint="raise --max-suppressed, or set it to 0",
-        )
-    published = publication(table, assignment, values, k=policy.k)
-    certify(published, policy, None, budget=budget + n_sampled)
-    loss = report(published, METRICS)
-    loss = replace(loss, sensitive_aware=requirement.sensitive_aware, n_sampled=n_sampled)
-    return Outcome(assignment, values, loss)
+    name = quote_identifier(policy.table.name)
+    require_within(assignment, requirement, n_sampled=n_sampled, of=f" of {name}")
+    published = publish(table, policy, assignment, values=values)
+    return outcome(published, policy, requirement=requirement, n_sampled=n_sampled)

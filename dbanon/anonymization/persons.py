@@ -1,18 +1,17 @@
-"""Grouping persons who own several rows: all rows of a person share its class."""
+"""What groups of persons with several rows have to meet, and how many rows of each are kept."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dbanon.anonymization.adjusting.feasible import rows_in_reach
 from dbanon.anonymization.adjusting.merging import merge_with_nearest
-from dbanon.anonymization.adjusting.repair import enforce
-from dbanon.anonymization.loss.metrics import publication, report
-from dbanon.anonymization.pipeline import Outcome, certify, check_feasible, published_values, run
-from dbanon.anonymization.registry import METRICS
+from dbanon.anonymization.adjusting.repair import enforce, failing
+from dbanon.anonymization.outcome import requirement_of
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import ModelSpec
@@ -25,52 +24,20 @@ from dbanon.models.registry import MODELS
 from dbanon.models.specs import is_strict, sensitive_of, texts, title
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from numpy.typing import NDArray
 
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import EncodedColumn, EncodedTable
     from dbanon.domain.policy import Policy
-    from dbanon.domain.progress import Stages
+    from dbanon.models.base import Demand
+
+    Demands = Callable[[EncodedTable, Policy], tuple[Demand, ...]]
+    Judge = Callable[[Assignment], NDArray[np.bool_]]
 
 
 _ONE_ROW = "publish one row of each: --rows-per-subject 1"
-
-
-def run_by_subject(
-    encoded: EncodedTable,
-    policy: Policy,
-    subjects: NDArray[np.int32],
-    *,
-    seed: int,
-    stages: Stages,
-) -> Outcome:
-    """Group persons, one profile each, and let all rows of a person inherit its group.
-
-    subjects: (n,) the person of each row, 0..p-1 without gaps. k counts persons, and every model
-    holds of persons, each with its one value, as well as of rows, which is what readers can repeat.
-    Where rows of a person differ in a quasi-identifier, all its values count as known of the
-    person: what is published of a class holds of every row of everyone in it. Where they differ in
-    a sensitive column, only models that are safe then can be asked of it (``of_persons`` of
-    ``dbanon.models.base``). Raises Unsatisfiable for other models.
-    """
-    varying = require_safe(encoded, policy, subjects)
-    requirement = check_feasible(encoded, policy)
-    first = np.unique(subjects, return_index=True)[1]
-    by_profile = replace(policy, models=tuple(of_profiles(policy, encoded, varying)))
-    outcome = run(profiles(encoded, subjects), by_profile, seed=seed, stages=stages)
-    assignment = Assignment(outcome.assignment.group[subjects], outcome.assignment.n_groups)
-    assignment = Persons(encoded, policy, subjects, varying).merged(assignment, requirement)
-    _require_budget(assignment, policy)
-    values = published_values(encoded, assignment)
-    persons = Assignment(assignment.group[first], assignment.n_groups)
-    published = publication(encoded.take(first), persons, values, k=policy.k)
-    certify(published, by_profile, None, budget=len(first))
-    published = publication(encoded, assignment, values, k=policy.k)
-    certify(published, policy, None, budget=requirement.budget(encoded.n_rows))
-    loss = replace(report(published, METRICS), sensitive_aware=requirement.sensitive_aware)
-    return Outcome(assignment, values, loss)
 
 
 def profiles(encoded: EncodedTable, subjects: NDArray[np.int32]) -> EncodedTable:
@@ -110,21 +77,18 @@ def require_safe(encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int
 
 
 def is_possible(encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int32]) -> bool:
-    """Whether all persons as one class meet the policy; subjects as ``run_by_subject`` takes them.
+    """Whether all persons as one class meet the policy; subjects: as of a ``Problem``.
 
     Raises nothing: persons whose rows do not allow the question do not meet it.
     """
-    first = np.unique(subjects, return_index=True)[1]
-    if len(first) < policy.k:
+    if int(subjects.max(initial=-1)) + 1 < policy.k:
         return False
     try:
-        varying = require_safe(encoded, policy, subjects)
-        by_profile = replace(policy, models=tuple(of_profiles(policy, encoded, varying)))
-        profiles = encoded.take(first)
-        rows_in_reach(profiles, check_feasible(profiles, by_profile))
+        persons = Persons(encoded, policy, subjects)
+        one_each = encoded.take(persons.first)
+        rows_in_reach(one_each, requirement_of(one_each, persons.by_profile))
         everyone = Assignment(np.zeros(encoded.n_rows, np.int32), 1)
-        requirement = check_feasible(encoded, policy)
-        Persons(encoded, policy, subjects, varying).require_possible(everyone, requirement)
+        persons.require_possible(everyone, requirement_of(encoded, policy))
     except Unsatisfiable:
         return False
     return True
@@ -166,37 +130,57 @@ def _require_safe(
             _require_same(codes, subjects, first, name=name, model=title(spec))
 
 
-def of_profiles(
-    policy: Policy, encoded: EncodedTable, varying: Collection[str]
-) -> Iterator[ModelSpec]:
-    """Yield the models of the columns in which a person has one value."""
-    for spec in policy.models:
-        columns = _columns(spec, encoded)
-        kept = tuple(name for name in columns if name not in varying)
-        if kept == columns:
-            yield spec
-        elif kept:
-            yield ModelSpec(spec.name, {**spec.params, COLUMNS: kept})
-
-
 class Persons:
-    """Groups of persons, of whom some have several values."""
+    """Persons, of whom some may have several values, and what groups of them have to meet.
 
-    def __init__(
-        self,
-        encoded: EncodedTable,
-        policy: Policy,
-        subjects: NDArray[np.int32],
-        varying: Collection[str],
-    ) -> None:
-        self._encoded, self._subjects, self._k = encoded, subjects, policy.k
-        self._demands = [
+    subjects: (n,) int32, the person of each row, 0..p-1 without gaps; first: (p,) a row of each.
+    Raises Unsatisfiable for a model that does not say what it means of these persons.
+    """
+
+    def __init__(self, encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int32]) -> None:
+        self._encoded, self._policy, self._subjects = encoded, policy, subjects
+        self._varying = require_safe(encoded, policy, subjects)
+        self.first = np.unique(subjects, return_index=True)[1]
+
+    @property
+    def by_profile(self) -> Policy:
+        """The policy with the models of the columns in which a person has one value."""
+        return replace(self._policy, models=tuple(self._of_profiles()))
+
+    def _of_profiles(self) -> Iterator[ModelSpec]:
+        for spec in self._policy.models:
+            columns = _columns(spec, self._encoded)
+            kept = tuple(name for name in columns if name not in self._varying)
+            if kept == columns:
+                yield spec
+            elif kept:
+                yield ModelSpec(spec.name, {**spec.params, COLUMNS: kept})
+
+    @cached_property
+    def _demands(self) -> list[Demand]:
+        """What is asked of the columns in which a person may have several values."""
+        return [
             demand
-            for demand in all_demands(encoded, policy)
+            for demand in all_demands(self._encoded, self._policy)
             if demand.column is not None
-            and encoded.sensitive_names[demand.column] in varying
-            and _columns(demand.spec, encoded)
+            and self._encoded.sensitive_names[demand.column] in self._varying
+            and _columns(demand.spec, self._encoded)
         ]
+
+    def judge(self, requirement: Requirement, demands: Demands = all_demands) -> Judge:
+        """Return a function that tells which groups of rows fail by the persons in them.
+
+        Where all rows of a person have one value, models hold of persons with one row each: demands
+        returns what these are to meet under a policy, besides the requirement.
+        """
+        one_each = self._encoded.take(self.first)
+        asked = replace(requirement, demands=demands(one_each, self.by_profile))
+
+        def fail(found: Assignment) -> NDArray[np.bool_]:
+            groups = Assignment(found.group[self.first], found.n_groups)
+            return failing(one_each, groups, asked) | self.failing(found)[0]
+
+        return fail
 
     def merged(self, assignment: Assignment, requirement: Requirement) -> Assignment:
         """Merge groups until all meet the demands, of rows and of persons."""
@@ -223,9 +207,9 @@ class Persons:
 
     def failing(self, assignment: Assignment) -> tuple[NDArray[np.bool_], str]:
         """Return which groups do not meet a demand of persons, and the last of these demands."""
-        shown = np.flatnonzero(assignment.group >= 0)
+        shown, k = np.flatnonzero(assignment.group >= 0), self._policy.k
         groups, subjects = assignment.group[shown], self._subjects[shown]
-        bad, reason = persons_of(groups, subjects) < self._k, f"{self._k}-anonymity"
+        bad, reason = persons_of(groups, subjects) < k, f"{k}-anonymity"
         for demand in self._demands:
             measure = demand.model.of_persons
             assert measure is not None  # noqa: S101 - ``require_safe`` has refused the others
@@ -261,9 +245,78 @@ def _require_same(
         )
 
 
-def _require_budget(assignment: Assignment, policy: Policy) -> None:
-    if assignment.n_suppressed > policy.max_suppressed * len(assignment.group):
+def require_within(
+    assignment: Assignment, requirement: Requirement, *, n_sampled: int = 0, of: str = ""
+) -> None:
+    """Raise Unsatisfiable when the persons left out have more rows than the budget.
+
+    n_sampled: as of ``outcome``; of: which table, in the words of a message.
+    """
+    n_rows = len(assignment.group) - n_sampled
+    left_out = assignment.n_suppressed - n_sampled
+    if left_out > requirement.budget(n_rows):
         raise Unsatisfiable(
-            f"the persons left out have {assignment.n_suppressed:,} rows, more than allowed",
+            f"the persons left out have {left_out:,} rows{of}, more than allowed",
             hint="raise --max-suppressed, or set it to 0",
         )
+
+
+def dense(subjects: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return persons numbered without gaps, in their order."""
+    return np.unique(subjects, return_inverse=True)[1].astype(np.int32)
+
+
+def places(subjects: NDArray[np.int32], draws: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return the place of each row among those of its person, by what was drawn."""
+    order = np.lexsort((draws, subjects))
+    size = np.bincount(subjects)
+    place = np.empty(len(subjects), np.int64)
+    place[order] = np.arange(len(subjects)) - np.repeat(np.cumsum(size) - size, size)
+    return place
+
+
+def kept_levels(times: NDArray[np.int64], most: int | str | None) -> NDArray[np.int64]:
+    """Return how many rows may be kept of each person, (p,), of the rows that each has.
+
+    most: a number, or a text for all; None where the number is not known of anyone, so that one
+    stands for all.
+    """
+    if most is None:
+        return np.minimum(times, 1)
+    return np.minimum(times, most) if isinstance(most, int) else times.copy()
+
+
+def levels(
+    encoded: EncodedTable,
+    policy: Policy,
+    subjects: NDArray[np.int32],
+    place: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Return how many rows each person keeps, (p,).
+
+    All that it has, up to the policy's number, where the persons with so many meet the policy among
+    themselves. Otherwise they keep as many as those who have the next fewer. The last are left out
+    if they fit into the budget; otherwise the others keep as few as they do.
+    """
+    level = kept_levels(np.bincount(subjects), policy.rows_per_subject)
+
+    def holds(persons: NDArray[np.bool_]) -> bool:
+        rows = np.flatnonzero(persons[subjects] & (place < level[subjects]))
+        return is_possible(encoded.take(rows), policy, dense(subjects[rows]))
+
+    waiting = np.zeros(len(level), np.bool_)
+    for number in np.unique(level)[::-1]:
+        waiting |= level == number
+        level[waiting] = number
+        if holds(waiting):
+            waiting[:] = False
+    few = int((waiting[subjects] & (place < level[subjects])).sum())
+    if few <= policy.max_suppressed * len(subjects):
+        level[waiting] = 0
+        return level
+    for number in np.unique(level[~waiting]):
+        if not waiting.any() or holds(waiting):
+            break
+        waiting |= level == number
+        level[waiting] = level.min()
+    return level

@@ -37,6 +37,7 @@ from dbanon.anonymization.algorithms.partitioning.mondrian import (
     TopDown,
 )
 from dbanon.anonymization.auto.algorithm import Auto
+from dbanon.anonymization.interfaces import LISTENER, listens, typed
 from dbanon.anonymization.loss import metrics
 from dbanon.anonymization.masking.categories import (
     LocalSuppression,
@@ -58,22 +59,34 @@ from dbanon.anonymization.masking.noise import (
     Sullivan,
     TopCoding,
 )
-from dbanon.anonymization.parameters import typed
 from dbanon.anonymization.recodings.central import Mean, Median, Midpoint, Mode
 from dbanon.anonymization.recodings.interval import DatePart, Global, Interval, IntervalText
 from dbanon.anonymization.recodings.interval import FullDomain as OneLevel
 from dbanon.anonymization.recodings.label import CellSuppression, Label, Suppress, ValueSet
+from dbanon.domain import extras
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import BOUNDS, CENTER, DATE_PART, FULL_DOMAIN, GLOBAL, PREFIX, Role
-from dbanon.domain.table import Structure
+from dbanon.domain.policy import (
+    BOUNDS,
+    CENTER,
+    DATE_PART,
+    FULL_DOMAIN,
+    GLOBAL,
+    OF_CELLS,
+    PREFIX,
+    SNAPPED,
+    Role,
+)
+from dbanon.domain.table import Structure, quote_identifier
+from dbanon.formats.document_reader import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from dbanon.anonymization.interfaces import Algorithm, Recoding
     from dbanon.anonymization.masking.interfaces import Masking
     from dbanon.domain.assignment import EncodedColumn
     from dbanon.domain.policy import MaskingStep, Policy
+    from dbanon.domain.progress import Stages
 
 ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "auto": Auto,
@@ -256,3 +269,64 @@ def solvable_columns(policy: Policy) -> dict[str, str]:
 def within_classes(policy: Policy) -> bool:
     """Whether some values are masked within the classes."""
     return any(make_masking(step).within_class for step in policy.masking)
+
+
+def make_algorithm(policy: Policy, *, stages: Stages) -> Algorithm:
+    """Return the policy's algorithm with its parameters, and ``stages`` if it reports progress.
+
+    Raises PolicyError naming the choices, ConfigError when a library that it needs is missing.
+    """
+    factory = algorithm_named(policy.algorithm)
+    if library := getattr(factory, "NEEDS", None):
+        extras.require(library, what=f"the algorithm {policy.algorithm}")
+    chosen = typed(policy.algorithm, factory, policy.params)
+    if not listens(factory):
+        return factory(**chosen)
+    if policy.block is not None:
+        msg = f"{policy.algorithm} takes a table of any size and divides it by itself"
+        raise PolicyError(msg, hint="leave out --block")
+    return factory(**chosen, **{LISTENER: stages})
+
+
+def algorithm_named(name: str) -> Callable[..., Algorithm]:
+    """Return the algorithm of that name; raise PolicyError naming the choices."""
+    if name not in ALGORITHMS:
+        raise unknown("algorithm", name, ALGORITHMS)
+    return ALGORITHMS[name]
+
+
+def recoding_of(column: EncodedColumn) -> str:
+    """Return the name of the column's recoding; raise PolicyError when it cannot publish it."""
+    name = column.rule.recoding or default_recoding(column)
+    if name not in RECODINGS:
+        raise unknown("recoding", name, RECODINGS)
+    if not accepts(name, column):
+        fitting = [other for other in RECODINGS if accepts(other, column)]
+        msg = f"recoding {name!r} cannot publish column {quote_identifier(column.name)}"
+        raise PolicyError(msg, hint=f"choose one of {', '.join(fitting)}")
+    if column.has_floor and name not in OF_CELLS:
+        msg = f"recoding {name!r} publishes single values, and {quote_identifier(column.name)}"
+        hint = f"choose one of {', '.join(sorted(OF_CELLS))}, or leave the floor out"
+        raise PolicyError(f"{msg} has a floor", hint=hint)
+    return name
+
+
+def accepts(recoding: str, column: EncodedColumn) -> bool:
+    """Whether a recoding can publish values of this structure and kind, as the rule asks."""
+    if recoding == DATE_PART and not column.kind.is_moment:
+        return False
+    if recoding == GLOBAL and column.taxonomy is not None and column.kind.is_ordered:
+        return False  # published as a range, and a node is none
+    if recoding == CENTER and (column.rule.top, column.rule.bottom) != (None, None):
+        return False  # an open cell has none
+    if column.rule.snap is not None and recoding not in SNAPPED:
+        return False
+    return column.structure in RECODINGS[recoding].accepts
+
+
+def unknown(what: str, name: str, choices: Collection[str]) -> PolicyError:
+    """Return the error of a name that is none of the choices."""
+    return PolicyError(
+        f"there is no {what} {name!r}{did_you_mean(name, choices)}",
+        hint=f"choose one of {', '.join(choices)}",
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dbanon.domain.table import ColumnKind, Structure
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -142,6 +142,11 @@ class EncodedTable:
     weights: NDArray[np.float64] | None = None
 
     @property
+    def kept(self) -> tuple[EncodedColumn, ...]:
+        """The quasi-identifiers that are published as they are."""
+        return tuple(column for column in self.quasi if column.rule.keep)
+
+    @property
     def codes(self) -> NDArray[np.int32]:
         """The codes of the quasi-identifiers side by side, (n, d), made anew."""
         import numpy as np
@@ -182,6 +187,23 @@ class Assignment:
     group: NDArray[np.int32]
     n_groups: int
     final: bool = False
+
+    @classmethod
+    def of_parts(
+        cls, n_rows: int, parts: Iterable[tuple[NDArray[np.int64], Assignment]]
+    ) -> Assignment:
+        """Return the groups of parts, numbered one part after the other.
+
+        parts: some of the rows each, and their groups; rows of no part are suppressed.
+        """
+        import numpy as np
+
+        group = np.full(n_rows, -1, np.int32)
+        n_groups = 0
+        for rows, found in parts:
+            group[rows] = np.where(found.group < 0, -1, found.group + n_groups)
+            n_groups += found.n_groups
+        return cls(group, n_groups)
 
     @property
     def n_suppressed(self) -> int:

@@ -63,7 +63,7 @@ def search(name: str, rows: int, k: int, l: int) -> Found:
     """Make the table and search it; a few rows come first, to load the kernels."""
     from samples.published import Meter
 
-    from dbanon.anonymization.pipeline import run
+    from dbanon.anonymization.problem import Problem, solve
 
     with tempfile.TemporaryDirectory() as folder:
         for size in (FEW, rows):
@@ -72,7 +72,7 @@ def search(name: str, rows: int, k: int, l: int) -> Found:
             if size == FEW and name == LIMITED:
                 policy = dataclasses.replace(policy, params={"time_limit": 1.0})
             stages = Meter()
-            outcome = run(people.encoded, policy, seed=SEED, stages=stages)
+            outcome = solve(Problem(people.encoded, policy), seed=SEED, stages=stages)
     unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / MEBIBYTE
     wall, cpu = stages.seconds["cluster"], stages.cpu["cluster"]

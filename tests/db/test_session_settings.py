@@ -8,7 +8,7 @@ from psycopg import sql
 from tables import define_patients, patients_policy
 
 import dbanon
-from dbanon.anonymization import pipeline
+from dbanon.anonymization import problem
 from dbanon.db import identity, transfer
 from dbanon.db.session import connect
 from dbanon.domain.errors import NotPermitted
@@ -63,15 +63,15 @@ def publish_slowly(patients, monkeypatch):
 
     Returns how many rows the release should show, and how many it shows.
     """
-    run = pipeline.run
+    solve = problem.solve
 
     def search(*arguments, **options):
         time.sleep(0.6)
-        return run(*arguments, **options)
+        return solve(*arguments, **options)
 
     for name in ("readable", "readable_elsewhere"):
         monkeypatch.setattr(identity, name, slowly(getattr(identity, name)))
-    monkeypatch.setattr(pipeline, "run", search)
+    monkeypatch.setattr(problem, "solve", search)
     release = dbanon.publish("patients", settings=patients.settings)
     with patients.admin() as admin:
         (shown,) = admin.execute("SELECT count(*) FROM anon.patients").fetchone()

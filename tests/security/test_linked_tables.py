@@ -218,10 +218,10 @@ def moved(request, monkeypatch):
     """
     from dbanon.anonymization import linked
 
-    search, part, spare = linked.run_linked, request.param, []
+    search, part, spare = linked.solve_linked, request.param, []
 
-    def move(persons, policy, tables, **options):
-        outcomes = search(persons, policy, tables, **options)
+    def move(persons, tables, **options):
+        outcomes = search(persons, tables, **options)
         group = outcomes[part].assignment.group.copy()
         subjects = tables[part - 1].subjects if part else np.arange(len(group))
         pairs = np.unique(np.column_stack([group, subjects])[group >= 0], axis=0)
@@ -235,7 +235,7 @@ def moved(request, monkeypatch):
         return outcomes
 
     with monkeypatch.context() as patch:
-        patch.setattr(linked, "run_linked", move)
+        patch.setattr(linked, "solve_linked", move)
         yield spare
 
 

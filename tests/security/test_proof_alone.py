@@ -6,9 +6,9 @@ from psycopg import sql
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.actions.preparation import prepare
+from dbanon.anonymization import problem
 from dbanon.anonymization.loss.metrics import publication, report
-from dbanon.anonymization.pipeline import Outcome, published_values
+from dbanon.anonymization.outcome import Outcome, published_values
 from dbanon.anonymization.registry import METRICS
 from dbanon.db.proofs import checks
 from dbanon.domain.assignment import Assignment
@@ -49,15 +49,15 @@ FEW_ROWS = [ModelSpec("k-map", {"k": 12}), ModelSpec("delta-presence", {"dmax": 
 def hand_over(monkeypatch, groups):
     """Replace the search, which certifies what it finds, by one that returns any groups."""
 
-    def search(source, policy, **_):
-        encoded = source.encoded
-        found = groups(source).astype(np.int32)
+    def solve(given, **_):
+        encoded, policy = given.encoded, given.policy
+        found = groups(given).astype(np.int32)
         assignment = Assignment(found, int(found.max()) + 1)
         values = published_values(encoded, assignment)
         published = publication(encoded, assignment, values, k=policy.k)
         return Outcome(assignment, values, report(published, METRICS))
 
-    monkeypatch.setattr(prepare, "search", search)
+    monkeypatch.setattr(problem, "solve", solve)
 
 
 def runs(order, size):
@@ -67,12 +67,12 @@ def runs(order, size):
     return groups
 
 
-def by_disease(source):
-    return runs(np.argsort(source.encoded.sensitive[:, 0], kind="stable"), 5)
+def by_disease(given):
+    return runs(np.argsort(given.encoded.sensitive[:, 0], kind="stable"), 5)
 
 
-def by_two(source):
-    return runs(np.lexsort([column.codes for column in source.encoded.quasi]), 2)
+def by_two(given):
+    return runs(np.lexsort([column.codes for column in given.encoded.quasi]), 2)
 
 
 def failures(database, table, **options):
@@ -186,29 +186,29 @@ def test_classes_that_hold_of_rows_and_not_of_persons_are_refused(visits, monkey
     ):
         policy = visits_policy(models)
         dbanon.set_policy(policy.table, policy, settings=visits.settings)
-        hand_over(monkeypatch, lambda source, of=persons: source.subjects // of)
+        hand_over(monkeypatch, lambda given, of=persons: given.subjects // of)
         assert failures(visits, policy.table, kind=kind) == {expected}
 
 
 def test_a_share_that_holds_of_rows_and_not_of_persons_is_refused(visits, monkeypatch):
     policy = visits_policy([K2, ModelSpec("alpha-k-anonymity", {"alpha": 0.8})])
     dbanon.set_policy(policy.table, policy, settings=visits.settings)
-    hand_over(monkeypatch, lambda source: source.subjects // 2)
+    hand_over(monkeypatch, lambda given: given.subjects // 2)
     assert failures(visits, policy.table) == {("alpha-k-anonymity", "disease by person")}
 
 
 def test_classes_whose_persons_have_different_numbers_of_rows_are_refused(visits, monkeypatch):
     policy = visits_policy([K2], rows_per_subject="group")
     dbanon.set_policy(policy.table, policy, settings=visits.settings)
-    hand_over(monkeypatch, lambda source: source.subjects // 2)
+    hand_over(monkeypatch, lambda given: given.subjects // 2)
     assert failures(visits, policy.table) == {("k-anonymity", "person by number of rows")}
     hand_over(monkeypatch, astride)
     assert failures(visits, policy.table) == {("k-anonymity", "person by number of rows")}
 
 
-def astride(source):
+def astride(given):
     """Group persons in two halves, of whom some have one row in the other."""
-    persons = source.subjects
+    persons = given.subjects
     first = np.zeros(len(persons), bool)
     first[np.unique(persons, return_index=True)[1]] = True
     return np.where((persons < 8) | ((persons < 16) & first), 0, 1)

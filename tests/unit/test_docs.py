@@ -14,7 +14,7 @@ from pages import PAGES, ROOT, SITE, TEXT, WRITTEN, blocks, page
 from typer.main import get_command
 
 import dbanon
-from dbanon.anonymization.parameters import parameters
+from dbanon.anonymization.interfaces import parameters
 from dbanon.anonymization.registry import ALGORITHMS, MASKING, RECODINGS
 from dbanon.cli import BROKEN_PIPE, INTERRUPTED, app
 from dbanon.db.metadata.tables import REVISION

@@ -14,8 +14,7 @@ from packaging.utils import canonicalize_name
 from pages import ROOT, page
 
 import dbanon
-from dbanon.anonymization.pipeline import make_algorithm
-from dbanon.anonymization.registry import ALGORITHMS
+from dbanon.anonymization.registry import ALGORITHMS, make_algorithm
 from dbanon.domain import extras
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from dbanon.actions.distribution.results import Run
     from dbanon.actions.distribution.tasks import Grouped, Job
-    from dbanon.anonymization.pipeline import Outcome
+    from dbanon.anonymization.interfaces import Requirement
+    from dbanon.anonymization.outcome import Outcome
     from dbanon.anonymization.regions.cutting import Region
     from dbanon.anonymization.regions.domains import Domains, Values
     from dbanon.anonymization.regions.grouping import Groups
@@ -81,8 +82,10 @@ def _neighbours(
         yield from _neighbours(part, below, grouped, most=most)
 
 
-def joined(job: Job, blocks: Blocks, moved: Moved) -> tuple[Outcome, SourceRows]:
-    """Return all rows, block by block, and their groups."""
+def joined(
+    job: Job, blocks: Blocks, moved: Moved, requirement: Requirement
+) -> tuple[Outcome, SourceRows]:
+    """Return all rows, block by block, and their groups; requirement: of all of them."""
     import pyarrow as pa
 
     from dbanon.anonymization.regions.joining import join
@@ -98,7 +101,7 @@ def joined(job: Job, blocks: Blocks, moved: Moved) -> tuple[Outcome, SourceRows]
         sensitive[:, i] = values.codes[places[:, i]]
         columns = columns.append_column(name, _texts(values, places[:, i]))
     parts = [grouped.groups for _, grouped in blocks]
-    outcome = join(parts, moved, domains, sensitive, job.policy)
+    outcome = join(parts, moved, domains, sensitive, policy=job.policy, requirement=requirement)
     return outcome, SourceRows(keys, columns)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dbanon.actions.distribution.results import Run
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.anonymization.interfaces import Requirement
-    from dbanon.anonymization.pipeline import Outcome
+    from dbanon.anonymization.outcome import Outcome
     from dbanon.anonymization.regions.cutting import Region
     from dbanon.anonymization.regions.domains import Domains
     from dbanon.db.session import Session
@@ -67,7 +67,7 @@ def prepare_in_blocks(
     """
     from dbanon.actions.preparation.cautions import of_rows, require_none
     from dbanon.actions.preparation.loading import notes
-    from dbanon.anonymization.pipeline import make_algorithm
+    from dbanon.anonymization.registry import make_algorithm
     from dbanon.db import transfer
     from dbanon.db.models.statements import shown_trees
 
@@ -80,11 +80,7 @@ def prepare_in_blocks(
     requirement = _require_feasible(domains, policy)
     job = _job(session, policy, loaded, domains, request.seed)
     outcome, rows = _grouped(session, job, requirement, division, stages=stages)
-    loss = replace(
-        outcome.loss,
-        sensitive_aware=requirement.sensitive_aware,
-        n_filtered=transfer.count_left_out(session, info, policy),
-    )
+    loss = replace(outcome.loss, n_filtered=transfer.count_left_out(session, info, policy))
     trees = trees_of(policy.with_orders(info), loaded.taxonomies)
     return Prepared(
         info=info,
@@ -123,10 +119,9 @@ def _grouped(
     ):
         blocks = _blocks(job, root, run, stages)
         moved = repaired(blocks, root, run, most=division.rows_per_block, stages=stages)
+    _require_shown(blocks, budget=requirement.budget(job.domains.n_rows))
     with stages("recode"):
-        outcome, rows = joined(job, blocks, moved)
-    _require_shown(outcome, budget=requirement.budget(job.domains.n_rows))
-    return outcome, rows
+        return joined(job, blocks, moved, requirement)
 
 
 def _domains(session: Session, loaded: Loaded, policy: Policy) -> Domains:
@@ -148,13 +143,13 @@ def _require_feasible(domains: Domains, policy: Policy) -> Requirement:
     What values of several columns go together is not known here; the blocks tell.
     """
     from dbanon.anonymization.adjusting.feasible import rows_in_reach
-    from dbanon.anonymization.pipeline import check_feasible
+    from dbanon.anonymization.outcome import requirement_of
 
     sensitive = np.empty((domains.n_rows, len(domains.sensitive_names)), np.int32)
     for i, name in enumerate(domains.sensitive_names):
         sensitive[:, i] = np.repeat(domains.values[name].codes, domains.values[name].rows)
     table = domains.table(domains.quasi, sensitive, class_label=policy.class_label)
-    requirement = check_feasible(table, policy)
+    requirement = requirement_of(table, policy)
     known = tuple(one for one in requirement.demands if not (one.among or one.jointly))
     rows_in_reach(table, replace(requirement, demands=known))
     return requirement
@@ -244,9 +239,10 @@ def _require_all(blocks: Iterable[tuple[Region, Grouped]], n_rows: int) -> None:
         )
 
 
-def _require_shown(outcome: Outcome, *, budget: int) -> None:
+def _require_shown(blocks: Sequence[tuple[Region, Grouped]], *, budget: int) -> None:
     """Raise DatabaseError when the blocks leave out more rows than the policy allows."""
-    left_out, n_rows = outcome.loss.n_suppressed, outcome.loss.n_rows
+    n_rows = sum(len(grouped.groups.group) for _, grouped in blocks)
+    left_out = sum(int((grouped.groups.group < 0).sum()) for _, grouped in blocks)
     if left_out > budget:
         raise DatabaseError(
             f"{left_out:,} are left out of {n_rows:,} rows, and {budget:,} may be; nothing was"

@@ -133,6 +133,6 @@ def _in_order(keys: pa.Table) -> NDArray[np.int64]:
 
 def _timed(job: Job, table: EncodedTable) -> Policy:
     """Return the policy of a block, whose time is its share of the time of all rows."""
-    from dbanon.anonymization.parameters import timed
+    from dbanon.anonymization.interfaces import timed
 
     return timed(job.policy, share=table.n_rows / job.domains.n_rows)

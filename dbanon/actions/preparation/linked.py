@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Prepared, Source
-    from dbanon.anonymization.linked import Linked
-    from dbanon.anonymization.pipeline import Outcome
+    from dbanon.anonymization.outcome import Outcome
+    from dbanon.anonymization.problem import Problem
     from dbanon.db.session import Session
     from dbanon.domain.caution import Caution
     from dbanon.domain.policy import ColumnRule, Policy
@@ -55,22 +55,23 @@ class LinkedSource:
 
     members: Sequence[Member]
     sources: Sequence[Source]
-    tables: Sequence[Linked]
+    tables: Sequence[Problem]
     warnings: Sequence[tuple[Caution, ...]]
 
     def take(self, persons: NDArray[np.int64]) -> LinkedSource:
         """Return some persons with all of their rows, on the scales of the whole."""
         import numpy as np
 
+        from dbanon.anonymization.linked import subjects_of
+
         place = np.full(self.sources[0].encoded.n_rows, -1, np.int32)
         place[persons] = np.arange(len(persons))
         sources, tables = [self.sources[0].take(persons)], []
         for source, table in zip(self.sources[1:], self.tables, strict=True):
-            rows = np.flatnonzero(place[table.subjects] >= 0)
-            subjects, draws = place[table.subjects[rows]], table.draws[rows]
-            encoded = table.encoded.take(rows)
+            persons_of_rows = place[subjects_of(table)]
+            rows = np.flatnonzero(persons_of_rows >= 0)
             sources.append(source.take(rows))
-            tables.append(replace(table, encoded=encoded, subjects=subjects, draws=draws))
+            tables.append(_problem(sources[-1], table.policy, persons_of_rows[rows]))
         return replace(self, sources=sources, tables=tables)
 
     def prepared(self, outcomes: Sequence[Outcome]) -> list[Prepared]:
@@ -96,14 +97,15 @@ def prepare_linked(
     Raises what ``dbanon.actions.preparation.prepare.prepare`` raises, and ConfigError for tables
     that cannot be linked.
     """
-    from dbanon.anonymization.linked import require_each, run_linked
-    from dbanon.anonymization.pipeline import make_algorithm
+    from dbanon.anonymization.linked import require_each, solve_linked
+    from dbanon.anonymization.problem import Problem
+    from dbanon.anonymization.registry import make_algorithm
 
     members = members_of(loaded, request)
     make_algorithm(members[0].policy, stages=stages)
     read = read_linked(session, members, stages, strict=strict)
-    persons, policy = read.sources[0].encoded, members[0].policy
-    outcomes = run_linked(persons, policy, read.tables, seed=request.seed, stages=stages)
+    persons = Problem(read.sources[0].encoded, members[0].policy)
+    outcomes = solve_linked(persons, read.tables, seed=request.seed, stages=stages)
     require_each(read.tables, outcomes[1:])
     require_masked_alone(read, outcomes)
     return read.prepared(outcomes)
@@ -294,12 +296,11 @@ def _apart(
 
 def _linked(
     session: Session, persons: Source, source: Source, member: Member, stages: Stages
-) -> tuple[Source, Linked]:
+) -> tuple[Source, Problem]:
     """Find the person of each row, and let go of rows whose persons are not published."""
     import numpy as np
 
     from dbanon.actions.preparation.prepare import among
-    from dbanon.anonymization.linked import Linked
 
     subjects = _places(source, persons)
     rows = np.flatnonzero(subjects >= 0)
@@ -316,10 +317,12 @@ def _linked(
             source = among(session, member.loaded, member.own, source, rows, stages=stages)
         source = replace(source, n_of_nobody=left_out)
         subjects = subjects[rows]
-    drawn = np.zeros(len(subjects), np.uint64)
-    if source.draws is not None:
-        drawn = source.draws[:, 0]
-    return source, Linked(source.encoded, member.policy, subjects, drawn)
+    return source, _problem(source, member.policy, subjects)
+
+
+def _problem(source: Source, policy: Policy, subjects: NDArray[np.int32]) -> Problem:
+    """Return the rows of a table, each of a person by its row in the table of the persons."""
+    return replace(source.problem(policy), subjects=subjects)
 
 
 def _places(source: Source, persons: Source) -> NDArray[np.int32]:

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.anonymization.encoding.population import Population
-    from dbanon.anonymization.pipeline import Outcome
+    from dbanon.anonymization.outcome import Outcome
+    from dbanon.anonymization.problem import Problem
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
     from dbanon.domain.assignment import EncodedTable
@@ -105,6 +106,12 @@ class Source:
     draws: NDArray[np.uint64] | None = None
     unmasked: SourceRows | None = None
 
+    def problem(self, policy: Policy, *, atoms: NDArray[np.int32] | None = None) -> Problem:
+        """Return the rows as what is to be solved; atoms: as of a ``Problem``."""
+        from dbanon.anonymization.problem import Problem
+
+        return Problem(self.encoded, policy, self.subjects, self.draws, atoms, self.population)
+
     def take(self, rows: NDArray[np.int64]) -> Source:
         """Return some rows, all of each person, on the scales of the whole."""
         import numpy as np
@@ -146,7 +153,9 @@ def prepare(
     """
     from dbanon.actions.preparation.cautions import of_rows, require_none
     from dbanon.actions.preparation.loading import notes
-    from dbanon.anonymization.pipeline import losses_by_recoding, make_algorithm
+    from dbanon.anonymization.outcome import losses_by_recoding
+    from dbanon.anonymization.problem import solve
+    from dbanon.anonymization.registry import make_algorithm
     from dbanon.db.models.statements import shown_trees
 
     policy, info = in_force(loaded, request), loaded.info
@@ -156,7 +165,7 @@ def prepare(
     require_none(warnings if strict else [])
     is_whole = source.unmasked is None  # else rows may have other places later
     with meanwhile(source) if meanwhile and is_whole else nullcontext():
-        outcome = search(source, policy, seed=request.seed, stages=stages)
+        outcome = solve(source.problem(policy), seed=request.seed, stages=stages)
     again = partial(_among_published, seed=request.seed, stages=stages)
     source, outcome = again(session, loaded, policy, source, outcome)
     return Prepared(
@@ -191,12 +200,14 @@ def _among_published(
     """
     import numpy as np
 
+    from dbanon.anonymization.problem import solve
+
     first, asked = outcome.loss, replace(policy, max_suppressed=0.0)
     while source.unmasked is not None and outcome.assignment.n_suppressed:
         rows = np.flatnonzero(outcome.assignment.group >= 0)
         source = among(session, loaded, policy, source, rows, stages=stages)
         try:
-            outcome = search(source, asked, seed=seed, stages=stages)
+            outcome = solve(source.problem(asked), seed=seed, stages=stages)
         except Unsatisfiable as error:
             raise Unsatisfiable(
                 f"{error}, once values are masked without the rows that are left out",
@@ -369,30 +380,6 @@ def _read(
     owned = several or policy.sample is not None or bool(policy.masking) or policy.anatomy
     source = transfer.read(session, info, with_subject(policy) if owned else policy)
     return draw(session, source, policy)
-
-
-def search(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Outcome:
-    """Group the rows, or the persons where some have several; by anatomy, deal them to buckets."""
-    from dbanon.anonymization.buckets import run_in_buckets
-    from dbanon.anonymization.occurrences import run_by_occurrence
-    from dbanon.anonymization.persons import run_by_subject
-    from dbanon.anonymization.pipeline import run
-
-    encoded, subjects, population = source.encoded, source.subjects, source.population
-    if policy.anatomy:
-        assert source.draws is not None  # noqa: S101 - they are read for such a policy
-        return run_in_buckets(
-            encoded, subjects, l=level(policy) or 1, draws=source.draws, stages=stages
-        )
-    if subjects is None:
-        return run(encoded, policy, seed=seed, stages=stages, population=population)
-    if policy.rows_per_subject is None:
-        return run_by_subject(encoded, policy, subjects, seed=seed, stages=stages)
-    assert source.draws is not None  # noqa: S101 - they are read for such a policy
-    drawn = source.draws[:, 0]
-    return run_by_occurrence(
-        encoded, policy, subjects, drawn, seed=seed, stages=stages, population=population
-    )
 
 
 def _read_population(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Source
     from dbanon.actions.publication.steps import Built
-    from dbanon.anonymization.pipeline import Outcome
+    from dbanon.anonymization.outcome import Outcome
     from dbanon.db.histories.standing import Standing, Terms
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
@@ -246,7 +246,7 @@ def _terms(policy: Policy, asked: Policy, *, defer: bool) -> Terms:
 
 def served_as(present: Release, info: TableInfo, quasi: Sequence[EncodedColumn]) -> Publication:
     """Return what is served, as SQL names it."""
-    from dbanon.anonymization.pipeline import recoding_of
+    from dbanon.anonymization.registry import recoding_of
     from dbanon.db.releases.publication import Publication
 
     return Publication(
@@ -276,7 +276,7 @@ def _search(
     """
     import numpy as np
 
-    from dbanon.anonymization.refreshing import join, wait
+    from dbanon.anonymization.outcome import join, wait
 
     grouped = partial(search_newcomers, source, policy=asked, seed=seed, stages=stages)
     found_of = [grouped(places) for places in found.pools]
@@ -284,7 +284,7 @@ def _search(
     room = WAITING * source.encoded.n_rows
     loss = of_published(present.loss, present.loss.asked)
     newcomers = source.encoded.take(pools[0])
-    outcomes[0] = wait(newcomers, outcomes[0], loss=loss, room=room)
+    outcomes[0] = wait(newcomers, asked, outcomes[0], loss=loss, room=room)
     if found.elsewhere is not None and len(found.elsewhere[0]) and source.population is None:
         pools.append(found.elsewhere[0])
         outcomes.append(_by_atoms(source, *found.elsewhere, present.policy, stages))
@@ -299,12 +299,12 @@ def _by_atoms(
     stages: Stages,
 ) -> Outcome:
     """Make classes of whole atoms, each of which was shown as one by other relations."""
-    from dbanon.anonymization.atoms import run_by_atoms
-    from dbanon.anonymization.refreshing import nobody
+    from dbanon.anonymization.outcome import nobody
+    from dbanon.anonymization.problem import Problem, solve
 
     encoded = source.encoded.take(places)
     try:
-        return run_by_atoms(encoded, policy, atoms, stages=stages)
+        return solve(Problem(encoded, policy, atoms=atoms), seed=0, stages=stages)
     except Unsatisfiable:  # all of them together are too few, or too much alike
         return nobody(encoded)
 

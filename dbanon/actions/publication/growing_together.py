@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.linked import LinkedSource
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.publication.steps import Built
-    from dbanon.anonymization.pipeline import Outcome
+    from dbanon.anonymization.outcome import Outcome
     from dbanon.db.histories.members import Member
     from dbanon.db.histories.standing import Standing
     from dbanon.db.releases.publication import Publication
@@ -146,8 +146,9 @@ def _born(
 
     Classes wait that would be much coarser than those that are published.
     """
-    from dbanon.anonymization.linked import run_linked, wait_linked
-    from dbanon.anonymization.refreshing import nobody
+    from dbanon.anonymization.linked import beside, solve_linked, wait_linked
+    from dbanon.anonymization.outcome import nobody
+    from dbanon.anonymization.problem import Problem
     from dbanon.db.metadata import ledger
 
     released = [
@@ -156,14 +157,14 @@ def _born(
         for policy in ledger.policies_by_release(session, one.table, known=[one.policy]).values()
     ]
     pool = read.take(fresh)
-    policy = of_newcomers(present[0].policy, released)
+    persons = Problem(pool.sources[0].encoded, of_newcomers(present[0].policy, released))
     tables = [replace(t, policy=of_newcomers(t.policy, released)) for t in pool.tables]
-    persons = pool.sources[0].encoded
-    none = [nobody(persons), *(nobody(table.beside(persons)) for table in tables)]
+    joined = [beside(table, persons.encoded) for table in tables]
+    none = [nobody(encoded) for encoded in (persons.encoded, *joined)]
     if not len(fresh):
         return pool, none
     try:
-        outcomes = run_linked(persons, policy, tables, seed=request.seed, stages=stages)
+        outcomes = solve_linked(persons, tables, seed=request.seed, stages=stages)
     except Unsatisfiable:  # they are too few, or too much alike
         return pool, none
     room = WAITING * read.sources[0].encoded.n_rows

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dbanon.actions.preparation.prepare import Prepared, among, in_force, read_source, search
+from dbanon.actions.preparation.prepare import Prepared, among, in_force, read_source
 from dbanon.domain.errors import ConfigError, Unsatisfiable
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role
 from dbanon.domain.release import Sharing
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Source
-    from dbanon.anonymization.pipeline import Outcome
+    from dbanon.anonymization.outcome import Outcome
     from dbanon.db.histories.atoms import Remembered
     from dbanon.db.session import Session
     from dbanon.domain.composition import Gate
@@ -271,7 +271,7 @@ def _safe(
     """
     import numpy as np
 
-    from dbanon.anonymization.atoms import unsafe
+    from dbanon.anonymization.problem import unsafe
     from dbanon.formats.values.frozen import columns_of
 
     sensitive = frozenset(rule.column for rule in policy.with_role(Role.SENSITIVE))
@@ -317,21 +317,14 @@ def _merged(
     import numpy as np
 
     from dbanon.anonymization.adjusting.merging import numbered
-    from dbanon.anonymization.atoms import run_by_atoms
+    from dbanon.anonymization.problem import solve
 
     fresh = np.flatnonzero(atoms.is_fresh)
     group = numbered(atoms.atom)
     all_atoms = group.group.copy()
     all_atoms[fresh] = np.where(born < 0, -1, born + group.n_groups)
     try:
-        outcome = run_by_atoms(
-            source.encoded,
-            policy,
-            all_atoms,
-            subjects=source.subjects,
-            population=source.population,
-            stages=stages,
-        )
+        outcome = solve(source.problem(policy, atoms=all_atoms), seed=0, stages=stages)
     except Unsatisfiable as error:
         options = "--new-series --recipients-changed"
         hint = f"for other readers: {command('dbanon publish', policy.table, options=options)}"
@@ -389,20 +382,21 @@ def search_newcomers(
     """
     import numpy as np
 
-    from dbanon.anonymization.refreshing import join, nobody
-    from dbanon.anonymization.strata import kept_columns, strata
+    from dbanon.anonymization.outcome import join, nobody
+    from dbanon.anonymization.problem import solve
+    from dbanon.anonymization.search import strata
 
     part = source.take(places)
     try:
-        return places, search(part, policy, seed=seed, stages=stages)
+        return places, solve(part.problem(policy), seed=seed, stages=stages)
     except Unsatisfiable:  # they are too few, or too much alike
-        if not kept_columns(part.encoded) or part.subjects is not None:
+        if not part.encoded.kept or part.subjects is not None:
             return places, nobody(part.encoded)
     order, outcomes = [*strata(part.encoded)], []
     for rows in order:
         alike = part.take(rows)
         try:
-            outcomes.append(search(alike, policy, seed=seed, stages=stages))
+            outcomes.append(solve(alike.problem(policy), seed=seed, stages=stages))
         except Unsatisfiable:
             outcomes.append(nobody(alike.encoded))
     return places[np.concatenate(order)], join(outcomes)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dbanon.anonymization.distances.embedding import embed
 from dbanon.anonymization.distances.values import eq, log_or_tax, num_or_edit, num_or_tax, z_or_tax
-from dbanon.anonymization.limits import require_at_most
+from dbanon.anonymization.interfaces import require_at_most
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:

@@ -10,16 +10,11 @@ import numpy as np
 from dbanon.anonymization.adjusting.repair import failing
 from dbanon.anonymization.auto.rounds import LIGHT, coordinates, improve
 from dbanon.anonymization.auto.space import make_space, total_cost
+from dbanon.anonymization.interfaces import listens
 from dbanon.anonymization.loss.costs import box_losses, column_costs
-from dbanon.anonymization.loss.metrics import publication
-from dbanon.anonymization.parameters import listens
-from dbanon.anonymization.pipeline import (
-    algorithm_named,
-    certify,
-    check_feasible,
-    published_values,
-    run,
-)
+from dbanon.anonymization.outcome import certify, publish, requirement_of
+from dbanon.anonymization.problem import Problem, solve
+from dbanon.anonymization.registry import algorithm_named
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import DbanonError
 
@@ -76,8 +71,8 @@ class Border:
 
 def group_rows(table: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> Groups:
     """Group the rows of a region; raises Unsatisfiable when they do not meet the policy."""
-    outcome = run(table, policy, seed=seed, stages=stages)
-    return _groups(table, outcome.assignment, outcome.values.columns)
+    found = solve(Problem(table, policy), seed=seed, stages=stages)
+    return _groups(table, found.assignment, found.values.columns)
 
 
 def _groups(table: EncodedTable, assignment: Assignment, values: tuple[ValueColumn, ...]) -> Groups:
@@ -115,7 +110,7 @@ def improve_border(
     policy = replace(policy, max_suppressed=0.0)
     loss: Loss = "il" if policy.params.get("loss") == "il" else "ncp"
     try:
-        requirement = check_feasible(table, policy)
+        requirement = requirement_of(table, policy)
         space = make_space(table, requirement, loss=loss)
         label = np.unique(before, return_inverse=True)[1].astype(np.int32)
         former, points = total_cost(space, label), coordinates(space)
@@ -124,8 +119,8 @@ def improve_border(
         assignment = Assignment(label, int(label.max()) + 1)
         if total_cost(space, label) >= former or failing(table, assignment, requirement).any():
             return None
-        values = published_values(table, assignment)
-        certify(publication(table, assignment, values, k=policy.k), policy, None, budget=0)
+        published = publish(table, policy, assignment)
+        certify(published, policy, None, budget=0)
     except DbanonError:  # then they stay as they are, which is proved
         return None
-    return _groups(table, assignment, values.columns)
+    return _groups(table, assignment, published.values.columns)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.loss.metrics import Publication, publication, report
-from dbanon.anonymization.pipeline import Outcome
+from dbanon.anonymization.loss.metrics import Publication
+from dbanon.anonymization.outcome import outcome, publish
 from dbanon.anonymization.registry import METRICS
 from dbanon.domain.assignment import Assignment, GroupValues
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from dbanon.anonymization.interfaces import Requirement
+    from dbanon.anonymization.outcome import Outcome
     from dbanon.anonymization.regions.domains import Domains
     from dbanon.anonymization.regions.grouping import Groups
     from dbanon.domain.assignment import ValueColumn
@@ -55,12 +57,15 @@ def join(
     moved: Sequence[tuple[NDArray[np.int64], Groups]],
     domains: Domains,
     sensitive: NDArray[np.int32],
+    *,
     policy: Policy,
+    requirement: Requirement,
 ) -> Outcome:
     """Return the outcome of all regions, their rows one region after the other.
 
-    moved: rows that were grouped again, and their groups; sensitive: (n, s) the codes of all rows.
-    A group without rows is none. What takes a look at each row's own values is not measured.
+    moved: rows that were grouped again, and their groups; sensitive: (n, s) the codes of all rows;
+    requirement: of all of them. A group without rows is none. What takes a look at each row's own
+    values is not measured.
     """
     tables = [*parts, *(groups for _, groups in moved)]
     group, kept = _numbered(parts, moved, tables)
@@ -68,7 +73,7 @@ def join(
     size = np.bincount(group[group >= 0], minlength=assignment.n_groups)
     values = GroupValues(_columns(tables, kept, size), assignment.n_groups)
     table = domains.table(domains.quasi, sensitive, class_label=policy.class_label)
-    plain = publication(table, assignment, values, k=policy.k)
+    plain = publish(table, policy, assignment, values=values)
     joined = _Joined(
         plain.table,
         plain.assignment,
@@ -80,7 +85,7 @@ def join(
         hi=np.concatenate([one.hi[of] for one, of in zip(tables, kept, strict=True)]),
     )
     metrics = {name: metric for name, metric in METRICS.items() if name not in _OF_ROWS}
-    return Outcome(assignment, values, report(joined, metrics))
+    return outcome(joined, policy, requirement=requirement, metrics=metrics)
 
 
 def _numbered(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.pipeline import Outcome
+    from dbanon.anonymization.outcome import Outcome
     from dbanon.anonymization.released.cells import CellColumn
     from dbanon.domain.assignment import EncodedColumn, EncodedTable, SensitiveDomain
     from dbanon.domain.policy import Policy

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from samples.datasets import load
 
-from dbanon.anonymization.atoms import run_by_atoms
-from dbanon.anonymization.pipeline import Outcome, published_values, run
+from dbanon.anonymization.outcome import Outcome, published_values
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.released.reading import of_outcome
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
@@ -81,7 +81,7 @@ def as_it_is(encoded: EncodedTable, policy: Policy) -> Made:
 def ours(encoded: EncodedTable, policy: Policy, k: int, setting: str) -> Made:
     """Publish as dbanon does."""
     policy = replace(policy, models=asked(k, *SETTINGS[setting]))
-    outcome = run(encoded, policy, seed=0, stages=Stages())
+    outcome = solve(Problem(encoded, policy), seed=0, stages=Stages())
     return Made(f"k = {k}, {setting}", of_outcome(encoded, outcome, policy), policy)
 
 
@@ -92,11 +92,11 @@ def grouped_again(first: Made, *, k: int, keeps_atoms: bool) -> Made:
     if keeps_atoms:
         atoms = first.released.classes
         assert atoms is not None
-        outcome = run_by_atoms(encoded, policy, atoms, stages=Stages())
+        outcome = solve(Problem(encoded, policy, atoms=atoms), seed=0, stages=Stages())
         name = f"{first.name}, then k = {k} of its classes"
     else:
         mondrian = replace(policy, algorithm="mondrian", params={})
-        outcome = run(encoded, mondrian, seed=0, stages=Stages())
+        outcome = solve(Problem(encoded, mondrian), seed=0, stages=Stages())
         name = f"{first.name}, then k = {k} anew"
     return Made(name, of_outcome(encoded, outcome, policy), policy)
 

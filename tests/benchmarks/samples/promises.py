@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from measuring import say
 
-from dbanon.anonymization.pipeline import run
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.progress import Stages
@@ -115,7 +115,7 @@ def _models(n: int, random: Random) -> tuple[ModelSpec, ...]:
 def lost(dataset: Dataset, policy: Policy, *, seed: int) -> float | None:
     """Return what a publication loses, weighted as the policy says; None if there is none."""
     try:
-        return run(dataset.encoded, policy, seed=seed, stages=Stages()).loss.asked
+        return solve(Problem(dataset.encoded, policy), seed=seed, stages=Stages()).loss.asked
     except Unsatisfiable:
         return None
 

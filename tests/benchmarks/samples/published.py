@@ -17,13 +17,13 @@ from unittest import mock
 import numpy as np
 
 from dbanon.anonymization.auto.plans import EFFORTS, Plan
-from dbanon.anonymization.pipeline import run
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.progress import Stages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dbanon.anonymization.pipeline import Outcome
+    from dbanon.anonymization.outcome import Outcome
     from samples.datasets import Dataset
 
 SEED = 1
@@ -74,10 +74,10 @@ def publish(dataset: Dataset, *, k: int, l: int = 1, search: bool = True, **chan
     idle = Plan(0, 0, 0, work=0.0, annealing=0.0, carving=carving)
     with mock.patch.dict(EFFORTS, {} if search else {"fast": idle, "balanced": idle}):
         stages = Meter()
-        outcome = run(dataset.encoded, policy, seed=SEED, stages=stages)
+        outcome = solve(Problem(dataset.encoded, policy), seed=SEED, stages=stages)
         if "compile" in stages.seconds:
             stages = Meter()
-            outcome = run(dataset.encoded, policy, seed=SEED, stages=stages)
+            outcome = solve(Problem(dataset.encoded, policy), seed=SEED, stages=stages)
     losses = _losses(dataset, outcome)
     if abs(losses.mean() - outcome.loss.ncp) > TOLERANCE:
         _refuse(f"the report has NCP {outcome.loss.ncp}, the labels have {losses.mean()}")

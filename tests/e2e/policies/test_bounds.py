@@ -301,7 +301,7 @@ def test_other_classes_than_the_loss_is_of_are_never_published(patients, monkeyp
         found = metrics.report(*arguments)
         return replace(found, n_classes=found.n_classes + 1)
 
-    monkeypatch.setattr("dbanon.anonymization.pipeline.report", wrong)
+    monkeypatch.setattr("dbanon.anonymization.outcome.report", wrong)
     with pytest.raises(dbanon.DatabaseError, match=r"classes in the database, and its loss is"):
         published(patients, "age")
     assert [(None,)] == patients.execute("SELECT to_regclass('anon.patients')")

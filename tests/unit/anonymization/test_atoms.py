@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dbanon.anonymization.adjusting.merging import Merging
 from dbanon.anonymization.adjusting.moving import moved
-from dbanon.anonymization.atoms import run_by_atoms, unsafe
 from dbanon.anonymization.interfaces import Requirement
+from dbanon.anonymization.problem import Problem, solve, unsafe
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import ModelSpec
@@ -28,7 +28,9 @@ def grouped(table, atoms, *, subjects=None, models=(), rules=None, **asked):
     policy = policy_of(names, table.sensitive_names, rules=rules, **asked)
     policy = replace(policy, models=(*policy.models, *models))
     owners = None if subjects is None else numbers(subjects)
-    return run_by_atoms(table, policy, numbers(atoms), subjects=owners, stages=Stages())
+    return solve(
+        Problem(table, policy, atoms=numbers(atoms), subjects=owners), seed=0, stages=Stages()
+    )
 
 
 @given(tables_and_requirements(), st.data())

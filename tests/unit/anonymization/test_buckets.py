@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
-from builders import encoded
+from builders import encoded, policy_of
 
-from dbanon.anonymization.buckets import run_in_buckets
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.progress import Stages
+from dbanon.formats.policy.anatomy import of_buckets
 
 TABLE = encoded({"age": list(range(9)), "sex": list("FMFMFMFMF")}, {"disease": list("aabbccdde")})
 
@@ -13,7 +14,8 @@ DRAWS = np.random.default_rng(0).integers(2**63, size=(9, 3)).astype(np.uint64)
 
 
 def run(subjects=None):
-    return run_in_buckets(TABLE, subjects, l=3, draws=DRAWS, stages=Stages())
+    policy = of_buckets(policy_of(["age", "sex"], ["disease"], k=1, l=3, anatomy=True))
+    return solve(Problem(TABLE, policy, subjects, DRAWS), seed=0, stages=Stages())
 
 
 def test_a_bucket_publishes_its_number_and_nothing_is_lost():

@@ -10,7 +10,7 @@ from selection import some
 
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss.costs import column_costs, height_costs, pack
-from dbanon.anonymization.pipeline import run
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.registry import ALGORITHMS, MASKING, METRICS, RECODINGS
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.progress import Stages
@@ -85,7 +85,7 @@ def test_what_is_published_meets_the_policy(name, drawn, share):
         algorithm=name,
         max_suppressed=share,
     )
-    outcome = run(table, policy, seed=0, stages=Stages())
+    outcome = solve(Problem(table, policy), seed=0, stages=Stages())
     assert outcome.loss.n_suppressed <= share * table.n_rows
     shown = {}
     for rows, group in zip(naive.members(outcome.assignment), range(table.n_rows), strict=False):

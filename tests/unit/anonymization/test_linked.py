@@ -10,7 +10,8 @@ from builders import encoded, policy_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.linked import Linked, require_each, run_linked
+from dbanon.anonymization.linked import require_each, solve_linked
+from dbanon.anonymization.problem import Problem
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.progress import Stages
 
@@ -40,11 +41,12 @@ def published(people, *, most=(None, None), k=2, l=1, max_suppressed=0.0, models
             policy = policy_of(names, ["s"], subject="person", rows_per_subject=number, **asked)
             policy = replace(policy, models=(*policy.models, *models[1]))
             subjects = np.array([i for i, *_ in rows], np.int32)
-            tables.append(Linked(table, policy, subjects, np.arange(len(rows), dtype=np.uint64)))
+            draws = np.arange(len(rows), dtype=np.uint64)[:, np.newaxis]
+            tables.append(Problem(table, policy, subjects, draws))
     table = encoded({"x": [x for _, (x,), _ in persons]}, {"s": [s for *_, s in persons]})
     policy = policy_of(["x"], ["s"], subject="person", **asked)
     policy = replace(policy, models=(*policy.models, *models[0]))
-    outcomes = run_linked(table, policy, tables, seed=0, stages=Stages())
+    outcomes = solve_linked(Problem(table, policy), tables, seed=0, stages=Stages())
     require_each(tables, outcomes[1:])
     found = iter(outcomes)
     return [shown(rows, next(found)) if rows else [] for rows in (persons, visits, findings)]

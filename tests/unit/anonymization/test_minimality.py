@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.persons import run_by_subject
-from dbanon.anonymization.pipeline import run
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.registry import ALGORITHMS
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.progress import Stages
@@ -60,7 +59,7 @@ def outcome_of(ill, *, k, l):
         {"disease": ["ill" if row in ill else f"other {row}" for row in range(7)]},
     )
     policy = policy_of(["place"], ["disease"], k=k, l=l, algorithm="mdav")
-    return run(table, policy, seed=0, stages=Stages())
+    return solve(Problem(table, policy), seed=0, stages=Stages())
 
 
 def ours(**asked):
@@ -105,13 +104,13 @@ FOUR = encoded({"age": [1, 2, 3, 4] * 4}, {"disease": list("abcd") * 4})
 def test_every_model_of_sensitive_values_is_told(model, aware):
     policy = policy_of(["age"], ["disease"])
     policy = replace(policy, models=(policy.models[0], model))
-    assert aware is run(FOUR, policy, seed=0, stages=Stages()).loss.sensitive_aware
+    assert aware is solve(Problem(FOUR, policy), seed=0, stages=Stages()).loss.sensitive_aware
 
 
 @pytest.mark.parametrize("l", [1, 2])
 def test_it_is_told_of_persons_with_several_rows(l):
     policy, persons = policy_of(["age"], ["disease"], l=l), np.arange(16, dtype=np.int32) % 4
-    outcome = run_by_subject(FOUR, policy, persons, seed=0, stages=Stages())
+    outcome = solve(Problem(FOUR, policy, persons), seed=0, stages=Stages())
     assert (l > 1) is outcome.loss.sensitive_aware
 
 

@@ -5,8 +5,7 @@ from builders import encoded, policy_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dbanon.anonymization.occurrences import run_by_occurrence
-from dbanon.anonymization.persons import run_by_subject
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.progress import Stages
 
@@ -21,14 +20,14 @@ def rows_of(people):
     return [(i, x, s) for i, (x, values) in enumerate(people) for s in values]
 
 
-def grouped(rows, most, *, run=run_by_occurrence, draws=None, **changes):
+def grouped(rows, most, *, draws=None, **changes):
     """Return what is published of each (person, value), by class."""
     policy = policy_of(["x"], ["s"], subject="person", rows_per_subject=most, **changes)
     table = encoded({"x": [x for _, x, _ in rows]}, {"s": [s for *_, s in rows]})
     persons = np.unique([i for i, *_ in rows], return_inverse=True)[1].astype(np.int32)
     drawn = np.arange(len(rows), dtype=np.uint64) if draws is None else draws
-    more = (drawn,) if run is run_by_occurrence else ()
-    found = run(table, policy, persons, *more, seed=0, stages=Stages())
+    problem = Problem(table, policy, persons, drawn[:, np.newaxis])
+    found = solve(problem, seed=0, stages=Stages())
     labels = [
         tuple(column.labels[column.index[group]] for column in found.values.columns)
         for group in found.assignment.group.tolist()
@@ -73,7 +72,7 @@ def test_persons_of_a_class_with_equally_many_rows_are_k_and_have_l_values(peopl
 
 def test_without_it_persons_are_told_apart_by_how_many_rows_they_have():
     rows = rows_of([(1, ["a"]), (1, ["b"]), (1, ["c"] * 3), (1, ["a"] * 3)])
-    shown, _ = grouped(rows, None, run=run_by_subject, k=4, l=2)
+    shown, _ = grouped(rows, None, k=4, l=2)
     assert {len({i for i, _ in part}) for part in cells(shown).values()} == {2}
     shown, found = grouped(rows, "group", k=4, l=2)
     assert {len({i for i, _ in part}) for part in cells(shown).values()} == {4}

@@ -19,7 +19,7 @@ from dbanon.anonymization.data_frame import anonymize
 from dbanon.anonymization.distances import values as value_distances
 from dbanon.anonymization.distances.rows import pairwise
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.pipeline import run
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.registry import ALGORITHMS, RECODINGS, default_recoding
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
@@ -190,7 +190,7 @@ def test_every_algorithm_groups_values_in_an_order(algorithm):
     )
     k = getattr(ALGORITHMS[algorithm], "MAX_K", 3)
     policy = replace(policy_of(["grade", "age"], k=k), algorithm=algorithm)
-    outcome = run(table, policy, seed=0, stages=Stages())
+    outcome = solve(Problem(table, policy), seed=0, stages=Stages())
     shown, _ = outcome.values.columns  # noqa: PD011 - no data frame
     assert "interval-text" == shown.recoding
     for rows, place in zip(naive.members(outcome.assignment), shown.index.tolist(), strict=True):

@@ -4,9 +4,8 @@ from typing import Literal
 import pytest
 from builders import policy_of
 
-from dbanon.anonymization.parameters import listens, parameters, typed
-from dbanon.anonymization.pipeline import algorithm_named, make_algorithm
-from dbanon.anonymization.registry import ALGORITHMS
+from dbanon.anonymization.interfaces import listens, parameters, typed
+from dbanon.anonymization.registry import ALGORITHMS, algorithm_named, make_algorithm
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.progress import Stages
 

@@ -7,7 +7,7 @@ from builders import encoded, policy_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dbanon.anonymization.persons import run_by_subject
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.progress import Stages
@@ -19,7 +19,7 @@ def outcome(table, subjects, *, models=(), **changes):
     policy = policy_of(["x"], table.sensitive_names, subject="person", **changes)
     object.__setattr__(policy, "models", (*policy.models, *models))
     found = np.unique(subjects, return_inverse=True)[1].astype(np.int32)
-    return run_by_subject(table, policy, found, seed=0, stages=Stages())
+    return solve(Problem(table, policy, found), seed=0, stages=Stages())
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4)), min_size=3, max_size=20))
@@ -57,7 +57,7 @@ def test_all_values_of_a_person_count_as_known(people, algorithm, k):
     table = encoded({"x": [x for _, x, _ in rows], "y": [y for *_, y in rows]})
     policy = policy_of(["x", "y"], (), k=k, subject="person", algorithm=algorithm)
     subjects = np.array([i for i, *_ in rows], np.int32)
-    found = run_by_subject(table, policy, subjects, seed=0, stages=Stages())
+    found = solve(Problem(table, policy, subjects), seed=0, stages=Stages())
     shown = [column.labels for column in found.values.columns]
     index = [column.index for column in found.values.columns]
     seen = {}

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from builders import encoded, policy_of
 
-from dbanon.anonymization import pipeline, registry
+from dbanon.anonymization import outcome as outcomes
+from dbanon.anonymization import registry
 from dbanon.anonymization.adjusting import repair
 from dbanon.anonymization.algorithms.partitioning import mondrian
-from dbanon.anonymization.pipeline import run
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
 from dbanon.domain.policy import ModelSpec
@@ -20,7 +21,9 @@ DISEASES = {"disease": ["flu", "cold", "flu", "flu", "flu", "cold"]}
 
 def outcome(table, **changes):
     names = [column.name for column in table.quasi]
-    return run(table, policy_of(names, table.sensitive_names, **changes), seed=1, stages=Stages())
+    return solve(
+        Problem(table, policy_of(names, table.sensitive_names, **changes)), seed=1, stages=Stages()
+    )
 
 
 def test_an_outcome_is_a_partition_with_values_and_loss():
@@ -39,7 +42,7 @@ def test_an_outcome_is_a_partition_with_values_and_loss():
 
 def test_stages_are_measured():
     stages = Stages()
-    run(encoded(PEOPLE), policy_of(PEOPLE, k=2), seed=1, stages=stages)
+    solve(Problem(encoded(PEOPLE), policy_of(PEOPLE, k=2)), seed=1, stages=stages)
     assert ["cluster", "recode"] == [name for name in stages.seconds if name != "compile"]
 
 
@@ -83,7 +86,7 @@ def test_a_model_that_is_unknown_or_lacks_its_parameter_is_refused(model):
     policy = policy_of(PEOPLE)
     object.__setattr__(policy, "models", (*policy.models, model))
     with pytest.raises(PolicyError, match=model.name):
-        run(encoded(PEOPLE), policy, seed=1, stages=Stages())
+        solve(Problem(encoded(PEOPLE), policy), seed=1, stages=Stages())
 
 
 def test_a_policy_without_quasi_identifiers_is_refused():
@@ -104,7 +107,7 @@ def test_an_empty_table_is_unsatisfiable_even_without_k():
     policy = policy_of(["age"])
     object.__setattr__(policy, "models", ())
     with pytest.raises(Unsatisfiable, match="0 rows"):
-        run(encoded({"age": []}), policy, seed=1, stages=Stages())
+        solve(Problem(encoded({"age": []}), policy), seed=1, stages=Stages())
 
 
 def test_too_few_sensitive_values_are_unsatisfiable():
@@ -150,8 +153,8 @@ def test_a_search_that_is_stopped_before_it_found_anything_gives_nothing():
     stages = Stages()
     stages.stopped = True
     with pytest.raises(KeyboardInterrupt):
-        run(table, policy_of(["x"], algorithm="mondrian"), seed=0, stages=stages)
-    found = run(table, policy_of(["x"], algorithm="auto"), seed=0, stages=stages)
+        solve(Problem(table, policy_of(["x"], algorithm="mondrian")), seed=0, stages=stages)
+    found = solve(Problem(table, policy_of(["x"], algorithm="auto")), seed=0, stages=stages)
     assert found.assignment.n_groups > 5
     assert np.bincount(found.assignment.group).min() >= 2
 
@@ -162,7 +165,7 @@ def test_what_takes_large_classes_is_noted():
     asked = (ModelSpec("k-anonymity", {"k": 2}), ModelSpec("entropy-l-diversity", {"l": 1.314}))
     policy = policy_of(["x"], ["s"])
     object.__setattr__(policy, "models", asked)
-    run(table, policy, seed=0, stages=Stages(on_note=heard.append))
+    solve(Problem(table, policy), seed=0, stages=Stages(on_note=heard.append))
     told = [text for text in heard if "nearly out of reach" in text]
     assert 1 == len(told)
     assert told[0].startswith("entropy 1.314-diversity of s is nearly out of reach")
@@ -179,7 +182,7 @@ def test_a_k_below_what_a_model_takes_does_not_make_few_large_classes(k):
     def classes(k):
         policy = policy_of(people, salary, k=k, algorithm="mondrian")
         policy = replace(policy, models=(*policy.models, spread))
-        return run(table, policy, seed=1, stages=Stages()).loss.n_classes
+        return solve(Problem(table, policy), seed=1, stages=Stages()).loss.n_classes
 
     assert classes(k) == classes(10) > 20
 
@@ -192,7 +195,7 @@ def test_recodings_are_weighed_by_what_they_would_lose(max_suppressed):
     columns = {"age": ages, "sex": sexes, "same": ages}
     table = encoded(columns, rules={"age": own, "same": {"top": 60.0}})
     found = outcome(table, k=3, max_suppressed=max_suppressed)
-    losses = pipeline.losses_by_recoding(table, found.assignment)
+    losses = outcomes.losses_by_recoding(table, found.assignment)
     for column, recoding in (("age", "interval"), ("sex", "label")):
         assert found.loss.columns[column] == pytest.approx(losses[column][recoding])
     rounded = {"interval", "interval-text", "bounds", "center", "global", "suppress"}
@@ -205,16 +208,16 @@ def test_recodings_are_weighed_by_what_they_would_lose(max_suppressed):
 def test_a_value_that_nobody_publishes_is_one_of_its_column_all_the_same():
     table = encoded({"sex": ["f", "m", "f", "m", None]}, rules={"sex": {"recoding": "set"}})
     assignment = Assignment(np.array([0, 0, 1, 1, -1], np.int32), 2)
-    losses = pipeline.losses_by_recoding(table, assignment)
+    losses = outcomes.losses_by_recoding(table, assignment)
     assert losses["sex"]["set"] == pytest.approx((4 * 2 / 3 + 1) / 5)  # NULL is a third value
 
 
 def test_of_many_classes_some_are_weighed(monkeypatch):
     table = encoded({"age": [*range(100)]})
     found = outcome(table, k=2)
-    whole = pipeline.losses_by_recoding(table, found.assignment)
-    monkeypatch.setattr(pipeline, "_WEIGHED", 5)
-    some = pipeline.losses_by_recoding(table, found.assignment)
+    whole = outcomes.losses_by_recoding(table, found.assignment)
+    monkeypatch.setattr(outcomes, "_WEIGHED", 5)
+    some = outcomes.losses_by_recoding(table, found.assignment)
     others = ["interval", "interval-text", "bounds", "mean", "median", "mode", "set", "suppress"]
     assert set(others) <= whole["age"].keys() == some["age"].keys()
     assert some["age"]["interval"] == pytest.approx(whole["age"]["interval"], rel=0.5)

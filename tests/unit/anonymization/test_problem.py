@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from builders import DATA, LETTERS, encoded, policy_of
 
-from dbanon.anonymization.atoms import run_by_atoms
-from dbanon.anonymization.buckets import run_in_buckets
 from dbanon.anonymization.encoding.population import encode_population
-from dbanon.anonymization.linked import Linked, run_linked, wait_linked
-from dbanon.anonymization.occurrences import run_by_occurrence
-from dbanon.anonymization.persons import run_by_subject
-from dbanon.anonymization.pipeline import run
-from dbanon.anonymization.refreshing import join, wait
+from dbanon.anonymization.linked import solve_linked, wait_linked
+from dbanon.anonymization.outcome import join, wait
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.progress import Stages
-
-if TYPE_CHECKING:
-    from dbanon.domain.assignment import EncodedTable
-    from dbanon.domain.policy import Policy
+from dbanon.formats.policy.anatomy import of_buckets
+from dbanon.models.registry import MODELS as KNOWN
 
 GOLDEN = DATA / "outcomes.json"
 SEEDS = range(200)
@@ -38,41 +31,6 @@ MODELS = (
     (ModelSpec("l-diversity", {"l": 2}),),
     (ModelSpec("entropy-l-diversity", {"l": 1.5}),),
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Given:
-    """What is to be grouped."""
-
-    encoded: EncodedTable
-    policy: Policy
-    subjects: np.ndarray | None = None
-    draws: np.ndarray | None = None
-    atoms: np.ndarray | None = None
-    population: Any = None
-
-
-def solved(given, seed):
-    table, policy, subjects, draws = given.encoded, given.policy, given.subjects, given.draws
-    asked = {"seed": seed, "stages": Stages()}
-    if policy.anatomy:
-        return run_in_buckets(table, subjects, l=2, draws=draws, stages=Stages())
-    if given.atoms is not None:
-        return run_by_atoms(
-            table,
-            policy,
-            given.atoms,
-            subjects=subjects,
-            population=given.population,
-            stages=Stages(),
-        )
-    if subjects is None:
-        return run(table, policy, population=given.population, **asked)
-    if policy.rows_per_subject is None:
-        return run_by_subject(table, policy, subjects, **asked)
-    return run_by_occurrence(
-        table, policy, subjects, draws[:, 0], population=given.population, **asked
-    )
 
 
 def drawn(random, n, *, keep=False, weight=1.0):
@@ -140,18 +98,18 @@ def counting(random, policy):
 
 def rows(random):
     table, made = drawn(random, int(random.integers(20, 60)), weight=2.0)
-    return Given(table, policy_for(random, made))
+    return Problem(table, policy_for(random, made))
 
 
 def kept(random):
     table, made = drawn(random, int(random.integers(20, 60)), keep=True)
-    return Given(table, policy_for(random, made))
+    return Problem(table, policy_for(random, made))
 
 
 def counted(random):
     table, made = drawn(random, int(random.integers(20, 40)))
     policy = counting(random, policy_for(random, made, models=False, algorithm="mondrian"))
-    return Given(table, policy, population=people_around(random, table, made))
+    return Problem(table, policy, population=people_around(random, table, made))
 
 
 def persons(random):
@@ -159,7 +117,7 @@ def persons(random):
     table, made = drawn(random, n)
     subjects = owners(random, n)
     table = same_of_person(table, subjects, random)
-    return Given(table, policy_for(random, made, subject="who"), subjects)
+    return Problem(table, policy_for(random, made, subject="who"), subjects)
 
 
 def occurrences(random):
@@ -172,15 +130,15 @@ def occurrences(random):
     if most == 1 and random.random() < 0.5:
         policy = counting(random, replace(policy, algorithm="mdav", params={}))
         population = people_around(random, table, made)
-    return Given(table, policy, subjects, secret(random, n), population=population)
+    return Problem(table, policy, subjects, secret(random, n), population=population)
 
 
 def buckets(random):
     n = int(random.integers(10, 40))
     table, made = drawn(random, n)
     subjects = None if random.random() < 0.5 else np.arange(n, dtype=np.int32)
-    policy = policy_for(random, made, models=False, l=2, anatomy=True)
-    return Given(table, policy, subjects, secret(random, n))
+    policy = of_buckets(policy_for(random, made, models=False, k=1, l=2, anatomy=True))
+    return Problem(table, policy, subjects, secret(random, n))
 
 
 def atoms(random):
@@ -189,7 +147,7 @@ def atoms(random):
     policy = policy_for(random, made)
     alike = random.integers(-1, n // 2, n)
     group = np.where(alike < 0, -1, np.unique(alike, return_inverse=True)[1] - (alike.min() < 0))
-    return Given(table, policy, atoms=group.astype(np.int32))
+    return Problem(table, policy, atoms=group.astype(np.int32))
 
 
 def atoms_of_persons(random):
@@ -199,7 +157,7 @@ def atoms_of_persons(random):
     table = same_of_person(table, subjects, random)
     of_person = random.integers(0, 8, subjects.max() + 1)
     group = np.unique(of_person, return_inverse=True)[1][subjects].astype(np.int32)
-    return Given(table, policy_for(random, made, subject="who"), subjects, atoms=group)
+    return Problem(table, policy_for(random, made, subject="who"), subjects, atoms=group)
 
 
 def atoms_counted(random):
@@ -209,7 +167,7 @@ def atoms_counted(random):
 
 
 def alone(make):
-    return lambda random, seed: [solved(make(random), seed)]
+    return lambda random, seed: [solve(make(random), seed=seed, stages=Stages())]
 
 
 def linked(random, seed):
@@ -228,8 +186,9 @@ def linked(random, seed):
             random, quasi, sensitive=["s"], subject="id", rows_per_subject=most, **asked
         )
         subjects = np.sort(random.integers(0, n, m)).astype(np.int32)
-        tables.append(Linked(own, its, subjects, secret(random, m)[:, 0]))
-    found = run_linked(persons, policy, tables, seed=seed, stages=Stages())
+        tables.append(Problem(own, its, subjects, secret(random, m)))
+    persons = Problem(persons, policy)
+    found = solve_linked(persons, tables, seed=seed, stages=Stages())
     loss = 0.3 * found[0].loss.asked
     return [*found, *wait_linked(persons, tables, found, loss=loss, room=float(n // 3))]
 
@@ -238,9 +197,11 @@ def parts(random, seed):
     """Group two halves apart, join them, and leave out the coarsest classes."""
     table, made = drawn(random, 60)
     policy = policy_for(random, made, algorithm="mdav", max_suppressed=0.0)
+    of_parts = (spec for spec in policy.models if not KNOWN[spec.name].of_whole)
+    policy = replace(policy, models=tuple(of_parts))
     halves = [table.take(half) for half in (np.arange(30), np.arange(30, 60))]
-    found = [solved(Given(half, policy), seed) for half in halves]
-    first = wait(halves[0], found[0], loss=0.5 * found[0].loss.asked, room=12.0)
+    found = [solve(Problem(half, policy), seed=seed, stages=Stages()) for half in halves]
+    first = wait(halves[0], policy, found[0], loss=0.5 * found[0].loss.asked, room=12.0)
     return [first, join([first, found[1]])]
 
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dbanon.anonymization.loss.metrics import publication
-from dbanon.anonymization.persons import run_by_subject
-from dbanon.anonymization.pipeline import certify, published_values, run
+from dbanon.anonymization.outcome import certify, published_values
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 from dbanon.domain.policy import ModelSpec
@@ -20,7 +20,7 @@ KEPT = {"sex": {"keep": True}}
 def outcome_of(columns, sensitive=None, *, rules=KEPT, k=2, l=1, seed=0, **changes):
     table = encoded(columns, sensitive, rules=rules)
     policy = policy_of(columns, sensitive or (), k=k, l=l, rules=rules, **changes)
-    return run(table, policy, seed=seed, stages=Stages())
+    return solve(Problem(table, policy), seed=seed, stages=Stages())
 
 
 def shown(outcome, column):
@@ -109,7 +109,7 @@ def test_what_compares_a_class_with_others_does_not_go_with_it(spec):
     )
     policy = type(policy)(policy.table, policy.columns, (*policy.models, spec))
     with pytest.raises(PolicyError, match="looks beyond a class"):
-        run(table, policy, seed=0, stages=Stages())
+        solve(Problem(table, policy), seed=0, stages=Stages())
 
 
 def test_persons_keep_it_too():
@@ -117,7 +117,7 @@ def test_persons_keep_it_too():
     table, policy = encoded(columns, rules=KEPT), policy_of(columns, rules=KEPT)
     subjects = np.array([0, 0, 1, 2, 3, 3], np.int32)
     table.quasi[0].codes[5] = table.quasi[0].codes[4]
-    outcome = run_by_subject(table, policy, subjects, seed=0, stages=Stages())
+    outcome = solve(Problem(table, policy, subjects), seed=0, stages=Stages())
     assert ["f", "f", "f", "m", "m", "m"] == shown(outcome, 1)
 
 

@@ -15,7 +15,7 @@ from builders import LETTERS, encoded, policy_of, tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.pipeline import run
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.progress import Stages
 
 SEXES = tree("sexes", {"f": {}, "m": {}})
@@ -71,7 +71,7 @@ def least_loss(table, k):
 
 def published(table, k):
     policy = policy_of(["age", "letter", "sex"], k=k, rules=RULES, algorithm="auto")
-    return run(table, policy, seed=1, stages=Stages())
+    return solve(Problem(table, policy), seed=1, stages=Stages())
 
 
 def exceeds(table, prices, k):

@@ -14,7 +14,7 @@ from naive import population as by_hand
 from selection import exhaustive_after
 
 from dbanon.anonymization.encoding.population import encode_population
-from dbanon.anonymization.pipeline import run
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.registry import ALGORITHMS
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import ModelSpec
@@ -119,7 +119,7 @@ def test_every_model_has_a_case():
 def publish(table, policy, population):
     """Return the outcome, or why there is none."""
     try:
-        return run(table, policy, seed=0, stages=Stages(), population=population)
+        return solve(Problem(table, policy, population=population), seed=0, stages=Stages())
     except Unsatisfiable as reason:
         return reason
 

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dbanon.anonymization.loss.metrics import publication
-from dbanon.anonymization.pipeline import published_values, run
+from dbanon.anonymization.outcome import published_values
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 from dbanon.domain.policy import ModelSpec
@@ -38,7 +39,7 @@ def publish(table, params, *, k=1):
     policy = policy_of(["age", "sex"], ["s", "t"], k=k, algorithm="mondrian")
     models = (policy.models[0], ModelSpec("x-y-anonymity", params))
     object.__setattr__(policy, "models", models)
-    return run(table, policy, seed=0, stages=Stages())
+    return solve(Problem(table, policy), seed=0, stages=Stages())
 
 
 def linked(outcome, rows, params):

@@ -15,7 +15,7 @@ import numpy as np
 
 from dbanon.anonymization.adjusting.repair import repair
 from dbanon.anonymization.distances.rows import pairwise
-from dbanon.anonymization.limits import require_at_most, require_small_k
+from dbanon.anonymization.interfaces import require_at_most, require_small_k
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import Unsatisfiable
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from dbanon.anonymization.adjusting.repair import repair
 from dbanon.anonymization.distances.rows import pairwise, require_metric
-from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.limits import require_at_most
+from dbanon.anonymization.interfaces import Requirement, require_at_most
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
 

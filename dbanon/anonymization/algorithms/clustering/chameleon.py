@@ -10,7 +10,7 @@ import numpy as np
 from dbanon.anonymization.adjusting.resize import resize
 from dbanon.anonymization.algorithms.clustering.pairs import BestPairs
 from dbanon.anonymization.distances.rows import pairwise
-from dbanon.anonymization.limits import require_at_most
+from dbanon.anonymization.interfaces import require_at_most
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import numpy as np
 from dbanon.anonymization.adjusting.resize import resize
 from dbanon.anonymization.distances.embedding import embed
 from dbanon.anonymization.distances.rows import pairwise
-from dbanon.anonymization.limits import require_at_most
+from dbanon.anonymization.interfaces import require_at_most
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:

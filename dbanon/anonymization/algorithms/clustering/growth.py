@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from dbanon.anonymization.limits import require_at_most
+from dbanon.anonymization.interfaces import require_at_most
 from dbanon.anonymization.loss.costs import height_costs, pack, weighted_costs
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError

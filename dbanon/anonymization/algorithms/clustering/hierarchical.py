@@ -17,7 +17,7 @@ from dbanon.anonymization.adjusting.resize import resize
 from dbanon.anonymization.algorithms.clustering.pairs import BestPairs
 from dbanon.anonymization.distances.embedding import embed
 from dbanon.anonymization.distances.rows import pairwise
-from dbanon.anonymization.limits import require_at_most
+from dbanon.anonymization.interfaces import require_at_most
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
 

@@ -12,7 +12,7 @@ from dbanon.anonymization.adjusting.repair import repair
 from dbanon.anonymization.adjusting.resize import resize
 from dbanon.anonymization.algorithms.clustering.growth import weighted_heights
 from dbanon.anonymization.distances.embedding import embed
-from dbanon.anonymization.limits import require_at_most
+from dbanon.anonymization.interfaces import require_at_most
 from dbanon.domain.assignment import Assignment
 
 if TYPE_CHECKING:

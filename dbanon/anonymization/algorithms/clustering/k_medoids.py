@@ -12,7 +12,7 @@ import numpy as np
 
 from dbanon.anonymization.adjusting.resize import resize
 from dbanon.anonymization.distances.rows import pairwise
-from dbanon.anonymization.limits import require_at_most
+from dbanon.anonymization.interfaces import require_at_most
 
 if TYPE_CHECKING:
     from dbanon.anonymization.interfaces import Requirement

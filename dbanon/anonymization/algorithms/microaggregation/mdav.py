@@ -12,7 +12,7 @@ import numpy as np
 
 from dbanon.anonymization.adjusting.repair import repair
 from dbanon.anonymization.algorithms.microaggregation.points import mdav_points
-from dbanon.anonymization.limits import require_at_most
+from dbanon.anonymization.interfaces import require_at_most
 from dbanon.anonymization.loss.costs import BoxCosts, ColumnCosts, Shape, height_costs, pack
 from dbanon.anonymization.loss.scores import ordinal_places, standardized
 from dbanon.domain.assignment import Assignment

@@ -12,7 +12,7 @@ import numpy as np
 
 from dbanon.anonymization.adjusting.cutting import cut
 from dbanon.anonymization.adjusting.repair import repair
-from dbanon.anonymization.limits import require_at_most
+from dbanon.anonymization.interfaces import require_at_most
 from dbanon.anonymization.loss.costs import weighted_costs
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dbanon.anonymization.adjusting.rare import leave_rare
 from dbanon.anonymization.algorithms.partitioning.mondrian import Mondrian
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.pipeline import run
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.progress import Stages
 
@@ -79,7 +79,7 @@ def test_a_budget_of_a_twentieth_is_spent_on_what_is_rare(algorithm):
     for rules in ({}, RARE):
         table = encoded(columns, rules=rules)
         policy = policy_of(columns, k=4, rules=rules, algorithm=algorithm, max_suppressed=0.05)
-        outcome = run(table, policy, seed=0, stages=Stages())
+        outcome = solve(Problem(table, policy), seed=0, stages=Stages())
         shown = outcome.assignment.group >= 0
         column = outcome.values.columns[0]
         losses.append(float(column.loss[column.index[outcome.assignment.group[shown]]].mean()))

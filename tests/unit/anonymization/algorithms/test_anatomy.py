@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from naive import anatomy
 
-from dbanon.anonymization.algorithms.anatomy import deal, greatest_level
+from dbanon.anonymization.buckets import deal, greatest_level
 from dbanon.domain.errors import Unsatisfiable
 
 VALUES = st.lists(st.integers(0, 6), min_size=1, max_size=40)

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from dbanon.anonymization.algorithms.candidates import assign_in_blocks, part_of
 from dbanon.anonymization.algorithms.microaggregation.mdav import Mdav
 from dbanon.anonymization.algorithms.partitioning.mondrian import Mondrian
-from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.limits import require_at_most
-from dbanon.anonymization.pipeline import run
+from dbanon.anonymization.interfaces import Requirement, require_at_most
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.progress import Stages
@@ -145,5 +144,5 @@ def test_who_asks_to_stop_gets_the_other_blocks_from_mondrian():
 def test_a_policy_with_blocks_is_published_in_blocks():
     table = encoded({"x": list(range(40))})
     policy = policy_of(["x"], k=2, algorithm="mdav", block=10)
-    outcome = run(table, policy, seed=0, stages=Stages())
+    outcome = solve(Problem(table, policy), seed=0, stages=Stages())
     assert 2 <= outcome.loss.smallest_class <= 10

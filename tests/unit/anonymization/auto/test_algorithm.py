@@ -28,7 +28,7 @@ from dbanon.anonymization.auto.space import make_space, total_cost
 from dbanon.anonymization.auto.start import BLOCKS, PEELING, start
 from dbanon.anonymization.encoding.encode import encode
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.pipeline import run
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.progress import Stages
 from dbanon.domain.table import ColumnKind
 from dbanon.formats import policies, taxonomies
@@ -413,7 +413,7 @@ def test_what_is_published_keeps_the_policy(problem, effort):
         algorithm="auto",
         params={"effort": effort},
     )
-    outcome = run(table, policy, seed=0, stages=Stages())
+    outcome = solve(Problem(table, policy), seed=0, stages=Stages())
     assert outcome.loss.smallest_class >= k
     for rows in naive.members(outcome.assignment):
         assert naive.is_diverse(table, rows, l)

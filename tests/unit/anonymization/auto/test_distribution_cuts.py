@@ -16,7 +16,7 @@ from dbanon.anonymization.auto.distribution_cuts import (
 )
 from dbanon.anonymization.auto.space import make_space, total_cost
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.pipeline import run
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.progress import Stages
@@ -166,8 +166,8 @@ def test_a_block_whose_greedy_groups_break_a_rule_is_cut(spec, effort):
     policy = policy_of(columns, ["disease"], k=3)
     policy = replace(policy, models=(*policy.models, spec))
     lost = {
-        name: run(
-            table, replace(policy, algorithm=name, params=params), seed=0, stages=Stages()
+        name: solve(
+            Problem(table, replace(policy, algorithm=name, params=params)), seed=0, stages=Stages()
         ).loss.ncp
         for name, params in (("auto", {"effort": effort}), ("mondrian", {}))
     }

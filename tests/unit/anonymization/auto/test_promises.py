@@ -14,7 +14,7 @@ from dbanon.anonymization.auto.algorithm import Auto
 from dbanon.anonymization.auto.plans import EFFORTS
 from dbanon.anonymization.auto.space import make_space, total_cost
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.pipeline import run
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.progress import Stages
@@ -35,7 +35,7 @@ def lost(table, asked, name, *, seed):
     way = {"algorithm": "auto", "params": {"effort": name}}
     asked = replace(asked, **(way if name in EFFORTS else {"algorithm": name}))
     try:
-        return run(table, asked, seed=seed, stages=Stages()).loss.asked
+        return solve(Problem(table, asked), seed=seed, stages=Stages()).loss.asked
     except Unsatisfiable:
         return 2.0
 
@@ -79,7 +79,7 @@ def test_any_small_table_is_grouped_as_promised(problem, models, allowed):
 def test_columns_that_all_weigh_nothing_weigh_the_same():
     values = {"integer": [*range(9)] * 4, "letter": [*"abcdef"] * 6}
     found = [
-        run(table, policy(table, 4), seed=0, stages=Stages()).assignment.group.tolist()
+        solve(Problem(table, policy(table, 4)), seed=0, stages=Stages()).assignment.group.tolist()
         for table in (table_of(values, weights=dict.fromkeys(values, w)) for w in (0.0, 1.0))
     ]
     assert found[0] == found[1]

@@ -15,7 +15,7 @@ from dbanon.anonymization.distances import values as value_distances
 from dbanon.anonymization.distances.rows import DISTANCES, pairwise, power_sum
 from dbanon.anonymization.distances.values import edit, eq, log, num, rank, tax, z
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.pipeline import make_algorithm
+from dbanon.anonymization.registry import make_algorithm
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 from dbanon.domain.progress import Stages
 

@@ -17,7 +17,8 @@ from dbanon.anonymization.loss.metrics import (
     information_loss,
     publication,
 )
-from dbanon.anonymization.pipeline import published_values, run
+from dbanon.anonymization.outcome import published_values
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import PolicyError
@@ -341,7 +342,9 @@ def test_no_algorithm_publishes_below_a_floor(name):
     }
     table = encoded(columns, rules=rules, taxonomies=[LETTERS])
     policy = policy_of(columns, k=2, rules=rules, algorithm=name)
-    age, born, places, letters = run(table, policy, seed=0, stages=Stages()).values.columns
+    age, born, places, letters = solve(
+        Problem(table, policy), seed=0, stages=Stages()
+    ).values.columns
     ends = r"[1-8]0|18|90"
     assert all(re.fullmatch(rf"(\(|\[({ends})),(({ends})?\))", x) for x in age.labels)
     assert all(re.fullmatch(r"\[\d{4}-01-01,\d{4}-01-01\)", x) for x in born.labels)
@@ -372,7 +375,7 @@ def test_metrics_count_what_cells_lose():
 def test_single_values_of_a_column_with_a_floor_are_refused(recoding):
     table = encoded({"x": [1, 2]}, rules={"x": {"bands": 10, "recoding": recoding}})
     with pytest.raises(PolicyError, match="publishes single values, and x has a floor"):
-        run(table, policy_of(["x"]), seed=0, stages=Stages())
+        solve(Problem(table, policy_of(["x"])), seed=0, stages=Stages())
 
 
 @pytest.mark.parametrize(

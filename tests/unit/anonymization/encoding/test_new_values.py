@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbanon.anonymization.encoding.encode import with_other
-from dbanon.anonymization.pipeline import run
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.errors import TaxonomyError
 from dbanon.domain.progress import Stages
 from dbanon.formats.taxonomies import from_rows, rows
@@ -70,7 +70,7 @@ def test_classes_of_new_values_are_published_as_other_and_as_large_as_all():
     values = ["new", "newer", "newest", "a", "a", "a"]
     table = encoded_letters(values)
     policy = policy_of(["letter"], k=3, rules=RULES, algorithm="mondrian")
-    outcome = run(table, policy, seed=1, stages=Stages())
+    outcome = solve(Problem(table, policy), seed=1, stages=Stages())
     (column,) = outcome.values.columns
     shown = [column.labels[i] for i in column.index[outcome.assignment.group]]
     assert ["other"] * 3 + ["a"] * 3 == shown

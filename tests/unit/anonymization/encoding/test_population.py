@@ -12,7 +12,8 @@ from naive import population as naive
 from dbanon.anonymization.adjusting.population_merging import cover
 from dbanon.anonymization.data_frame import anonymize
 from dbanon.anonymization.encoding.population import count_presence, encode_population, missing_rows
-from dbanon.anonymization.pipeline import published_values, run
+from dbanon.anonymization.outcome import published_values
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 from dbanon.domain.policy import ModelSpec
@@ -89,7 +90,7 @@ def people_of(table, people):
 def publish(table, population, *models, algorithm="mondrian", **rules):
     policy = policy_of(["x", "y"], k=1, algorithm=algorithm, rules=rules)
     object.__setattr__(policy, "models", (policy.models[0], *models))
-    return run(table, policy, seed=0, stages=Stages(), population=population)
+    return solve(Problem(table, policy, population=population), seed=0, stages=Stages())
 
 
 PEOPLE = st.tuples(st.none() | st.integers(0, 9), st.none() | st.sampled_from("abcdefgz"))

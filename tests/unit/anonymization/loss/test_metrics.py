@@ -16,7 +16,7 @@ from dbanon.anonymization.encoding.encode import encode
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss import metrics
 from dbanon.anonymization.loss.costs import leaf_shares
-from dbanon.anonymization.pipeline import published_values
+from dbanon.anonymization.outcome import published_values
 from dbanon.anonymization.registry import METRICS, RECODINGS, default_recoding
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.policy import ColumnRule, Role

@@ -10,9 +10,8 @@ from builders import LETTERS, encoded, tables, tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.pipeline import accepts
 from dbanon.anonymization.recodings.label import array_element
-from dbanon.anonymization.registry import RECODINGS, default_recoding
+from dbanon.anonymization.registry import RECODINGS, accepts, default_recoding
 from dbanon.domain.assignment import Assignment, label_rows
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import ColumnKind

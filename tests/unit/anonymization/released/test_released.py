@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selection import some
 
-from dbanon.anonymization.pipeline import Outcome, accepts
+from dbanon.anonymization.outcome import Outcome
 from dbanon.anonymization.recodings.groups import column_boxes
-from dbanon.anonymization.registry import RECODINGS
+from dbanon.anonymization.registry import RECODINGS, accepts
 from dbanon.anonymization.released.covering import covers
 from dbanon.anonymization.released.labels import POINTS, elements
 from dbanon.anonymization.released.line import period_days

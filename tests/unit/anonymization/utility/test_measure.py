@@ -9,7 +9,7 @@ from builders import LETTERS, encoded, policy_of, tables_and_requirements
 from hypothesis import given
 from selection import some
 
-from dbanon.anonymization.pipeline import run
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.released.reading import of_outcome, of_texts
 from dbanon.anonymization.utility.classifications import target_of
 from dbanon.anonymization.utility.classifiers import BOOSTING, LOGISTIC, features_of, scores
@@ -39,13 +39,13 @@ def people(n=900, *, seed=3):
 @pytest.fixture(scope="module")
 def published():
     table, policy = people()
-    return of_outcome(table, run(table, policy, seed=1, stages=Stages()), policy), policy
+    return of_outcome(table, solve(Problem(table, policy), seed=1, stages=Stages()), policy), policy
 
 
 def exact(table, policy):
     """Return a release that tells everything: every row is a class of its own."""
     policy = replace(policy, models=(ModelSpec("k-anonymity", {"k": 1}),))
-    return of_outcome(table, run(table, policy, seed=1, stages=Stages()), policy)
+    return of_outcome(table, solve(Problem(table, policy), seed=1, stages=Stages()), policy)
 
 
 def drawn(readings, *, share=0.05, n=120):
@@ -165,7 +165,7 @@ def test_without_a_range_or_a_category_others_stand_in(kept):
     rules = {**RULES} if "letter" in kept else {}
     policy = policy_of([c.name for c in table.quasi], table.sensitive_names, k=5, rules=rules)
     policy = replace(policy, algorithm="mondrian")
-    released = of_outcome(table, run(table, policy, seed=1, stages=Stages()), policy)
+    released = of_outcome(table, solve(Problem(table, policy), seed=1, stages=Stages()), policy)
     found = drawn(readings_of(released), share=0.066, n=20)
     assert sum(len(asked.queries) for asked in found) == 20
 
@@ -266,7 +266,7 @@ def test_what_is_predicted_is_the_class_label_or_the_first_column_of_few_values(
     }
     table = encoded(columns, sensitive)
     policy = policy_of([*columns], sensitive, k=2, algorithm="mondrian")
-    outcome = run(table, policy, seed=1, stages=Stages())
+    outcome = solve(Problem(table, policy), seed=1, stages=Stages())
     readings = readings_of(of_outcome(table, outcome, policy))
     assert "few" == target_of(readings, policy).name
     assert "two" == target_of(readings, replace(policy, class_label="two")).name
@@ -313,7 +313,7 @@ def test_of_any_table_shares_are_shares(drawn):
     names = [column.name for column in table.quasi]
     rules = RULES if "letter" in names else {}
     policy = policy_of(names, table.sensitive_names, k=k, rules=rules, algorithm="mondrian")
-    released = of_outcome(table, run(table, policy, seed=1, stages=Stages()), policy)
+    released = of_outcome(table, solve(Problem(table, policy), seed=1, stages=Stages()), policy)
     found = utility_of(
         released, policy, generator=np.random.default_rng(1), samples=100, stages=Stages()
     )

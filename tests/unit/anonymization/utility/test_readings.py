@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from naive import ancestors
 from naive.released import taken_for
 
-from dbanon.anonymization.pipeline import Outcome
+from dbanon.anonymization.outcome import Outcome
 from dbanon.anonymization.registry import RECODINGS
 from dbanon.anonymization.released.reading import of_outcome
 from dbanon.anonymization.utility.associations import association

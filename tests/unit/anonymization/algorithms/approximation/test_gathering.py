@@ -22,7 +22,7 @@ from dbanon.anonymization.algorithms.approximation.gather import (
 )
 from dbanon.anonymization.distances.rows import pairwise
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.pipeline import run
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 from dbanon.domain.progress import Stages
 
@@ -243,7 +243,7 @@ def test_an_outlier_that_the_diversity_needs_stays():
 def test_what_is_left_out_counts_towards_the_budget():
     table = encoded({"x": [*LINE, 60, 100]})
     policy = policy_of(["x"], k=3, algorithm="gather-outliers", max_suppressed=0.2)
-    outcome = run(table, policy, seed=0, stages=Stages())
+    outcome = solve(Problem(table, policy), seed=0, stages=Stages())
     assert 1 == outcome.loss.n_suppressed == outcome.assignment.n_suppressed
 
 

@@ -33,7 +33,7 @@ from dbanon.anonymization.algorithms.lattice.nodes import (
     lattice,
 )
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.pipeline import run
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 from dbanon.domain.progress import Stages
 
@@ -213,7 +213,7 @@ def test_what_is_published_is_close_to_its_own_whole(name, drawn, t, share):
         params={"t": t},
         max_suppressed=share,
     )
-    outcome = run(table, policy, seed=0, stages=Stages())
+    outcome = solve(Problem(table, policy), seed=0, stages=Stages())
     groups = naive.members(outcome.assignment)
     values = table.sensitive[:, 0]
     whole = values[outcome.assignment.group >= 0].tolist()

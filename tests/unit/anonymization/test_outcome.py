@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from builders import encoded, policy_of
 
-from dbanon.anonymization.pipeline import run
-from dbanon.anonymization.refreshing import join, nobody, wait
+from dbanon.anonymization.outcome import join, nobody, wait
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.progress import Stages
 
 PEOPLE = {"age": [20, 21, 22, 23, 60, 61, 62, 63], "sex": ["f", "f", "m", "m", "m", "m", "f", "f"]}
 HALVES = (np.arange(4), np.arange(4, 8))
+POLICY = policy_of(PEOPLE, ["disease"], k=2, algorithm="mdav")
 
 
 @pytest.fixture
@@ -18,9 +19,7 @@ def table():
 
 
 def grouped(table, rows):
-    part = table.take(rows)
-    policy = policy_of(PEOPLE, part.sensitive_names, k=2, algorithm="mdav")
-    return run(part, policy, seed=1, stages=Stages())
+    return solve(Problem(table.take(rows), POLICY), seed=1, stages=Stages())
 
 
 def shown(outcome):
@@ -69,24 +68,24 @@ def test_the_coarsest_classes_wait(table):
     losses = sorted(
         {float(np.mean([c.loss[c.index[group]] for c in columns])) for group in range(4)}
     )
-    coarse = wait(table, found, loss=losses[0] / 2.1, room=8)
+    coarse = wait(table, POLICY, found, loss=losses[0] / 2.1, room=8)
     assert [None] * 8 == shown(coarse)
     assert (0, 8, 1.0) == (coarse.loss.n_classes, coarse.loss.n_suppressed, coarse.loss.ncp)
-    assert found is wait(table, found, loss=losses[-1], room=8)
+    assert found is wait(table, POLICY, found, loss=losses[-1], room=8)
 
 
 def test_no_more_wait_than_there_is_room_for(table):
     found = join([grouped(table, rows) for rows in HALVES])
-    least = wait(table, found, loss=0.0, room=5)
+    least = wait(table, POLICY, found, loss=0.0, room=5)
     assert (4, 2) == (least.loss.n_suppressed, least.values.n_groups)
     kept = [tuple_ for tuple_ in shown(least) if tuple_ is not None]
     assert kept == [now for now, then in zip(shown(found), shown(least), strict=True) if then]
-    assert found is wait(table, found, loss=0.0, room=1)
+    assert found is wait(table, POLICY, found, loss=0.0, room=1)
 
 
 def test_those_whom_nobody_could_group_wait_first(table):
     few = table.take(np.arange(3))
     found = join([grouped(table, HALVES[0]), nobody(few)])
     whole = table.take(np.concatenate([HALVES[0], np.arange(3)]))
-    assert found is wait(whole, found, loss=0.0, room=4)
-    assert 5 == wait(whole, found, loss=0.0, room=5).loss.n_suppressed
+    assert found is wait(whole, POLICY, found, loss=0.0, room=4)
+    assert 5 == wait(whole, POLICY, found, loss=0.0, room=5).loss.n_suppressed
