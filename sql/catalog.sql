@@ -7,7 +7,7 @@ WITH RECURSIVE below (oid) AS (
     SELECT d.refobjid
       FROM pg_rewrite AS w
       JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
-     WHERE w.ev_class = %(relation)s
+     WHERE w.ev_class = f.oid
        AND w.ev_type = '1'
        AND d.refclassid = 'pg_class'::regclass
        AND d.refobjid <> w.ev_class
@@ -39,7 +39,7 @@ SELECT n.nspname, c.relname, c.relkind::text, c.relrowsecurity
 WITH RECURSIVE base (attnum, typid) AS (
     SELECT a.attnum, a.atttypid
       FROM pg_attribute AS a
-     WHERE a.attrelid = %(relation)s
+     WHERE a.attrelid = f.oid
        AND a.attnum > 0
        AND NOT a.attisdropped
     UNION ALL
@@ -127,39 +127,54 @@ SELECT a.attname,
   JOIN content AS c ON c.attnum = b.attnum
   JOIN pg_type AS t ON t.oid = b.typid AND t.typtype <> 'd'
   JOIN pg_namespace AS n ON n.oid = t.typnamespace
-  JOIN pg_attribute AS a ON a.attrelid = %(relation)s AND a.attnum = b.attnum
+  JOIN pg_attribute AS a ON a.attrelid = f.oid AND a.attnum = b.attnum
  ORDER BY a.attnum
 
--- name: find_relation
--- The first relation of that name along a list of schemas, with what publishing depends on.
-SELECT c.oid,
-       n.nspname,
-       c.relkind::text,
-       c.relrowsecurity,
-       EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhparent = c.oid),
-       EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid),
-       obj_description(c.oid, 'pg_class'),
-       (SELECT array_agg(a.attname::text ORDER BY k.position)
-          FROM pg_index AS x
-         CROSS JOIN LATERAL unnest(x.indkey) WITH ORDINALITY AS k (attnum, position)
-          JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.attnum
-         WHERE x.indrelid = c.oid
-           AND x.indisprimary
-           AND k.position <= x.indnkeyatts),
-       (SELECT CASE WHEN NOT x.indimmediate
-                    THEN 'is deferrable: within a transaction, several rows may have one key'
-                    WHEN NOT (x.indisvalid AND x.indisready AND x.indislive AND x.indisunique)
-                    THEN 'has an index that is not valid: several rows may have one key' END
-          FROM pg_index AS x
-         WHERE x.indrelid = c.oid
-           AND x.indisprimary)
-  FROM pg_class AS c
-  JOIN pg_namespace AS n ON n.oid = c.relnamespace
- WHERE n.nspname = ANY (%(schemas)s)
-   AND c.relname = %(name)s
-   AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
- ORDER BY array_position(%(schemas)s::text[], n.nspname::text)
- LIMIT 1
+-- name: describe
+-- The first relation of that name along a list of schemas, with what publishing depends on, its columns
+-- and what it is made of.
+WITH found AS MATERIALIZED (
+    SELECT c.oid,
+           n.nspname,
+           c.relkind::text AS relkind,
+           c.relrowsecurity,
+           EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhparent = c.oid),
+           EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid),
+           obj_description(c.oid, 'pg_class'),
+           (SELECT array_agg(a.attname::text ORDER BY k.position)
+              FROM pg_index AS x
+             CROSS JOIN LATERAL unnest(x.indkey) WITH ORDINALITY AS k (attnum, position)
+              JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.attnum
+             WHERE x.indrelid = c.oid
+               AND x.indisprimary
+               AND k.position <= x.indnkeyatts),
+           (SELECT CASE WHEN NOT x.indimmediate
+                        THEN 'is deferrable: within a transaction, several rows may have one key'
+                        WHEN NOT (x.indisvalid AND x.indisready AND x.indislive AND x.indisunique)
+                        THEN 'has an index that is not valid: several rows may have one key' END
+              FROM pg_index AS x
+             WHERE x.indrelid = c.oid
+               AND x.indisprimary)
+      FROM pg_class AS c
+      JOIN pg_namespace AS n ON n.oid = c.relnamespace
+     WHERE n.nspname = ANY (%(schemas)s)
+       AND c.relname = %(name)s
+       AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+     ORDER BY array_position(%(schemas)s::text[], n.nspname::text)
+     LIMIT 1
+)
+SELECT f.*,
+       (SELECT json_agg(c) FROM ({columns}) AS c ({names})),
+       CASE WHEN f.relkind = 'p' THEN
+           (SELECT json_agg(p) FROM ({partitions}) AS p (oid, schema, name, kind, ancestors))
+       END,
+       CASE WHEN f.relkind IN ('v', 'm') THEN
+           (SELECT json_agg(b) FROM ({below}) AS b (schema, name, relkind, row_security))
+       END,
+       CASE WHEN f.relkind IN ('v', 'm') THEN
+           (SELECT json_agg(v) FROM ({volatile}) AS v (schema, name))
+       END
+  FROM found AS f
 
 -- name: foreign_keys
 -- The foreign keys of a table to others, or of the tables that a view is made of: their columns, and the
@@ -201,9 +216,9 @@ SELECT n.nspname,
 
 -- name: partitions
 -- A partitioned table with all its partitions, those above before those below, each with its ancestors.
-SELECT c.oid, n.nspname, c.relname, c.relkind::text,
-       ARRAY(SELECT a.relid::oid FROM pg_partition_ancestors(c.oid) AS a)
-  FROM pg_partition_tree(%s) AS t
+SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text,
+       ARRAY(SELECT a.relid::oid::bigint FROM pg_partition_ancestors(c.oid) AS a)
+  FROM pg_partition_tree(f.oid) AS t
   JOIN pg_class AS c ON c.oid = t.relid
   JOIN pg_namespace AS n ON n.oid = c.relnamespace
  ORDER BY t.level, c.oid
@@ -373,7 +388,7 @@ SELECT c.reloptions
 WITH RECURSIVE viewed (oid) AS (
     SELECT c.oid
       FROM pg_class AS c
-     WHERE c.oid = %(relation)s
+     WHERE c.oid = f.oid
        AND c.relkind = 'v'
     UNION
     SELECT c.oid

@@ -757,7 +757,7 @@ reader (role, name, is_stranger) AS (
      UNION ALL
     SELECT c.oid, c.name, true
       FROM candidate AS c
-     WHERE %(live)s
+     WHERE EXISTS ({scene})
        AND c.logs_in
        AND c.oid NOT IN (SELECT k.role FROM known AS k)
        AND EXISTS (SELECT FROM grantee AS g WHERE g.role = 0)

@@ -47,9 +47,13 @@ SELECT DISTINCT l.pid, coalesce(a.usename::text, '')
    AND l.pid IS DISTINCT FROM pg_backend_pid()
  ORDER BY l.pid
 
+-- name: note_memory
+-- Remember how much room hash tables have, until it is changed back.
+SELECT set_config('dbanon.work_mem', current_setting('work_mem'), true)
+
 -- name: restore_memory
 -- Let hash tables have the room again that they had.
-SELECT set_config('work_mem', %s, true)
+SELECT set_config('work_mem', current_setting('dbanon.work_mem'), true)
 
 -- name: role_facts
 -- The current role: its name, whether it is a superuser, whether it may create what publishing needs:
@@ -90,19 +94,6 @@ SELECT pg_catalog.set_config('synchronous_commit', 'local', false)
 -- Let the next statement have workers compute what each of its rows takes long for: by default, PostgreSQL
 -- expects that to hand a row on takes longer.
 SELECT set_config('parallel_tuple_cost', '0.001', true)
-
--- name: spare_memory
--- Let hash tables of the next statements begin small, and return how much room they had.
-WITH memory (so_far) AS MATERIALIZED (
-    SELECT current_setting('work_mem')
-),
-spared (now) AS MATERIALIZED (
-    SELECT set_config('work_mem', '1MB', true)
-      FROM memory
-)
-SELECT m.so_far
-  FROM memory AS m
- CROSS JOIN spared
 
 -- name: takes_writes
 -- Whether this server writes, as a standby does not.

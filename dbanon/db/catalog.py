@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from psycopg import sql
 
 from dbanon.db.identity import admit, harmless, readable
-from dbanon.db.queries import equal_text, identifiers, query, text_of
+from dbanon.db.queries import equal_text, identifiers, query, template, text_of
+from dbanon.db.session import only
 from dbanon.domain.errors import NotPermitted, TableNotFound
 from dbanon.domain.table import (
     Below,
@@ -22,11 +23,10 @@ from dbanon.domain.table import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from dbanon.db.session import Session
 
-_MADE = frozenset({"v", "m"})  # relations that are made of others
 _MOST_NEAR = 3  # names that are offered for one that does not exist
 _KINDS = {
     "int2": ColumnKind.INTEGER,
@@ -57,49 +57,41 @@ def describe(
 
     hint: what to do next when no relation has a similar name.
     """
-    found = session.pg.execute(
-        query("catalog.find_relation"),
-        {
-            "schemas": list(session.search_path) if name.schema is None else [name.schema],
-            "name": name.name,
-        },
-    ).fetchone()
+    schemas = list(session.search_path) if name.schema is None else [name.schema]
+    statement = template(
+        "catalog.describe",
+        names=identifiers(_COLUMN),
+        columns=query("catalog.columns"),
+        partitions=query("catalog.partitions"),
+        below=query("catalog.below"),
+        volatile=query("catalog.volatile_functions"),
+    )
+    found = session.pg.execute(statement, {"schemas": schemas, "name": name.name}).fetchone()
     if found is None:
         raise TableNotFound(_not_found(session, name), hint=_similar(session, name) or hint)
-    oid, schema, relkind, row_security, has_children, has_parents, comment, key, flaw = found
+    oid, schema, relkind, row_security, has_children, has_parents, comment, key, flaw = found[:9]
+    columns, partitions, below, volatile = (part or () for part in found[9:])
     return TableInfo(
         oid=oid,
         name=TableName(schema, name.name),
         relkind=relkind,
-        columns=_columns(session, oid),
+        columns=tuple(map(_column, columns)),
         primary_key=tuple(key or ()),
         key_flaw=flaw,
         row_security=row_security,
         has_children=has_children,
         has_parents=has_parents,
         comment=comment,
-        partitions=_partitions(session, oid) if relkind == "p" else (),
-        below=_below(session, oid) if relkind in _MADE else (),
-        volatile=_volatile(session, oid) if relkind in _MADE else (),
+        partitions=tuple(
+            Partition(p["oid"], _name(p), p["kind"], tuple(p["ancestors"])) for p in partitions
+        ),
+        below=tuple(Below(_name(p), p["relkind"], p["row_security"]) for p in below),
+        volatile=tuple(map(_name, volatile)),
     )
 
 
-def _below(session: Session, oid: int) -> tuple[Below, ...]:
-    rows = session.pg.execute(query("catalog.below"), {"relation": oid}).fetchall()
-    return tuple(Below(TableName(schema, name), *rest) for schema, name, *rest in rows)
-
-
-def _volatile(session: Session, oid: int) -> tuple[TableName, ...]:
-    rows = session.pg.execute(query("catalog.volatile_functions"), {"relation": oid}).fetchall()
-    return tuple(TableName(*row) for row in rows)
-
-
-def _partitions(session: Session, oid: int) -> tuple[Partition, ...]:
-    rows = session.pg.execute(query("catalog.partitions"), (oid,)).fetchall()
-    return tuple(
-        Partition(oid, TableName(schema, name), kind, tuple(ancestors))
-        for oid, schema, name, kind, ancestors in rows
-    )
+def _name(part: Mapping[str, Any]) -> TableName:
+    return TableName(part["schema"], part["name"])
 
 
 def describe_source(session: Session, name: TableName) -> TableInfo:
@@ -142,16 +134,9 @@ _COLUMN = (
 )  # the fields of a column, as the query returns them
 
 
-def _columns(session: Session, oid: int) -> tuple[ColumnInfo, ...]:
-    rows = session.pg.execute(query("catalog.columns"), {"relation": oid}).fetchall()
-    found = (dict(zip(_COLUMN, row, strict=True)) for row in rows)
-    return tuple(
-        ColumnInfo(
-            **own | {"labels": tuple(own["labels"] or ())},
-            kind=_kind(own["base_type"], own["base_schema"], own["labels"]),
-        )
-        for own in found
-    )
+def _column(own: dict[str, Any]) -> ColumnInfo:
+    kind = _kind(own["base_type"], own["base_schema"], own["labels"])
+    return ColumnInfo(**own | {"labels": tuple(own["labels"] or ())}, kind=kind)
 
 
 def _kind(base: str, schema: str, labels: Sequence[str] | None) -> ColumnKind:
@@ -227,9 +212,7 @@ def statistics_and_pairs(
         readable(session, info),
         sql.SQL(" CROSS JOIN ").join(parts),
     )
-    with harmless(session):
-        row = session.pg.execute(statement).fetchone()
-    assert row is not None  # noqa: S101 - an aggregate always returns a row
+    row = only(harmless(session, statement))
     n_rows, numbers = row[0], iter(row[1:])
     stats = {name: ColumnStats(n_rows, n_rows - next(numbers), next(numbers)) for name in known}
     pairs = {
@@ -249,9 +232,7 @@ def spreads(session: Session, info: TableInfo, names: Sequence[str]) -> dict[str
         for name in names
     )
     statement = sql.SQL("SELECT {} FROM {}").format(quarters, readable(session, info))
-    with harmless(session):
-        row = session.pg.execute(statement).fetchone()
-    assert row is not None  # noqa: S101 - an aggregate always returns a row
+    row = only(harmless(session, statement))
     known = zip(names, row, strict=True)
     # As texts: the greatest numbers of PostgreSQL are no float8.
     return {name: float(found[1]) - float(found[0]) for name, found in known if found is not None}
@@ -299,8 +280,7 @@ def sampled_hashes(
     elif n_rows > most:
         source = sql.SQL("{} WHERE random() < {}").format(source, share)
     statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(hashes), source)
-    with harmless(session):
-        return session.pg.execute(statement).fetchall()
+    return harmless(session, statement).fetchall()
 
 
 def distinct_values(session: Session, info: TableInfo, column: str, limit: int) -> list[str]:
@@ -314,8 +294,7 @@ def distinct_values(session: Session, info: TableInfo, column: str, limit: int) 
         sql.Literal(limit),
         text_of(info.column(column), sql.Identifier("v")),
     )
-    with harmless(session):
-        return [row[0] for row in session.pg.execute(statement).fetchall()]
+    return [row[0] for row in harmless(session, statement)]
 
 
 def first_rows(
@@ -333,8 +312,7 @@ def first_rows(
     statement = sql.SQL("SELECT {} FROM {} LIMIT {}").format(
         sql.SQL(", ").join(texts), readable(session, info), sql.Literal(limit)
     )
-    with harmless(session):
-        rows = session.pg.execute(statement).fetchall()
+    rows = harmless(session, statement).fetchall()
     return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
 
@@ -343,9 +321,7 @@ def count_subjects(session: Session, info: TableInfo, column: str) -> tuple[int,
     statement = sql.SQL("SELECT count(*), count(DISTINCT {}) FROM {}").format(
         sql.Identifier(column), readable(session, info)
     )
-    with harmless(session):
-        row = session.pg.execute(statement).fetchone()
-    assert row is not None  # noqa: S101 - an aggregate always returns a row
+    row = only(harmless(session, statement))
     return row[0], row[1]
 
 
@@ -364,7 +340,5 @@ def content_digest(session: Session, info: TableInfo, columns: Sequence[str]) ->
     statement = sql.SQL(
         "SELECT count(*), coalesce(sum(hashtextextended('' COLLATE \"C\", {})), 0) FROM {}"
     ).format(cells, readable(session, info))
-    with harmless(session):
-        row = session.pg.execute(statement).fetchone()
-    assert row is not None  # noqa: S101 - an aggregate always returns a row
+    row = only(harmless(session, statement))
     return f"{row[0]}:{row[1]}"

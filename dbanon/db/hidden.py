@@ -62,8 +62,6 @@ def hidden(session: Session, release: Release) -> Hidden | None:
         identity.admit(session, info)
         names.append(identity.readable(session, info))
     statement = template("live.count_shown", rows=names[0], groups=names[1])
-    row = session.pg.execute(statement).fetchone()
-    assert row is not None  # noqa: S101 - it counts
-    shown, rows, classes = row
+    shown, rows, classes = session.one(statement)
     published = release.loss.n_rows - release.loss.n_suppressed
     return Hidden(published, rows, classes, max(published - shown - rows, 0))

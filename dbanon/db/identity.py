@@ -8,8 +8,7 @@ until the end, and so does that of a relation whose name meant another one for a
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import sql
@@ -17,6 +16,7 @@ from psycopg import sql
 from dbanon.db.failures import statement_failure
 from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.queries import query, relation
+from dbanon.db.session import at_once
 from dbanon.domain.errors import ConfigError, DatabaseError, NotPermitted
 from dbanon.domain.table import TableName, quote_identifier
 
@@ -46,18 +46,25 @@ def admit(session: Session, *relations: TableInfo) -> None:
 
 
 def _admit(session: Session, info: TableInfo) -> None:
-    if info.relkind == "v":
-        hold(session, info)  # with all that it is made of: views are replaced by one statement
-    foreign = foreign_code(session, info)
-    if foreign:
+    names = _names(info)
+    try:
+        with at_once(session.pg):
+            if info.relkind == "v":  # with all that it is made of: one statement replaces views
+                _lock(session, info)
+            held = _moved(session, {info.oid: info.name})
+            code = session.pg.execute(query("identity.foreign_code"), {"relation": info.oid})
+            moved = _moved(session, names)
+    except psycopg.Error as error:
+        raise statement_failure(error, session.deeds) from None
+    _require_none(held)
+    if foreign := _functions(code):
         found = "; ".join(f"{function} of {owner}" for function, owner in foreign[:5])
         raise NotPermitted(
             f"reading {info.name} may run code of others with this role's rights: {found}",
             hint="drop the index, the statistics, the policy or the view that runs it,"
             " or let a superuser or this role own it",
         )
-    names = _names(info)
-    _require_unmoved(session, names)
+    _require_none(moved)
     session.admitted.update(names)
 
 
@@ -83,8 +90,10 @@ def pin(session: Session, info: TableInfo) -> None:
     name = TableName(DATA_SCHEMA, f"pin_{session.pg.info.backend_pid}_{info.oid}")
     columns = "s.*, s.tableoid" if info.is_table else "s.*"
     statement = sql.SQL("CREATE VIEW {} AS SELECT {} FROM {} AS s")
-    session.pg.execute(statement.format(relation(name), sql.SQL(columns), relation(info.name)))
-    require_nothing_else(session)
+    with at_once(session.pg):
+        session.pg.execute(statement.format(relation(name), sql.SQL(columns), relation(info.name)))
+        opened = _opened(session)
+    _require_none_opened(session, opened)
     session.pins[info.oid] = name
 
 
@@ -95,13 +104,19 @@ def hold(session: Session, info: TableInfo) -> None:
     described as it stays. Raises DatabaseError when the lock is not granted in time, or was
     granted on another relation.
     """
-    if info.relkind in _LOCKED:
-        statement = sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(relation(info.name))
-        try:
-            session.pg.execute(statement)
-        except psycopg.Error as error:
-            raise statement_failure(error) from None
-    _require_unmoved(session, {info.oid: info.name})
+    try:
+        with at_once(session.pg):
+            if info.relkind in _LOCKED:
+                _lock(session, info)
+            moved = _moved(session, {info.oid: info.name})
+    except psycopg.Error as error:
+        raise statement_failure(error) from None
+    _require_none(moved)
+
+
+def _lock(session: Session, info: TableInfo) -> None:
+    lock = sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE")
+    session.pg.execute(lock.format(relation(info.name)))
 
 
 def require_same(before: TableInfo, now: TableInfo) -> None:
@@ -127,27 +142,31 @@ def readable_elsewhere(session: Session, info: TableInfo) -> sql.Identifier:
     """
     if session.admitted.get(info.oid) != info.name:
         raise NotPermitted(f"{info.name} is not known to be safe to read", hint="dbanon doctor")
-    _require_unmoved(session, {info.oid: info.name})
+    _require_none(_moved(session, {info.oid: info.name}))
     return relation(info.name)
 
 
-@contextmanager
-def harmless(session: Session, *, keep: bool = False) -> Iterator[None]:
-    """Let nothing write that the block runs, unless into temporary tables if it is to be kept.
+def harmless(
+    session: Session, statement: sql.SQL | sql.Composed, *, keep: bool = False
+) -> psycopg.Cursor[Any]:
+    """Run a statement that may write nothing, unless into temporary tables if it is to be kept.
 
     The owner of a table can make statistics of it at any moment, and PostgreSQL computes what is
     constant in them with the rights of whoever plans a query next. No lock of a reader prevents it.
     """
     if session.pg.read_only:
-        yield
-        return
+        return session.pg.execute(statement)
     with session.pg.transaction(force_rollback=not keep):
-        acting = session.pg.execute(_ACTING).fetchone()
-        session.pg.execute("SET TRANSACTION READ ONLY")
-        yield
-        require_nothing_else(session)
-        if session.pg.execute(_ACTING).fetchone() != acting:
+        with at_once(session.pg):
+            before = session.pg.execute(_ACTING)
+            session.pg.execute("SET TRANSACTION READ ONLY")
+            found = session.pg.execute(statement)
+            opened = _opened(session)
+            after = session.pg.execute(_ACTING)
+        _require_none_opened(session, opened)
+        if before.fetchone() != after.fetchone():
             raise NotPermitted("reading the table changed what this session acts as")
+    return found
 
 
 def require_admitted(session: Session) -> None:
@@ -155,24 +174,28 @@ def require_admitted(session: Session) -> None:
 
     To be asked after the last reading, and before COMMIT.
     """
-    while session.pins:
-        _, name = session.pins.popitem()
-        session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(name)))
-    _require_unmoved(session, session.admitted)
-    require_nothing_else(session)
+    with at_once(session.pg):
+        while session.pins:
+            _, name = session.pins.popitem()
+            session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(name)))
+        moved, opened = _moved(session, session.admitted), _opened(session)
+    _require_none(moved)
+    _require_none_opened(session, opened)
 
 
 def require_nothing_else(session: Session, also: Iterable[int] = ()) -> None:
-    """Raise DatabaseError if the open transaction has opened what is not admitted.
+    """Raise DatabaseError if what is neither admitted nor in ``also``, by OID, was opened."""
+    _require_none_opened(session, _opened(session, also))
 
-    also: OIDs of relations that it was to change.
-    """
+
+def _opened(session: Session, also: Iterable[int] = ()) -> psycopg.Cursor[Any]:
     parameters = {"admitted": [*session.admitted, *also]}
-    opened = session.pg.execute(
-        query("identity.opened_relations"), parameters, prepare=False
-    ).fetchall()
-    if opened:
-        _refuse([name for (name,) in opened], [name for name, _ in event_triggers(session)])
+    return session.pg.execute(query("identity.opened_relations"), parameters, prepare=False)
+
+
+def _require_none_opened(session: Session, opened: psycopg.Cursor[Any]) -> None:
+    if names := [name for (name,) in opened]:
+        _refuse(names, [name for name, _ in event_triggers(session)])
 
 
 def event_triggers(session: Session) -> list[tuple[str, TableName]]:
@@ -200,11 +223,12 @@ def require_nothing(moved: Sequence[str], opened: Sequence[str]) -> None:
     _refuse(opened)
 
 
-def _require_unmoved(session: Session, names: Mapping[int, TableName]) -> None:
-    rows = session.pg.execute(
-        query("identity.moved_names"), _by_name(names), prepare=False
-    ).fetchall()
-    _refuse_moved([name for (name,) in rows])
+def _moved(session: Session, names: Mapping[int, TableName]) -> psycopg.Cursor[Any]:
+    return session.pg.execute(query("identity.moved_names"), _by_name(names), prepare=False)
+
+
+def _require_none(moved: psycopg.Cursor[Any]) -> None:
+    _refuse_moved([name for (name,) in moved])
 
 
 def _by_name(names: Mapping[int, TableName]) -> dict[str, object]:
@@ -234,8 +258,12 @@ def _refuse(names: Sequence[str], triggers: Sequence[str] = ()) -> None:
 
 def foreign_code(session: Session, info: TableInfo) -> list[tuple[TableName, str]]:
     """Return the functions and views of others that reading may run, with their owners."""
-    rows = session.pg.execute(query("identity.foreign_code"), {"relation": info.oid}).fetchall()
-    return [(TableName(schema, name), quote_identifier(owner)) for schema, name, owner in rows]
+    code = session.pg.execute(query("identity.foreign_code"), {"relation": info.oid})
+    return _functions(code)
+
+
+def _functions(code: psycopg.Cursor[Any]) -> list[tuple[TableName, str]]:
+    return [(TableName(schema, name), quote_identifier(owner)) for schema, name, owner in code]
 
 
 def serves(session: Session, view: int, data_id: int | None) -> bool:
@@ -245,8 +273,7 @@ def serves(session: Session, view: int, data_id: int | None) -> bool:
     everybody may read it.
     """
     parameters = {"view": view, "tables": _private_tables(data_id)}
-    row = session.pg.execute(query("identity.serves_release"), parameters).fetchone()
-    return row is not None and row[0]
+    return session.pg.execute(query("identity.serves_release"), parameters).fetchone() == (True,)
 
 
 def strangers(session: Session, published: TableInfo, data_id: int | None) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import psycopg
 
 from dbanon.db.queries import query
+from dbanon.db.session import LOCK_TIMEOUT
 from dbanon.domain.table import quote_identifier
 
 if TYPE_CHECKING:
@@ -61,14 +62,12 @@ def patiently(
     Raises Held when none succeeded.
     """
     end = time.monotonic() + budget
-    row = session.pg.execute("SELECT current_setting('lock_timeout')").fetchone()
-    usual = row[0] if row else "0"
     while True:
         try:
             with session.pg.transaction():
                 _set_timeout(session, ATTEMPT)
                 act()
-                _set_timeout(session, usual)
+                _set_timeout(session, LOCK_TIMEOUT)
         except _HELD:
             held = Held(holders(session, on))
         else:

@@ -10,12 +10,14 @@ import pyarrow.compute as pc
 from psycopg import sql
 
 from dbanon.db.queries import equal_text, identifiers, template
-from dbanon.db.transfer import ROWS_AT_ONCE, write
+from dbanon.db.transfer import write_table
 from dbanon.domain.errors import DatabaseError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
+
+    import psycopg
 
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
@@ -54,10 +56,9 @@ def members(publication: Publication, key: UUID | None) -> Members:
     return Members(sql.SQL("{} AS r").format(rows), person_hash(sql.SQL(", ").join(parts)))
 
 
-def require_all(session: Session, publication: Publication, noted: int) -> None:
-    """Raise DatabaseError unless as many rows are noted as a release shows."""
-    count = sql.SQL("SELECT count(*) FROM {}").format(publication.rows)
-    if session.pg.execute(count).fetchone() != (noted,):
+def require_all(publication: Publication, noted: int, shown: psycopg.Cursor) -> None:
+    """Raise DatabaseError unless as many rows are noted as a release shows, which were counted."""
+    if shown.fetchone() != (noted,):
         raise DatabaseError(
             f"not everybody whom {publication.view} shows would be remembered; nothing was"
             " published",
@@ -95,7 +96,6 @@ def write_persons(
     columns = sql.SQL(", ").join(declared)
     session.pg.execute(template("histories.create_read", read=relation, columns=columns))
     places = pa.array(np.arange(persons.num_rows, dtype=np.int32))
-    table = pa.table([places, *beside.values(), *texts], ["place", *beside, *names])
-    parts = (table.slice(i, ROWS_AT_ONCE) for i in range(0, len(table), ROWS_AT_ONCE))
-    write(session, relation, parts, columns=table.column_names)
+    columns_named = ["place", *beside, *names]
+    write_table(session, relation, pa.table([places, *beside.values(), *texts], columns_named))
     return person_hash(identifiers(names, of="l"))

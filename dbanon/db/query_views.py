@@ -48,6 +48,4 @@ def create(session: Session, query: str, name: TableName | None) -> TableName:
 
 
 def _temporary_schema(session: Session) -> str:
-    row = session.pg.execute("SELECT pg_my_temp_schema()::regnamespace::text").fetchone()
-    assert row is not None  # noqa: S101 - a function call always returns a row
-    return str(row[0])
+    return str(session.one("SELECT pg_my_temp_schema()::regnamespace::text")[0])

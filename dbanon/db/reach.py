@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbanon.db.metadata.tables import DATA_SCHEMA, SCHEMA
-from dbanon.db.queries import query
+from dbanon.db.queries import query, template
 from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    import psycopg
 
     from dbanon.db.session import Session
 
@@ -123,8 +125,19 @@ def targets_of(
     session: Session, *, published: int, sources: Sequence[int]
 ) -> list[Mapping[str, object]]:
     """Return what all ways to each source of a release start from, which takes longest to find."""
+    where: list[dict[str, object]]
+    where = [{"published": published, "source": source, **_USES} for source in sources]
     with session.sparing_memory():
-        return [_subject(session, published=published, source=source) for source in sources]
+        private = [_ask(session, "reach.private", each) for each in where]
+    where = [each | _private(found.fetchall()) for each, found in zip(where, private, strict=True)]
+    with session.sparing_memory():
+        scenes = [_ask(session, "reach.scene", each) for each in where]
+        of_readers = template("reach.readers", scene=query("reach.scene"))
+        readers = [session.pg.execute(of_readers, each) for each in where]
+    return [
+        each | _scene(scene.fetchall()) | _readers(found.fetchall())
+        for each, scene, found in zip(where, scenes, readers, strict=True)
+    ]
 
 
 def reach_of(session: Session, targets: Iterable[Mapping[str, object]]) -> list[Reach]:
@@ -133,47 +146,46 @@ def reach_of(session: Session, targets: Iterable[Mapping[str, object]]) -> list[
     targets: what ``targets_of`` found in this transaction. Of a live view that includes to look at
     it between two rows of one statement.
     """
-    found: set[Reach] = set()
-    with session.sparing_memory():
-        for subject in targets:
-            ways = _WAYS + (_WAYS_OF_LIVE_VIEWS if subject["live"] else ())
-            found.update(_found(session, ways, subject))
-    return sorted(found, key=_severity)
+    each = [(_WAYS + (_WAYS_OF_LIVE_VIEWS if one["live"] else ()), one) for one in targets]
+    return _found(session, each)
 
 
 def signs_of(session: Session, targets: Iterable[Mapping[str, object]]) -> list[Reach]:
     """Return what looks like such a way, though the catalogs do not know whether it is one."""
-    found: set[Reach] = set()
-    with session.sparing_memory():
-        for subject in targets:
-            found.update(_found(session, _SIGNS, subject))
-    return sorted(found, key=_severity)
+    return _found(session, [(_SIGNS, one) for one in targets])
 
 
-def _subject(session: Session, *, published: int, source: int) -> dict[str, object]:
-    """Look up once what all ways start from: what is private, where writes pass, and who reads.
+def _private(found: Sequence[tuple[Any, ...]]) -> dict[str, object]:
+    """Return what is private, as the other queries take it."""
+    private = dict.fromkeys(row[:5] for row in found if row[6] != "policy")
+    return {
+        **_arrays([(*row[:2], *row[5:]) for row in found], *_PARTS),
+        **_arrays(list(private), "classes", "oids", "origins", "itself"),
+        "relations": [oid for _, oid, _, _, is_relation in private if is_relation],
+        "functions": [oid for _, oid, _, _, is_relation in private if not is_relation],
+        "family": [oid for _, oid, _, itself, _ in private if itself],
+    }
+
+
+def _scene(found: Sequence[tuple[Any, ...]]) -> dict[str, object]:
+    """Return where writes pass, and whether that is by a live view."""
+    return {"live": bool(found), **_arrays(found, "scene", "written")}
+
+
+def _readers(found: Sequence[tuple[Any, ...]]) -> dict[str, object]:
+    """Return who reads a release.
 
     ``strangers`` are readers only as everybody is; they count for what happens in statements.
     """
-    where: dict[str, object] = {"published": published, "source": source, **_USES}
-    found = _rows(session, "reach.private", where)
-    where |= _arrays([(*row[:2], *row[5:]) for row in found], *_PARTS)
-    private = dict.fromkeys(row[:5] for row in found if row[6] != "policy")
-    where |= _arrays(list(private), "classes", "oids", "origins", "itself")
-    where["relations"] = [oid for _, oid, _, _, is_relation in private if is_relation]
-    where["functions"] = [oid for _, oid, _, _, is_relation in private if not is_relation]
-    where["family"] = [oid for _, oid, _, itself, _ in private if itself]
-    scene = _rows(session, "reach.scene", where)
-    where["live"] = bool(scene)
-    where |= _arrays(scene, "scene", "written")
-    readers = _rows(session, "reach.readers", where)
-    known = [row for row in readers if not row[3]]
-    where |= _arrays(known, "readers", "roles", "names")
-    return where | _arrays(readers, "all_readers", "all_roles", "all_names")
+    known = [row for row in found if not row[3]]
+    return {
+        **_arrays(known, "readers", "roles", "names"),
+        **_arrays(found, "all_readers", "all_roles", "all_names"),
+    }
 
 
-def _rows(session: Session, name: str, where: Mapping[str, object]) -> list[tuple[Any, ...]]:
-    return session.pg.execute(query(name), where).fetchall()
+def _ask(session: Session, name: str, where: Mapping[str, object]) -> psycopg.Cursor[Any]:
+    return session.pg.execute(query(name), where)
 
 
 def _arrays(rows: Sequence[Sequence[object]], *names: str) -> dict[str, object]:
@@ -181,14 +193,22 @@ def _arrays(rows: Sequence[Sequence[object]], *names: str) -> dict[str, object]:
     return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
 
-def _found(session: Session, ways: Iterable[str], subject: Mapping[str, object]) -> list[Reach]:
-    """Run the queries; of the roles by which a reader gets at one thing, keep the one to name.
+def _found(
+    session: Session, each: Sequence[tuple[Iterable[str], Mapping[str, object]]]
+) -> list[Reach]:
+    """Run the queries of each subject; of the roles by which a reader gets at one thing, name one.
 
     That is one which was given the right itself, if there is any; the reader before others.
     """
+    with session.sparing_memory():
+        asked = [[_ask(session, way, subject) for way in ways] for ways, subject in each]
+    return sorted({one for ways in asked for one in _named(ways)}, key=_severity)
+
+
+def _named(ways: Iterable[psycopg.Cursor[Any]]) -> list[Reach]:
     found: dict[Reach, tuple[bool, bool, str]] = {}
     for way in ways:
-        for *words, given in _rows(session, way, subject):
+        for *words, given in way:
             reach = Reach(*words)
             order = (not given, reach.acting != reach.reader, reach.acting)
             thing = reach._replace(acting="")

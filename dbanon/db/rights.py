@@ -24,10 +24,9 @@ Statement = sql.Composed
 
 def require_roles(session: Session, roles: Sequence[str]) -> None:
     """Raise ConfigError when a grantee is no role of this server; PUBLIC always is one."""
-    rows = session.pg.execute(query("rights.existing_roles"), (list(roles),)).fetchall()
-    known = {row[0] for row in rows} | {"public"}
-    missing = [role for role in roles if role not in known]
-    if missing:
+    asked = [role for role in roles if role != "public"]
+    known = session.pg.execute(query("rights.existing_roles"), (asked,)).fetchall() if asked else ()
+    if missing := [role for role in asked if (role,) not in known]:
         raise ConfigError(
             f"there is no role {', '.join(missing)}",
             hint='createuser, or CREATE ROLE "name" in psql',
@@ -120,15 +119,16 @@ def still_readable_by(session: Session, roles: Sequence[str], *, published: int)
 
 def readers(session: Session, relations: Sequence[int], *, source: int) -> set[str]:
     """Return who can read one of some relations, by oid; not owners, nor readers of the source."""
+    if not relations:
+        return set()
     parameters = {"relations": list(relations), "source": source}
     return {row[0] for row in session.pg.execute(query("rights.readers"), parameters)}
 
 
 def require_readable(session: Session, roles: Sequence[str], *, published: int) -> None:
     """Raise NotPermitted when a grant did not take: without grant option GRANT only warns."""
-    rows = session.pg.execute(
-        query("rights.unreadable_by"), {"roles": list(roles), "published": published}
-    ).fetchall()
+    asked = {"roles": list(roles), "published": published}
+    rows = session.pg.execute(query("rights.unreadable_by"), asked).fetchall() if roles else ()
     if rows:
         raise NotPermitted(
             f"{', '.join(row[0] for row in rows)} cannot read the release after the grant",

@@ -27,7 +27,8 @@ def ensure(session: Session, name: str) -> None:
     To see what the other one has committed takes READ COMMITTED, so a transaction that has one
     snapshot needs the schema before it begins.
     """
-    session.unless_overtaken(partial(_create, session, name))
+    if any(statements(session, name)):
+        session.unless_overtaken(partial(_create, session, name))
 
 
 def _create(session: Session, name: str) -> None:

@@ -12,6 +12,8 @@ import psycopg
 import sqlalchemy as sa
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import PipelineStatus
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from dbanon.db.failures import connection_failure, pooler_failure, statement_failure
 from dbanon.db.queries import query, template
@@ -22,13 +24,16 @@ from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from psycopg.abc import ConnDict
     from sqlalchemy.engine import RootTransaction
 
     from dbanon.domain.deeds import Deed, Deeds
     from dbanon.settings import Settings
+
+    Statement = str | sql.SQL | sql.Composed
+    Parameters = Sequence[object] | Mapping[str, object] | None
 
 T = TypeVar("T")
 
@@ -93,7 +98,8 @@ class Session:
         self.admitted.clear()
         self.pins.clear()
         if snapshot and not read_only:  # it makes temporary tables, if nothing else
-            _refuse_event_triggers(self.pg)
+            _refuse_event_triggers(foreign_event_triggers(self.pg))
+            self.pg.commit()
         self.pg.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ if snapshot else None
         self.pg.read_only = read_only or None
         if deed is not None:
@@ -108,17 +114,18 @@ class Session:
 
     def _require_settings(self) -> None:
         """Raise DatabaseError when the session lost its settings; takes no snapshot."""
-        row = self.pg.execute("SHOW search_path").fetchone()
-        if row is None or row[0] != _SETTINGS["search_path"]:
+        if self.one("SHOW search_path") != (_SETTINGS["search_path"],):
             raise pooler_failure()
 
     def _commit(self, transaction: RootTransaction, deed: Deed | None) -> None:
         """Commit; when no answer comes, ask over another connection what became of it."""
-        marks = self.pg.execute(query("session.transaction_marks")).fetchone() or (None, None)
-        if deed is None or marks[0] is None:
+        if deed is None:
             transaction.commit()
-            if deed is not None:
-                self.deeds.settle(deed, Fate.DONE)
+            return
+        marks = self.pg.execute(query("session.transaction_marks")).fetchone() or (None, None)
+        if marks[0] is None:
+            transaction.commit()
+            self.deeds.settle(deed, Fate.DONE)
             return
         self.deeds.settle(deed, Fate.UNKNOWN)
         try:
@@ -157,6 +164,16 @@ class Session:
             _prepare(connection, self.settings)
             connection.autocommit = True
             yield connection
+
+    def run(self, statements: Iterable[Statement]) -> None:
+        """Send statements that return nothing in one message."""
+        with at_once(self.pg):
+            for statement in statements:
+                self.pg.execute(statement)
+
+    def one(self, statement: Statement, parameters: Parameters = None) -> tuple[Any, ...]:
+        """Return the only row of a statement that always returns one."""
+        return only(self.pg.execute(statement, parameters))
 
     def unless_overtaken(self, work: Callable[[], T]) -> T:
         """Do what may be done by somebody else at the same moment, and look again if it was.
@@ -199,20 +216,71 @@ class Session:
     @contextmanager
     def sharing_rows(self) -> Iterator[None]:
         """Have workers compute the rows of the statements of the block, if they may."""
-        self.pg.execute(query("session.share_rows"))
-        yield
-        self.pg.execute("SET LOCAL parallel_tuple_cost TO DEFAULT")
+        with at_once(self.pg):
+            self.pg.execute(query("session.share_rows"))
+            yield
+            self.pg.execute("SET LOCAL parallel_tuple_cost TO DEFAULT")
 
     @contextmanager
     def sparing_memory(self) -> Iterator[None]:
-        """Have the statements of the block, which read catalogs only, begin with little memory.
+        """Send statements that read catalogs only, as ``at_once``, which begin with little memory.
 
         PostgreSQL expects millions of rows of a recursion, and clears a hash table of as many as
         there is room for before it reads the first: most of the time that such a statement takes.
         """
-        row = self.pg.execute(query("session.spare_memory")).fetchone()
+        with at_once(self.pg):
+            self.pg.execute(query("session.note_memory"))
+            self.pg.execute("SET LOCAL work_mem = '1MB'")
+            yield
+            self.pg.execute(query("session.restore_memory"))
+
+
+@contextmanager
+def at_once(pg: psycopg.Connection) -> Iterator[None]:
+    """Send the statements of the block in one message; results can be fetched after the block.
+
+    The first statement that fails raises its error, and none after it runs. A block within another
+    is part of it.
+    """
+    if pg.pgconn.pipeline_status != PipelineStatus.OFF:
         yield
-        self.pg.execute(query("session.restore_memory"), row)
+        return
+    failed = None
+    try:
+        with pg.pipeline():
+            try:
+                yield
+            except psycopg.Error as error:
+                failed = error  # raised in the pipeline, psycopg would log what the end of it says
+    except psycopg.Error:
+        if failed is None:
+            raise
+    if failed is not None:
+        raise failed
+
+
+def only(found: psycopg.Cursor[Any]) -> tuple[Any, ...]:
+    """Return the only row of what always returns one, as an aggregate does."""
+    row: tuple[Any, ...] | None = found.fetchone()
+    assert row is not None  # noqa: S101
+    return row
+
+
+class _Dialect(PGDialect_psycopg):
+    """PostgreSQL without questions about a session: ``_SETTINGS`` has the answers."""
+
+    supports_statement_cache = True
+    _backslash_escapes = False
+
+    def initialize(self, connection: sa.Connection) -> None:
+        """Take the version from the connection, which knows it."""
+        pg = connection.connection.driver_connection
+        assert isinstance(pg, psycopg.Connection)  # noqa: S101 - ``connect`` has made it
+        self.server_version_info = divmod(pg.info.server_version, 10000)
+        self.default_schema_name = "pg_catalog"
+
+
+sa.dialects.registry.register("postgresql.dbanon", __name__, _Dialect.__name__)
 
 
 def _unknown(deed: Deed) -> CommitUnknown:
@@ -237,11 +305,9 @@ def connect(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
     try:
         search_path = _prepare(pg, settings)
         if writes:
-            _refuse_superuser(pg, settings)
-            _require_writable(pg)
-            _refuse_event_triggers(pg)
+            _require_writer(pg, settings)
         engine = sa.create_engine(
-            "postgresql+psycopg://",
+            "postgresql+dbanon://",
             creator=lambda: pg,
             poolclass=sa.StaticPool,
             pool_reset_on_return=None,  # it is closed, and a lost one cannot be rolled back
@@ -316,17 +382,18 @@ def _prepare(pg: psycopg.Connection, settings: Settings) -> tuple[str, ...]:
     """Fix what the meaning of names and texts depends on; return the search path found."""
     if settings.owner is not None:
         _act_as(pg, settings.owner)
-    row = pg.execute("SELECT pg_catalog.current_schemas(false)").fetchone()
     try:
-        for statement in settings_statements():
-            pg.execute(statement)
+        with at_once(pg):
+            found = pg.execute("SELECT pg_catalog.current_schemas(false)")
+            for statement in settings_statements():
+                pg.execute(statement)
     except psycopg.errors.InsufficientPrivilege as error:
         raise NotPermitted(
             f"a setting of this role or database cannot be undone: {error.diag.message_primary}",
             hint="let a superuser run ALTER ROLE ... RESET, or ALTER DATABASE ... RESET",
         ) from None
     pg.commit()
-    return tuple(row[0]) if row else ()
+    return tuple(only(found)[0])
 
 
 def _act_as(pg: psycopg.Connection, owner: str) -> None:
@@ -392,38 +459,40 @@ def settings_statements() -> Iterator[sql.SQL | sql.Composed]:
     yield template("session.session_settings", settings=sql.SQL(", ").join(pairs))
 
 
-def _require_writable(pg: psycopg.Connection) -> None:
-    row = pg.execute(query("session.takes_writes")).fetchone()
-    pg.commit()
-    if row is None or not row[0]:
+def _require_writer(pg: psycopg.Connection, settings: Settings) -> None:
+    """Raise NotPermitted or DatabaseError unless a session is one that may create relations."""
+    with at_once(pg):
+        superuser = pg.execute(query("session.acting_superuser"))
+        writable = pg.execute(query("session.takes_writes"))
+        triggers = pg.execute(query("identity.foreign_event_triggers"))
+    role = superuser.fetchone()
+    if role is not None and not settings.allow_superuser:
+        raise NotPermitted(
+            f"{role[0]} is a superuser: what dbanon creates runs with its owner's rights",
+            hint="connect as an ordinary role that can read the table, or pass --allow-superuser",
+        )
+    if writable.fetchone() != (True,):
         raise DatabaseError(
             "this server takes no writes: it is a standby",
             hint="connect to the primary: target_session_attrs=read-write in the dsn",
         )
-
-
-def _refuse_superuser(pg: psycopg.Connection, settings: Settings) -> None:
-    row = pg.execute(query("session.acting_superuser")).fetchone()
+    _refuse_event_triggers(_in_words(triggers.fetchall()))
     pg.commit()
-    if row is not None and not settings.allow_superuser:
-        raise NotPermitted(
-            f"{row[0]} is a superuser: what dbanon creates runs with its owner's rights",
-            hint="connect as an ordinary role that can read the table, or pass --allow-superuser",
-        )
 
 
 def foreign_event_triggers(pg: psycopg.Connection) -> list[str]:
     """Return a sentence for each event trigger that would run a function of somebody else's."""
-    rows = pg.execute(query("identity.foreign_event_triggers")).fetchall()
+    return _in_words(pg.execute(query("identity.foreign_event_triggers")).fetchall())
+
+
+def _in_words(triggers: Sequence[tuple[str, str, str, str]]) -> list[str]:
     return [
         f"event trigger {quote_identifier(name)} runs {TableName(schema, function)} of"
         f" {quote_identifier(owner)} with this role's rights"
-        for name, schema, function, owner in rows
+        for name, schema, function, owner in triggers
     ]
 
 
-def _refuse_event_triggers(pg: psycopg.Connection) -> None:
-    found = foreign_event_triggers(pg)
-    pg.commit()
+def _refuse_event_triggers(found: Sequence[str]) -> None:
     if found:
         raise NotPermitted(found[0], hint=EVENT_TRIGGER_REMEDY)

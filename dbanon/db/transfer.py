@@ -19,7 +19,7 @@ from pyarrow import csv
 
 from dbanon.db import identity
 from dbanon.db.failures import reading_failure
-from dbanon.db.queries import equal_text, identifiers, text_of
+from dbanon.db.queries import equal_text, identifiers, template, text_of
 from dbanon.db.session import settings_statements
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import Comparison, Role
@@ -146,8 +146,7 @@ def require_fit(session: Session, info: TableInfo, policy: Policy) -> None:
     statement = sql.SQL("SELECT {} FROM {} WHERE {}").format(
         sql.SQL(", ").join(counts), identity.readable(session, info), selected(policy, info)
     )
-    with identity.harmless(session):
-        row = session.pg.execute(statement).fetchone() or ()
+    row = identity.harmless(session, statement).fetchone() or ()
     problems = [
         f"column {quote_identifier(column.name)} has {count:,} "
         + _REMEDIES.get(column.kind, "values that are infinite")
@@ -179,8 +178,7 @@ def require_one_text(session: Session, info: TableInfo, policy: Policy) -> None:
             value=name,
             text=equal_text(column, name),
         )
-        with identity.harmless(session):
-            (count,) = session.pg.execute(statement).fetchone() or (0,)
+        (count,) = identity.harmless(session, statement).fetchone() or (0,)
         if count:
             problems.append(
                 f"column {quote_identifier(column.name)} ({column.type}) has {count:,} values that"
@@ -231,8 +229,7 @@ def fetch(
 
     names: of its columns, of which all but the first ``keys`` are dictionary-encoded.
     """
-    row = session.pg.execute("SELECT pg_export_snapshot()").fetchone()
-    assert row is not None  # noqa: S101 - a function call always returns a row
+    row = session.one("SELECT pg_export_snapshot()")
     moved, opened = identity.questions(session, info)
     with _reader(session, row[0]) as connection:
         identity.require_nothing(_texts(connection, moved), [])
@@ -250,8 +247,7 @@ def count_left_out(session: Session, info: TableInfo, policy: Policy) -> int:
     statement = sql.SQL("SELECT count(*) FROM {} WHERE ({}) IS NOT TRUE").format(
         identity.readable(session, info), selected(policy, info)
     )
-    with identity.harmless(session):
-        row = session.pg.execute(statement).fetchone()
+    row = identity.harmless(session, statement).fetchone()
     return int(row[0]) if row else 0
 
 
@@ -407,6 +403,21 @@ def _reader_dsn(session: Session) -> str:
 def copy_statement(table: sql.Composable, columns: Sequence[str]) -> sql.Composed:
     """Compose the COPY that takes CSV rows of the named columns."""
     return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(table, identifiers(columns))
+
+
+def write_table(session: Session, table: sql.Composable, rows: pa.Table) -> None:
+    """COPY one Arrow table into the columns of its names, as ``write`` does."""
+    parts = (rows.slice(i, ROWS_AT_ONCE) for i in range(0, len(rows), ROWS_AT_ONCE))
+    write(session, table, parts, columns=rows.column_names)
+
+
+def write_codes(session: Session, codes: sql.Identifier, objects: list[str]) -> None:
+    """Write what the codes of values stand for into a temporary table."""
+    session.pg.execute(template("histories.codes", codes=codes))
+    columns = [pa.array(np.arange(len(objects), dtype=np.int32)), pa.array(objects, pa.string())]
+    write_table(session, codes, pa.table(columns, ["code", "value"]))
+    # Else PostgreSQL expects a thousand of them, and sorts all rows to join them.
+    session.pg.execute(sql.SQL("ANALYZE {}").format(codes))
 
 
 def write(

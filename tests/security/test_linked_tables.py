@@ -280,14 +280,14 @@ def test_nor_may_such_persons_come_with_a_refresh(clinic, moved):
 
 
 def test_doctor_asks_each_question_of_reach_once(clinic, monkeypatch):
-    asked, original = [], vars(reach)["_rows"]
+    asked, original = [], vars(reach)["_ask"]
 
     def rows(session, name, where):
         if name == "reach.private":
             asked.append((where["published"], where["source"]))
         return original(session, name, where)
 
-    monkeypatch.setattr(reach, "_rows", rows)
+    monkeypatch.setattr(reach, "_ask", rows)
     dbanon.doctor(settings=clinic.settings)
     assert Counter(dict.fromkeys(asked, 1)) == Counter(asked)
     assert 9 == len(asked)

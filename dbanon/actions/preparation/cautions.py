@@ -53,8 +53,7 @@ def of_table(
     rows: dict[str, list[str | None]] = {}
     if not identity.foreign_code(session, info):
         identity.admit(session, info)
-        stats = _counted(session, info, {*names, *candidates(info, keys)})
-        rows = _some_rows(session, info, policy)
+        stats, rows = _seen(session, info, policy, {*names, *candidates(info, keys)})
     contents = {name: _filled(stats[name]) for name in names if name in stats}
     for rule in policy.with_role(Role.SENSITIVE):
         if rule.column in contents and info.column(rule.column).kind in _TEXTS:
@@ -89,12 +88,12 @@ def of_rows(session: Session, policy: Policy, info: TableInfo, columns: pa.Table
 
     insensitive = [rule.column for rule in policy.with_role(Role.INSENSITIVE)]
     keys = catalog.foreign_keys(session, info)
-    stats = _counted(session, info, {*insensitive, *candidates(info, keys)})
+    stats, rows = _seen(session, info, policy, {*insensitive, *candidates(info, keys)})
     contents = {name: _filled(stats[name]) for name in insensitive if name in stats}
     for rule in policy.with_role(Role.SENSITIVE):
         is_text = info.column(rule.column).kind in _TEXTS
         contents[rule.column] = _contents(columns.column(rule.column), look=is_text)
-    looked = _Looked(contents, stats, keys, _some_rows(session, info, policy))
+    looked = _Looked(contents, stats, keys, rows)
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     values = {name: _values(columns.column(name)) for name in sensitive}
     return [*_of(session, policy, info, looked, complete=True), *unknown(policy, values)]
@@ -127,25 +126,26 @@ def require_none(found: Sequence[Caution]) -> None:
         raise PolicyError("\n  ".join(lines), hint=f"{found[0].hint}; or, if meant, {allow}")
 
 
-def _counted(session: Session, info: TableInfo, names: Collection[str]) -> dict[str, ColumnStats]:
-    from dbanon.db import catalog
+def _seen(
+    session: Session, info: TableInfo, policy: Policy, names: Collection[str]
+) -> tuple[dict[str, ColumnStats], dict[str, list[str | None]]]:
+    """Count the values of columns; return also some rows of those that are published.
 
-    names = catalog.readable_columns(session, info, names)
-    return catalog.statistics(session, info, names)[1] if names else {}
-
-
-def _some_rows(session: Session, info: TableInfo, policy: Policy) -> dict[str, list[str | None]]:
-    """Return some rows of the columns that are published, if one of them is as it is."""
+    There are none if none of these is published as it is, nor of what this role may not read.
+    """
     from dbanon.db import catalog
     from dbanon.formats.cautions import AS_IT_IS
     from dbanon.formats.values.patterns import LONGEST
 
-    if not any(rule.role in AS_IT_IS for rule in policy.columns):
-        return {}
     shown = [rule.column for rule in policy.columns if rule.role.is_published]
-    comparable = [name for name in shown if info.column(name).kind.can_be_quasi]
-    names = sorted(catalog.readable_columns(session, info, comparable))
-    return catalog.first_rows(session, info, names, limit=_MOST_ROWS, length=LONGEST)
+    if not any(rule.role in AS_IT_IS for rule in policy.columns):
+        shown = []
+    some = {name for name in shown if info.column(name).kind.can_be_quasi}
+    readable = catalog.readable_columns(session, info, some.union(names))
+    counted = readable.intersection(names)
+    stats = catalog.statistics(session, info, counted)[1] if counted else {}
+    names = sorted(some & readable)
+    return stats, catalog.first_rows(session, info, names, limit=_MOST_ROWS, length=LONGEST)
 
 
 def _filled(stats: ColumnStats) -> Contents:

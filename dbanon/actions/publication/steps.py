@@ -167,15 +167,16 @@ def _entered(
 
     fingerprint: of all that it depends on.
     """
-    from dbanon.db import identity
+    from dbanon.db import identity, rights
     from dbanon.db.histories import readers
     from dbanon.db.metadata import ledger, store
     from dbanon.db.releases import relations, withdrawal
 
     publication = built.publication
-    for statement in relations.forget_statements(publication) if request.forgets else ():
-        session.pg.execute(statement)
-    others = readers.of_others(session, publication.info, release=publication.id)
+    session.run(relations.forget_statements(publication) if request.forgets else ())
+    source = publication.info.oid
+    elsewhere = readers.elsewhere(session, publication.info, release=publication.id)
+    others = rights.readers(session, elsewhere, source=source)
     entry = _entry(session, built, request, fingerprint=fingerprint)
     release = ledger.add_release(session, entry)
     if loaded.now is not None:
@@ -183,7 +184,7 @@ def _entered(
     for note in _serve(session, built, release, grants=request.grants):
         stages.note(note)
     # Somebody may have been granted another series meanwhile, who could not see this one.
-    others |= readers.of_others(session, publication.info, release=publication.id)
+    others |= rights.readers(session, elsewhere, source=source)
     readers.require_others(session, others, table=publication.info, relation=publication.view)
     identity.require_admitted(session)
     if built.previous is not None:
@@ -240,9 +241,7 @@ def replaced(session: Session, info: TableInfo, request: Request) -> Entry | Non
         )
     if present is not None:
         # Nobody alters or drops it from now on, so that it is still the same when it is compared.
-        held = catalog.describe(session, view)
-        identity.hold(session, held)
-        identity.admit(session, held)
+        identity.admit(session, catalog.describe(session, view))
     return latest
 
 
@@ -288,8 +287,7 @@ def _write(session: Session, publication: Publication, prepared: Prepared) -> Pu
     from dbanon.db.releases import relations, release_rows
 
     publication = release_rows.staged(session, publication, prepared.source)
-    for statement in relations.build_statements(publication):
-        session.pg.execute(statement)
+    session.run(relations.build_statements(publication))
     release_rows.fill(
         session,
         publication,
@@ -330,10 +328,9 @@ def _build(
     else:
         key = memory.key_of(session, publication.info.name, publication.view)
         publication = copied.extend(session, publication, previous, key=key)
-    session.pg.execute(relations.view_statement(publication, publication.candidate))
-    session.pg.execute(relations.comment_statement(publication, publication.candidate))
-    for statement in buckets.statements(publication):
-        session.pg.execute(statement)
+    view = relations.view_statement(publication, publication.candidate)
+    comment = relations.comment_statement(publication, publication.candidate)
+    session.run([view, comment, *buckets.statements(publication)])
     return publication, catalog.describe_source(session, publication.candidate)
 
 
@@ -351,11 +348,9 @@ def _serve(session: Session, built: Built, release: Release, *, grants: Sequence
     schemas.ensure(session, view.schema or "public")  # of a dry run, which made none before
     written = views.comments(session, view)
     left = _put_in_place(session, built)
-    session.pg.execute(relations.comment_statement(publication))
-    for statement in relations.wording_statements(publication, written):
-        session.pg.execute(statement)
-    for statement in rights.grant_statements(view, grants):
-        session.pg.execute(statement)
+    comments = relations.wording_statements(publication, written)
+    grant = rights.grant_statements(view, grants)
+    session.run([relations.comment_statement(publication), *comments, *grant])
     labels.publish(session, publication, built.prepared.outcome.values.columns)
     aside = [left, buckets.publish(session, publication)]
     counts.keep(session, view)

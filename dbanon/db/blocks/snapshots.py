@@ -28,8 +28,7 @@ class Snapshot(NamedTuple):
 
 def export(session: Session) -> Snapshot:
     """Return the snapshot of the open transaction, which others may share until it ends."""
-    row = session.pg.execute("SELECT pg_export_snapshot()").fetchone()
-    assert row is not None  # noqa: S101 - a function call always returns a row
+    row = session.one("SELECT pg_export_snapshot()")
     return Snapshot(row[0], _run(session))
 
 
@@ -56,8 +55,7 @@ def sharing(session: Session, snapshot: Snapshot, info: TableInfo) -> Iterator[T
 
 
 def _run(session: Session) -> str:
-    row = session.pg.execute(query("session.server_run")).fetchone()
-    return "" if row is None else str(row[0])
+    return str(session.one(query("session.server_run"))[0])
 
 
 def _elsewhere() -> DatabaseError:

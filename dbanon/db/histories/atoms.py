@@ -14,6 +14,7 @@ from dbanon.db.histories import memory
 from dbanon.db.metadata import ledger
 from dbanon.db.person_hashes import write_persons
 from dbanon.db.queries import query, template
+from dbanon.db.session import at_once
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.text import command
 
@@ -67,16 +68,14 @@ def recall(
     other relations showed; known_policies: those that are not read again.
     """
     known = memory.recall(session, table, relation=relation)
-    found = None
+    found, made = None, list[sql.Identifier]()
     if known.relations and known.person == tuple(persons.column_names):
         entered = ledger.policies_by_release(session, table, known=known_policies)
         policies = [entered[number] for number in known.relations if number in entered]
         memory.cells(session, _CELLS)
-        _look_up(session, persons, known.key)
-        found = _placed(session, known, relation, len(persons), policies)
-        for name in (_READ, _PLACES, _CELLS):
-            session.pg.execute(sql.SQL("DROP TABLE {}").format(name))
-    memory.forget(session)
+        found = _placed(session, known, relation, persons, policies)
+        made = [_READ, _PLACES, _CELLS]
+    memory.forget(session, *made)
     return found
 
 
@@ -86,22 +85,23 @@ def columns(session: Session, table: TableName) -> frozenset[str]:
     return frozenset(row[0] for row in session.pg.execute(query("atoms.columns"), named))
 
 
-def _look_up(session: Session, persons: pa.Table, key: object) -> None:
-    """Write the keyed hash of each person, with its place, into a temporary table."""
-    person = write_persons(session, _READ, persons, beside={})
-    slots = {"person": person, "read": _READ, "key": sql.Literal(key)}
-    session.pg.execute(template("atoms.places", **slots))
-
-
 def _placed(
     session: Session,
     known: memory.Memory,
     relation: TableName,
-    size: int,
+    persons: pa.Table,
     policies: Sequence[Policy],
 ) -> Remembered:
-    asked = {"first": known.first(relation)}
-    rows = session.pg.execute(query("atoms.placed"), asked).fetchall()
+    """Look persons up by their keyed hashes, and what was remembered of them."""
+    person = write_persons(session, _READ, persons, beside={})
+    slots = {"person": person, "read": _READ, "key": sql.Literal(known.key)}
+    named = {"schema": known.table.schema, "name": known.table.name}
+    with at_once(session.pg):
+        session.pg.execute(template("atoms.places", **slots))
+        placed = session.pg.execute(query("atoms.placed"), {"first": known.first(relation)})
+        numbered = session.pg.execute(query("atoms.values"), named)
+    values = {str(n): json.loads(text, parse_float=Decimal) for n, text in numbered}
+    rows, size = placed.fetchall(), len(persons)
     place, number, members, listed = zip(*rows, strict=True) if rows else ((), (), (), ())
     of_atom = np.array(number, np.int64)
     _, first, dense = np.unique(of_atom, return_index=True, return_inverse=True)
@@ -109,7 +109,6 @@ def _placed(
     atom, shown = np.full(size, -1, np.int32), np.full(size, -1, np.int32)
     where = np.array(place, np.int64)
     atom[where], shown[where] = dense, of_text
-    values = _values(session, known.table)
     return Remembered(
         atom=atom,
         is_whole=np.bincount(dense) == np.array(members, np.int64)[first],
@@ -117,13 +116,6 @@ def _placed(
         values=[_read(text, values, known.table) for text in texts.tolist()],
         policies=policies,
     )
-
-
-def _values(session: Session, table: TableName) -> dict[str, Values]:
-    """Return what is remembered of a table by the numbers of its values."""
-    named = {"schema": table.schema, "name": table.name}
-    rows = session.pg.execute(query("atoms.values"), named)
-    return {str(number): json.loads(text, parse_float=Decimal) for number, text in rows}
 
 
 def _read(text: str, values: Mapping[str, Values], table: TableName) -> Shown:
@@ -152,7 +144,6 @@ def elsewhere(
     session.pg.execute(template("overlays.entries_of", condition=sql.SQL("true"), **slots))
     memory.cells(session, _LATE_CELLS, entries=_OF_LATE)
     found = session.pg.execute(query("atoms.elsewhere")).fetchall()
-    for table in (_LATE, _OF_LATE, _LATE_CELLS):
-        session.pg.execute(sql.SQL("DROP TABLE {}").format(table))
+    memory.drop(session, _LATE, _OF_LATE, _LATE_CELLS)
     places = np.array([row[0] for row in found], np.int64)
     return places, np.array([row[1] for row in found], np.int32)

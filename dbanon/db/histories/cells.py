@@ -13,6 +13,7 @@ from dbanon.db.histories.memory import ENTRIES
 from dbanon.db.models.statements import demands, judged_inline
 from dbanon.db.proofs.subjects import persons_statement, result_of_persons, result_of_rows
 from dbanon.db.queries import identifiers, query, template
+from dbanon.db.session import at_once
 from dbanon.domain.checks import CheckResult, Verdict
 from dbanon.domain.composition import Against, Exposure
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Role
@@ -22,6 +23,8 @@ from dbanon.models.specs import arguments, sensitive_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    import psycopg
 
     from dbanon.db.histories.memory import Memory
     from dbanon.db.models.statements import Demand
@@ -36,9 +39,8 @@ _LEAST = 2  # values that a person is to have where a policy asks for no number 
 
 def of_persons(session: Session, k: int, count: sql.SQL | None = None) -> CheckResult:
     """Count the persons of every cell, by default of those in ``CELLS``."""
-    row = session.pg.execute(count or query("overlays.count_cells"), {"k": k}).fetchone()
-    assert row is not None  # noqa: S101 - an aggregate always has a row
-    cells, smallest, failing, persons = row
+    statement = count or query("overlays.count_cells")
+    cells, smallest, failing, persons = session.one(statement, {"k": k})
     verdict = Verdict.FAILED if failing else Verdict.PASSED
     if not cells:
         verdict = Verdict.NOT_CHECKED
@@ -72,9 +74,7 @@ def of_releases(
         "relations": [first[number] for number in by_release],
         "ks": [*by_release.values()],
     }
-    row = session.pg.execute(query("overlays.count_owed"), promised).fetchone()
-    assert row is not None  # noqa: S101 - an aggregate always has a row
-    failing, k, least = row
+    failing, k, least = session.one(query("overlays.count_owed"), promised)
     if failing:
         return replace(found, required=k, achieved=least, failing_classes=failing), small
     required = min(by_release.values())
@@ -232,20 +232,23 @@ class _Overlay:
         overlay: the rows of a release ``r``; among: a table with all their values; several: whether
         persons have several rows.
         """
-        for demand in self.asked:
-            model = MODELS[demand.spec.name]
-            by_person = several and model.of_persons and demand.quasi == (self.cell,)
-            judged = self._by_person(demand) if by_person else self._by_row(demand)
-            result_of = result_of_persons if by_person else result_of_rows
-            statement = template(
-                "overlays.judge",
-                columns=self.columns,
-                among=among,
-                releases=releases,
-                overlay=overlay,
-                judged=judged,
-            )
-            for number, *row in session.pg.execute(statement):
+        sent = []
+        with at_once(session.pg):
+            for demand in self.asked:
+                model = MODELS[demand.spec.name]
+                by_person = several and model.of_persons and demand.quasi == (self.cell,)
+                statement = template(
+                    "overlays.judge",
+                    columns=self.columns,
+                    among=among,
+                    releases=releases,
+                    overlay=overlay,
+                    judged=self._by_person(demand) if by_person else self._by_row(demand),
+                )
+                result_of = result_of_persons if by_person else result_of_rows
+                sent.append((demand, result_of, session.pg.execute(statement)))
+        for demand, result_of, rows in sent:
+            for number, *row in rows:
                 yield number, result_of(demand, row, column=demand.column)
 
     def _by_person(self, demand: Demand) -> sql.Composed:
@@ -290,9 +293,13 @@ def against(
     rows = [(number, one, first[one], k[number]) for number, one in compared.items()]
     slots = {"now": now, "before": memory.shown_by_each(before)}
     listed = memory.listed(rows, "release_id", "shown_id", "relation", "k")
-    exposures = _exposures(session, known, compared, policies, now=now, before=before, shown=shown)
+    with at_once(session.pg):
+        counted = session.pg.execute(template("overlays.compare", releases=listed, **slots))
+        left = _exposures(session, known, compared, policies, now=now, before=before, shown=shown)
+    exposures: dict[int, list[Exposure]] = {number: [] for number in compared}
+    for number, *figures in left or ():
+        exposures[number].append(Exposure(*figures))
     found = {}
-    counted = session.pg.execute(template("overlays.compare", releases=listed, **slots))
     for number, persons, smallest, below, in_both in counted:
         found[number] = Against(
             release=number,
@@ -316,29 +323,30 @@ def _exposures(
     now: sql.Identifier,
     before: sql.Identifier,
     shown: sql.Identifier,
-) -> dict[int, list[Exposure]]:
-    """Return how few values the newest release leaves of what others show, as ``against`` does."""
+) -> psycopg.Cursor | None:
+    """Ask how few values the newest release leaves of what others show, as ``against`` does.
+
+    Returns None if no column is shown by two releases; each row begins with the release.
+    """
     newest, first = max(policies), known.firsts()
     rows = [
         (number, one, first[one], place, column, l)
         for number, one in compared.items()
         for place, (column, l) in enumerate(required_of(policies[number], policies[newest]).items())
     ]
-    found: dict[int, list[Exposure]] = {number: [] for number in compared}
-    if rows:
-        names = ("release_id", "shown_id", "relation", "place", "name", "l")
-        asked = template(
-            "overlays.intersect",
-            releases=memory.listed(rows, *names),
-            columns=sql.Literal(sorted({row[4] for row in rows})),
-            among=shown,
-            now=now,
-            before=memory.shown_by_each(before),
-            shown=memory.shown_by_each(shown),
-        )
-        for number, *figures in session.pg.execute(asked):
-            found[number].append(Exposure(*figures))
-    return found
+    if not rows:
+        return None
+    names = ("release_id", "shown_id", "relation", "place", "name", "l")
+    asked = template(
+        "overlays.intersect",
+        releases=memory.listed(rows, *names),
+        columns=sql.Literal(sorted({row[4] for row in rows})),
+        among=shown,
+        now=now,
+        before=memory.shown_by_each(before),
+        shown=memory.shown_by_each(shown),
+    )
+    return session.pg.execute(asked)
 
 
 def first_pair(session: Session, known: Memory, policy: Policy) -> Against:
@@ -347,9 +355,7 @@ def first_pair(session: Session, known: Memory, policy: Policy) -> Against:
     Everybody has one row in it and was never in another class, so that the classes are the cells.
     """
     ((number, relation),) = known.relations.items()
-    row = session.pg.execute(query("overlays.compare_first"), {"k": policy.k}).fetchone()
-    assert row is not None  # noqa: S101 - an aggregate always has a row
-    persons, smallest, below = row
+    persons, smallest, below = session.one(query("overlays.compare_first"), {"k": policy.k})
     exposures = []
     for column, l in required_of(policy, policy).items():
         asked = {"column": column, "l": l}

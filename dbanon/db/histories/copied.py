@@ -111,12 +111,10 @@ def extend(
         "names": identifiers(f"q{i}" for i, _ in enumerate(quasi, 1)),
         "changed": sql.SQL("\n UNION ALL\n").join(changed),
     }
-    for statement in relations.copy_statements(former, "releases.extend_release", **slots):
-        session.pg.execute(statement)
+    session.run(relations.copy_statements(former, "releases.extend_release", **slots))
     if has_departed:
         session.pg.execute(sql.SQL("DROP TABLE {}").format(_COPIED))
-    for statement in immutability.close_statements(former.release):
-        session.pg.execute(statement)
+    session.run(immutability.close_statements(former.release))
     return former
 
 
@@ -141,8 +139,7 @@ def _take_out(
         remembered=array.format(sql.SQL(", ").join(remembered)),
         values=array.format(sql.SQL(", ").join(published)),
     )
-    for statement in (found, withdraw, part):
-        session.pg.execute(statement)
+    session.run((found, withdraw, part))
 
 
 def _labels(

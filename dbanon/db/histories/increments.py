@@ -11,9 +11,12 @@ from dbanon.db.histories import cells, memory
 from dbanon.db.histories.cells import CELLS, NOW
 from dbanon.db.histories.figures import carried, carried_pair
 from dbanon.db.queries import query, template
+from dbanon.db.session import at_once, only
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import psycopg
 
     from dbanon.db.histories.figures import Figures
     from dbanon.db.histories.memory import Memory
@@ -157,10 +160,8 @@ class Increment:
 
     def end(self) -> None:
         """Drop what was found."""
-        for table in (_MOVED, _OF_MOVED, _OF_SPLIT):
-            _drop(self.session, table)
-        for table in (_OF_PAIRED, _CLASSES, _WAS, _IS) if self.pairs else ():
-            _drop(self.session, table)
+        of_pairs = (_OF_PAIRED, _CLASSES, _WAS, _IS) if self.pairs else ()
+        memory.drop(self.session, _MOVED, _OF_MOVED, _OF_SPLIT, *of_pairs)
 
 
 def begin(
@@ -177,9 +178,11 @@ def begin(
     last = base.get(earlier[-1])
     if last is None or last.releases != tuple(earlier):
         return None
-    near = _find_near(session, known, newest)
-    added, is_split, moved = _find_moved(session, near)
-    increment = None
+    with at_once(session.pg):
+        near = _find_near(session, known, newest)
+        counted = _find_moved(session, near)
+    added, is_split, moved = only(counted)
+    increment, found = None, [_NEWEST, _EARLIER, _LEFT, *([_NEAR] if near is _NEAR else [])]
     if moved <= _SHARE * last.persons:
         most = _SHARE * last.persons
         pairs = _find_paired(session, known, newest, former=same[-1], near=near, most=most)
@@ -187,10 +190,8 @@ def begin(
             session, known, policies, same[-1], last, base, added, is_split, pairs
         )
     else:
-        for table in (_MOVED, _OF_MOVED, _OF_SPLIT, CELLS):
-            _drop(session, table)
-    for table in (_NEWEST, _EARLIER, _LEFT, *([_NEAR] if near is _NEAR else [])):
-        _drop(session, table)
+        found += [_MOVED, _OF_MOVED, _OF_SPLIT, CELLS]
+    memory.drop(session, *found)
     return increment
 
 
@@ -211,18 +212,18 @@ def _find_near(session: Session, known: Memory, newest: int) -> sql.Identifier:
     return near
 
 
-def _find_moved(session: Session, near: sql.Identifier) -> tuple[int, bool, int]:
+def _find_moved(session: Session, near: sql.Identifier) -> psycopg.Cursor:
     """Write whose cell may be another one, and what is remembered of them.
 
-    Returns how many were in none before, whether cells were split, and how many they all are.
+    The row of what is returned is how many were in none before, whether cells were split, and how
+    many they all are.
     """
     session.pg.execute(template("overlays.cells", cells=_LEFT, entries=_EARLIER))
     session.pg.execute(query("overlays.find_moved"))
-    row = session.pg.execute(query("overlays.count_moved")).fetchone()
-    assert row is not None  # noqa: S101 - an aggregate always has a row
+    counted = session.pg.execute(query("overlays.count_moved"))
     for table, condition in ((_OF_MOVED, "true"), (_OF_SPLIT, "p.is_split")):
         _find_entries(session, table, near, persons=_MOVED, condition=condition)
-    return row[0], row[1], row[2]
+    return counted
 
 
 def _find_paired(
@@ -235,19 +236,21 @@ def _find_paired(
     most: float,
 ) -> bool:
     """Write whom pairs of releases concern, as they were and are; return False if too many."""
-    memory.rows(session, known, former, _WAS, entries=_EARLIER)
-    memory.rows(session, known, newest, NOW, entries=near)
-    found = session.pg.execute(query("overlays.find_paired")).rowcount
-    for table in (_WAS, NOW):
-        _drop(session, table)
-    if found <= most:
-        _find_entries(session, _OF_PAIRED, near, persons=_PAIRED)
-        session.pg.execute(query("overlays.find_classes"))
-        session.pg.execute(sql.SQL("ANALYZE {}").format(_CLASSES))
-        memory.rows(session, known, former, _WAS, entries=_OF_PAIRED)
-        memory.rows(session, known, newest, _IS, entries=_OF_PAIRED)
-    _drop(session, _PAIRED)
-    return found <= most
+    with at_once(session.pg):
+        memory.rows(session, known, former, _WAS, entries=_EARLIER)
+        memory.rows(session, known, newest, NOW, entries=near)
+        paired = session.pg.execute(query("overlays.find_paired"))
+        memory.drop(session, _WAS, NOW)
+    few = paired.rowcount <= most
+    with at_once(session.pg):
+        if few:
+            _find_entries(session, _OF_PAIRED, near, persons=_PAIRED)
+            session.pg.execute(query("overlays.find_classes"))
+            session.pg.execute(sql.SQL("ANALYZE {}").format(_CLASSES))
+            memory.rows(session, known, former, _WAS, entries=_OF_PAIRED)
+            memory.rows(session, known, newest, _IS, entries=_OF_PAIRED)
+        memory.drop(session, _PAIRED)
+    return few
 
 
 def _find_entries(
@@ -267,7 +270,3 @@ def _find_entries(
 def _values_asked(policy: Policy) -> object:
     """Return what tells the results of the values of a policy from those of others."""
     return cells.asked_of_values(policy), [rule.column for rule in policy.columns]
-
-
-def _drop(session: Session, table: sql.Identifier) -> None:
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(table))

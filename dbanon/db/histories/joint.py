@@ -93,7 +93,7 @@ def prove(session: Session, publications: Sequence[Publication]) -> list[tuple[C
         times = sql.SQL("count(*)" if one.policy.rows_per_subject is not None else "''")
         slots = {"linked": _LINKED, "rows": BEFORE, "part": sql.Literal(part), "times": times}
         session.pg.execute(template("overlays.link", **slots))
-        session.pg.execute(sql.SQL("DROP TABLE {}").format(BEFORE))
+        memory.drop(session, BEFORE)
     every = [*range(len(found))]
     results = []
     for part, (known, one) in enumerate(zip(found, publications, strict=True)):
@@ -105,7 +105,7 @@ def prove(session: Session, publications: Sequence[Publication]) -> list[tuple[C
             by = f"{subject} by all tables"
             together = _proved(session, known, one, parts=every, by=by)
         results.append((*own, *together))
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(_LINKED))
+    memory.drop(session, _LINKED)
     memory.forget(session)
     return results
 
@@ -123,7 +123,7 @@ def _proved(
             publication.id
         ]
     ]
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(CELLS))
+    memory.drop(session, CELLS)
     return [*found, of_k]
 
 
@@ -167,7 +167,7 @@ def _judged(
         for one in new if before else ():
             if one.info.name == known.table and each:
                 results += _as_asked(session, known, each, one)
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(CELLS))
+    memory.drop(session, CELLS)
     return tuple(results), small
 
 

@@ -33,9 +33,7 @@ def forget(session: Session, relation: TableName) -> None:
 def count(session: Session, relation: TableName, *, deadline: timedelta | None) -> Lingering:
     """Return how many a relation shows who are gone, as its last refresh has found."""
     asked = {**_named(relation), "deadline": deadline}
-    row = session.pg.execute(query("standing.count_leavers"), asked).fetchone()
-    assert row is not None  # noqa: S101 - an aggregate always has a row
-    shown, overdue, since = row
+    shown, overdue, since = session.one(query("standing.count_leavers"), asked)
     due = since + deadline if since is not None and deadline is not None else None
     return Lingering(relation, shown, overdue, since, due)
 

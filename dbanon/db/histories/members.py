@@ -72,7 +72,7 @@ def departing(session: Session, publication: Publication, part: int) -> Iterator
     _rename(session, _name(part), "history_departed")
     memory.unpack_shown(session, publication)
     yield
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(_DEPARTED))
+    memory.drop(session, _DEPARTED)
 
 
 def _name(part: int) -> str:

@@ -15,6 +15,7 @@ from psycopg import sql
 from dbanon.db.histories import copied
 from dbanon.db.person_hashes import members, require_all
 from dbanon.db.queries import query, template
+from dbanon.db.session import at_once
 from dbanon.domain.table import TableName
 
 if TYPE_CHECKING:
@@ -95,45 +96,44 @@ def remember(
     table, view = publication.info.name, publication.view
     person = [*publication.person]
     latest = None if starts_series else _latest(session, table, series_of or view)
-    joined = None if starts_series else series_of or view
-    key = joined_key(session, table, joined, own=publication.key)
+    key = _key(session, latest, own=publication.key)
     series = publication.id if starts_series else latest["series"] if latest is not None else 0
     several = publication.policy.subject is not None
     _present(session, publication, key)
     where = {**_named(table), "person": person, "key": key, "series": series}
     known = _comparable(session, table, where)
     is_first = not known.relations and not several
-    if not is_first and publication.withdrawn is None:
-        # else all was unpacked when it was found how persons stand
-        _unpack(session, [known])
-    _find_changes(session, publication, known)
-    noted = {
-        **where,
-        "release": publication.id,
-        "view_schema": view.schema,
-        "view_name": view.name,
-        "several": several,
-    }
-    session.pg.execute(query("histories.add_history"), noted)
-    session.pg.execute(query("histories.pack"), noted)
+    of_view = {"view_schema": view.schema, "view_name": view.name}
+    noted = {**where, **of_view, "release": publication.id, "several": several}
     relations, several = {**known.relations, publication.id: view}, known.several or several
-    known = replace(known, relations=relations, several=several)
+    joined = replace(known, relations=relations, several=several)
+    if publication.withdrawn is not None:
+        copied.require_same_members(session, publication, known.key)
+    with at_once(session.pg):
+        if not is_first and publication.withdrawn is None:
+            # else all was unpacked when it was found how persons stand
+            _unpack(session, [known])
+        _find_changes(session, publication, known)
+        session.pg.execute(query("histories.add_history"), noted)
+        session.pg.execute(query("histories.pack"), noted)
+        _add_entries(session, joined, publication, is_first=is_first)
+        for column in publication.noted_columns:
+            _drop_column(session, publication.rows, column)
+    return joined
+
+
+def _add_entries(
+    session: Session, known: Memory, publication: Publication, *, is_first: bool
+) -> None:
+    """Add what a release changed to ENTRIES, or make them of it."""
     if is_first:
         session.pg.execute(sql.SQL("ALTER TABLE {} RENAME TO history_entries").format(_CHANGES))
-    else:
-        _add_entries(session, known, publication)
-    for column in publication.noted_columns:
-        _drop_column(session, publication.rows, column)
-    return known
-
-
-def _add_entries(session: Session, known: Memory, publication: Publication) -> None:
-    """Add what a release changed to ENTRIES."""
+        return
     added = {"release": publication.id, "relation": known.first(publication.view)}
     session.pg.execute(query("histories.add_entries"), added)
     session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
     _number_sets(session, several=known.several)
-    _drop(session, _CHANGES)
+    drop(session, _CHANGES)
 
 
 def joined_key(
@@ -149,6 +149,10 @@ def joined_key(
     if it has one.
     """
     latest = None if joined is None else _latest(session, table, joined)
+    return _key(session, latest, own=own)
+
+
+def _key(session: Session, latest: Mapping[str, Any] | None, *, own: UUID | None) -> UUID:
     key = latest["key"] if latest is not None and latest["exists"] else own
     return key or _new_key(session)
 
@@ -165,12 +169,10 @@ def _find_changes(session: Session, publication: Publication, known: Memory) -> 
         _rows(session, _FORMER, rows_shown(newest, sql.Literal(first)))
         session.pg.execute(query("histories.find_changes"))
     else:
-        copied.require_same_members(session, publication, known.key)
         for name in ("histories.narrow", "histories.retain", "histories.find_changes"):
             session.pg.execute(query(name))
-        _drop(session, BEFORE)
-    for table in (_FORMER, _PRESENT):
-        _drop(session, table)
+        drop(session, BEFORE)
+    drop(session, _FORMER, _PRESENT)
 
 
 def recall(
@@ -202,14 +204,17 @@ def of_series(
 
 def unpack(session: Session, found: Sequence[Memory]) -> None:
     """Write what is remembered of tables to one ENTRIES; persons of one key are the same in all."""
-    _unpack(session, found)
-    _number_sets(session, several=any(known.several for known in found))
+    with at_once(session.pg):
+        _unpack(session, found)
+        _number_sets(session, several=any(known.several for known in found))
 
 
 def unpack_shown(session: Session, publication: Publication) -> Memory:
     """Write what is remembered of a table to ENTRIES, and whom a release of it shows to BEFORE."""
-    known = recall(session, publication.info.name, relation=publication.view)
-    rows(session, known, publication.id, BEFORE)
+    known = of_series(session, publication.info.name, publication.view)
+    with at_once(session.pg):
+        unpack(session, [known])
+        rows(session, known, publication.id, BEFORE)
     return known
 
 
@@ -231,8 +236,9 @@ def rows(
 
 def _rows(session: Session, name: sql.Identifier, shown: sql.Composed) -> None:
     """Write the rows of a selection into a temporary table."""
-    session.pg.execute(template("histories.rows", rows=name, shown=shown))
-    session.pg.execute(sql.SQL("ANALYZE {}").format(name))
+    with at_once(session.pg):
+        session.pg.execute(template("histories.rows", rows=name, shown=shown))
+        session.pg.execute(sql.SQL("ANALYZE {}").format(name))
 
 
 def rows_shown(
@@ -266,8 +272,9 @@ def cells(session: Session, name: sql.Identifier, *, entries: sql.Identifier = E
 
     entries: what is remembered of the persons who are asked for.
     """
-    session.pg.execute(template("overlays.cells", cells=name, entries=entries))
-    session.pg.execute(sql.SQL("ANALYZE {}").format(name))
+    with at_once(session.pg):
+        session.pg.execute(template("overlays.cells", cells=name, entries=entries))
+        session.pg.execute(sql.SQL("ANALYZE {}").format(name))
 
 
 def key_of(session: Session, table: TableName, relation: TableName) -> UUID | None:
@@ -332,8 +339,12 @@ def changes(session: Session, table: TableName) -> dict[int, int]:
 
 def forget(session: Session, *tables: sql.Identifier) -> None:
     """Drop what ``remember`` or ``recall`` unpacked, and other tables of that."""
-    for table in (ENTRIES, *tables):
-        _drop(session, table)
+    drop(session, ENTRIES, *tables)
+
+
+def drop(session: Session, *tables: sql.Identifier) -> None:
+    """Drop temporary tables."""
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(sql.SQL(", ").join(tables)))
 
 
 def _named(table: TableName) -> dict[str, Any]:
@@ -355,9 +366,7 @@ def _latest(
 
 
 def _new_key(session: Session) -> UUID:
-    row = session.pg.execute(query("histories.create_key")).fetchone()
-    assert row is not None  # noqa: S101 - an INSERT of one row returns it
-    key: UUID = row[0]
+    key: UUID = session.one(query("histories.create_key"))[0]
     return key
 
 
@@ -389,13 +398,9 @@ def _number_sets(session: Session, *, several: bool) -> None:
     """Tell persons of several rows in ENTRIES by all of these, where there may be such."""
     if several:
         session.pg.execute(query("histories.number_sets"))
-        _drop(session, ENTRIES)
+        drop(session, ENTRIES)
         session.pg.execute("ALTER TABLE pg_temp.history_numbered RENAME TO history_entries")
         session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
-
-
-def _drop(session: Session, table: sql.Identifier) -> None:
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(table))
 
 
 def _drop_column(session: Session, table: sql.Identifier, column: str) -> None:
@@ -408,7 +413,6 @@ def _present(session: Session, publication: Publication, key: UUID | None) -> No
     table = publication.info.name
     slots = {"table_schema": sql.Literal(table.schema), "table_name": sql.Literal(table.name)}
     read = {"codes": publication.codes, "rows": publication.rows}
-    session.pg.execute(template("histories.add_values", **read, **slots))
     read_from = members(publication, key)
     published = sql.SQL("to_jsonb(g) - '{group_id,shown,version,release}'::text[]")
     present = template(
@@ -421,8 +425,10 @@ def _present(session: Session, publication: Publication, key: UUID | None) -> No
         codes=publication.codes,
         **slots,
     )
-    with session.sharing_rows():
-        noted = session.pg.execute(present).rowcount
-    require_all(session, publication, noted)
-    for used in (publication.codes, *read_from.tables):
-        _drop(session, used)
+    with at_once(session.pg):
+        session.pg.execute(template("histories.add_values", **read, **slots))
+        with session.sharing_rows():
+            noted = session.pg.execute(present)
+        shown = session.pg.execute(sql.SQL("SELECT count(*) FROM {}").format(publication.rows))
+        drop(session, publication.codes, *read_from.tables)
+    require_all(publication, noted.rowcount, shown)

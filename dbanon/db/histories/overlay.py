@@ -20,6 +20,7 @@ from dbanon.db.histories.cells import CELLS, COUNTED, NOW
 from dbanon.db.histories.figures import Figures
 from dbanon.db.metadata import ledger
 from dbanon.db.queries import query
+from dbanon.db.session import at_once
 from dbanon.domain.composition import CellResult, Composition
 
 if TYPE_CHECKING:
@@ -79,9 +80,10 @@ def _remembered(
         found, of_cells = _count_first(session, compared), None
     else:
         found, of_cells = _counted(session, compared, base=compared.base, is_kept=is_kept)
-    memory.forget(session)
-    if is_kept:
-        figures.keep(session, found)
+    with at_once(session.pg):
+        memory.forget(session)
+        if is_kept:
+            figures.keep(session, found)
     return _composition(compared, found, of_cells)
 
 
@@ -128,7 +130,7 @@ def recall_before(session: Session, publication: Publication) -> Composition:
         found = _results(session, compared, numbers, known=dict.fromkeys(policies))
         results += _of_each(known, found)
         results += _as_asked(session, compared, publication, numbers)
-        session.pg.execute(sql.SQL("DROP TABLE {}").format(CELLS))
+        memory.drop(session, CELLS)
     memory.forget(session)
     composition = _composition(compared, Figures((), 0, (), {}, {}, {}), None)
     return replace(composition, releases=tuple(policies), results=tuple(results), small=small)
@@ -220,10 +222,11 @@ def _counted(
         of_cells = cells.of_releases(session, [known], policies, count=all_cells)
         results = increment.results(numbers)
         pairs = increment.compared()
-        increment.end()
-        if None in results.values():
-            session.pg.execute(sql.SQL("DROP TABLE {}").format(CELLS))
-            memory.cells(session, CELLS)
+        with at_once(session.pg):
+            increment.end()
+            if None in results.values():
+                memory.drop(session, CELLS)
+                memory.cells(session, CELLS)
     found = Figures(
         tuple(policies),
         of_cells[0].n_rows,
@@ -232,7 +235,7 @@ def _counted(
         _pairs(session, compared, known=pairs),
         changed,
     )
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(CELLS))
+    memory.drop(session, CELLS)
     return found, of_cells
 
 
@@ -243,11 +246,12 @@ def _count_first(session: Session, compared: _Compared) -> Figures:
     """
     ((number, policy),) = compared.policies.items()
     numbers = _numbers(session, compared.known)
-    session.pg.execute(query("overlays.count_first"))
-    session.pg.execute(sql.SQL("ANALYZE {}").format(COUNTED))
+    with at_once(session.pg):
+        session.pg.execute(query("overlays.count_first"))
+        session.pg.execute(sql.SQL("ANALYZE {}").format(COUNTED))
     pair = cells.first_pair(session, compared.known, policy)
     results = {number: tuple(cells.of_first(session, number, policy, numbers))}
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(COUNTED))
+    memory.drop(session, COUNTED)
     changed = {number: compared.changed.get(number, 0)}
     return Figures((number,), pair.persons, numbers, results, {number: pair}, changed)
 
@@ -292,7 +296,7 @@ def _pairs(
     if missing:
         memory.rows(session, compared.known, max(compared.policies), NOW)
         pairs |= cells.against(session, compared.known, missing, compared.policies)
-        session.pg.execute(sql.SQL("DROP TABLE {}").format(NOW))
+        memory.drop(session, NOW)
     return {number: pairs[number] for number in known}
 
 

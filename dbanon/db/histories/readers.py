@@ -19,10 +19,16 @@ if TYPE_CHECKING:
 
 def of_others(session: Session, table: TableInfo, *, release: int) -> set[str]:
     """Return who can read what a table serves in other series than that of a release."""
+    others = elsewhere(session, table, release=release)
+    return rights.readers(session, others, source=table.oid)
+
+
+def elsewhere(session: Session, table: TableInfo, *, release: int) -> list[int]:
+    """Return by OID what a table serves in other series than that of a release."""
     series = memory.series(session, table.name)
     served = ledger.served_entries(session, table=table.name)
     others = [one.relation for one in served if not _are_of_one(series, one.id, release)]
-    return rights.readers(session, views.oids_of(session, others), source=table.oid)
+    return views.oids_of(session, others)
 
 
 def _are_of_one(series: Mapping[int, int], one: int, other: int) -> bool:
@@ -35,7 +41,7 @@ def in_common(
     session: Session, others: set[str], *, table: TableInfo, relation: TableName
 ) -> list[str]:
     """Return who of some can read a relation, by name."""
-    published = views.oids_of(session, [relation])
+    published = views.oids_of(session, [relation] if others else [])
     return sorted(others & rights.readers(session, published, source=table.oid))
 
 

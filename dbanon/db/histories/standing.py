@@ -15,7 +15,8 @@ from dbanon.db.histories import atoms, companions, copied, leavers, memory
 from dbanon.db.person_hashes import write_persons
 from dbanon.db.proofs import keys
 from dbanon.db.queries import identifiers, query, template
-from dbanon.db.transfer import ROWS_AT_ONCE, write
+from dbanon.db.session import at_once
+from dbanon.db.transfer import write_codes
 from dbanon.domain.policy import Role
 from dbanon.domain.release import Growth
 from dbanon.formats.values import combinations
@@ -143,8 +144,7 @@ def stand(
         else:
             growth = _of_rows(session, len(rows.keys), found)
             found = replace(found, growth=growth)
-        for temporary in (_CELLS, _MEMBERS, _MISSED, _TOUCHED):
-            session.pg.execute(sql.SQL("DROP TABLE {}").format(temporary))
+        memory.drop(session, _CELLS, _MEMBERS, _MISSED, _TOUCHED)
     return found
 
 
@@ -168,9 +168,7 @@ def count_rows(session: Session, departed: sql.Identifier) -> tuple[Growth, int]
     departed: whom the next release shows no more.
     """
     counted = template("standing.count_standing_of_members", departed=departed)
-    counts = session.pg.execute(counted).fetchone()
-    assert counts is not None  # noqa: S101 - an aggregate always has a row
-    *rows, of_nobody = counts
+    *rows, of_nobody = session.one(counted)
     names = ("kept", "deferred", "left", "changed", "later")
     return Growth(**dict(zip(names, rows, strict=True))), of_nobody
 
@@ -194,24 +192,25 @@ def standing(
         "table_schema": sql.Literal(table.schema),
         "table_name": sql.Literal(table.name),
     }
-    session.pg.execute(template("histories.source", **slots))
-    session.pg.execute(sql.SQL("ANALYZE {} (person)").format(_SOURCE))
     one_row = publication.policy.subject is None
-    session.pg.execute(query("standing.differing" if one_row else "standing.differing_persons"))
+    with at_once(session.pg):
+        session.pg.execute(template("histories.source", **slots))
+        session.pg.execute(sql.SQL("ANALYZE {} (person)").format(_SOURCE))
+        session.pg.execute(query("standing.differing" if one_row else "standing.differing_persons"))
     yield known
-    for temporary in (_READ, _CODES, _SOURCE, _STANDING):
-        session.pg.execute(sql.SQL("DROP TABLE {}").format(temporary))
+    memory.drop(session, _READ, _CODES, _SOURCE, _STANDING)
 
 
 def _find_members(session: Session) -> None:
     """Write who is in the classes that somebody has left, and in which cells of all releases."""
-    session.pg.execute(query("standing.members"))
     slots = {"entries": _OF_MEMBERS, "among": memory.ENTRIES, "persons": _MEMBERS}
     condition = sql.SQL("true")
-    session.pg.execute(template("overlays.entries_of", condition=condition, **slots))
-    memory.cells(session, _CELLS, entries=_OF_MEMBERS)
-    session.pg.execute(sql.SQL("ANALYZE {}").format(_MEMBERS))
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(_OF_MEMBERS))
+    with at_once(session.pg):
+        session.pg.execute(query("standing.members"))
+        session.pg.execute(template("overlays.entries_of", condition=condition, **slots))
+        memory.cells(session, _CELLS, entries=_OF_MEMBERS)
+        session.pg.execute(sql.SQL("ANALYZE {}").format(_MEMBERS))
+        memory.drop(session, _OF_MEMBERS)
 
 
 def _read(
@@ -220,15 +219,8 @@ def _read(
     """Write persons and values, each with its place; return the hash of a row's person."""
     codes, objects = combinations.number(rows.columns, publication.info)
     person = write_persons(session, _READ, persons, beside={"code": pa.array(codes)})
-    session.pg.execute(template("histories.codes", codes=_CODES))
-    numbers = pa.array(np.arange(len(objects), dtype=np.int32))
-    _write(session, _CODES, pa.table([numbers, pa.array(objects, pa.string())], ["code", "value"]))
+    write_codes(session, _CODES, objects)
     return person
-
-
-def _write(session: Session, relation: sql.Identifier, table: pa.Table) -> None:
-    parts = (table.slice(i, ROWS_AT_ONCE) for i in range(0, len(table), ROWS_AT_ONCE))
-    write(session, relation, parts, columns=table.column_names)
 
 
 def _counted(session: Session, publication: Publication, terms: Terms, *, key: object) -> Standing:
@@ -248,8 +240,7 @@ def _counted(session: Session, publication: Publication, terms: Terms, *, key: o
     returning = _left_behind(session, fate.returning)
     pools = [np.array(fresh, np.int64), *returning]
     asked = {"fresh": len(fresh)}
-    counts = session.pg.execute(query("standing.count_standing"), asked).fetchone()
-    assert counts is not None  # noqa: S101 - an aggregate always has a row
+    counts = session.one(query("standing.count_standing"), asked)
     leavers.keep(session, publication.view)
     lingering = leavers.count(session, publication.view, deadline=terms.deadline)
     names = ("kept", "withheld", "deferred", "left", "changed", "overdue")
@@ -280,7 +271,7 @@ def _departed(
     undivided = {row[0] for row in found}
     if undivided:
         fate = _fate(parts, terms, mixed=mixed, undivided=undivided)
-        session.pg.execute(sql.SQL("DROP TABLE {}").format(_DEPARTED))
+        memory.drop(session, _DEPARTED)
         _depart(session, fate, drawn)
     return fate
 

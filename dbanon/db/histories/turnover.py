@@ -33,9 +33,7 @@ def require_lasting_keys(session: Session, publication: Publication, known: Memo
         return
     own = [number for number, name in before.items() if name == publication.view]
     number = max(own or before)
-    row = session.pg.execute(query("standing.newcomers"), {"release": publication.id}).fetchone()
-    assert row is not None  # noqa: S101 - an aggregate always has a row
-    (fresh,) = row
+    (fresh,) = session.one(query("standing.newcomers"), {"release": publication.id})
     if not fresh or 2 * fresh < _least(session, known, number):
         return
     found = shown = _count(session, known, number)
@@ -43,7 +41,7 @@ def require_lasting_keys(session: Session, publication: Publication, known: Memo
         memory.rows(session, known, number, _SHOWN)
         (counts,) = session.pg.execute(_present_in_source(publication, known))
         (found,) = counts
-        session.pg.execute(sql.SQL("DROP TABLE {}").format(_SHOWN))
+        memory.drop(session, _SHOWN)
     if 2 * found < shown:
         table = publication.info.name
         raise CheckFailed(
@@ -60,9 +58,7 @@ def require_lasting_keys(session: Session, publication: Publication, known: Memo
 def _count(session: Session, known: Memory, number: int) -> int:
     """Count everybody whom a release showed."""
     counted = template("overlays.count_shown", shown=known.shown(number))
-    row = session.pg.execute(counted).fetchone()
-    assert row is not None  # noqa: S101 - an aggregate always has a row
-    persons: int = row[0]
+    persons: int = session.one(counted)[0]
     return persons
 
 

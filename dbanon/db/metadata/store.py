@@ -246,8 +246,7 @@ def save_baseline(session: Session, table: TableName, baseline: Baseline, *, nam
 
 def baseline(session: Session, info: TableInfo, known: Mapping[str, Taxonomy]) -> Baseline:
     """Return the table as it is now, with the versions of the taxonomies of its policy."""
-    row = session.pg.execute(query("catalog.table_shape"), {"relation": info.oid}).fetchone()
-    assert row is not None  # noqa: S101 - the relation was just described
+    row = session.one(query("catalog.table_shape"), {"relation": info.oid})
     versions = {name: taxonomy.version for name, taxonomy in known.items()}
     return Baseline.from_document({"shape": row[0], "taxonomies": versions})
 

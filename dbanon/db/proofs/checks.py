@@ -74,20 +74,15 @@ def _of_anatomy(relation: sql.Composable, promise: Promise) -> Iterator[Proof]:
 
 def prove(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
     """Run every check on the relation as the current role sees it."""
-    row = session.pg.execute("SELECT to_regnamespace('dbanon') IS NOT NULL").fetchone()
-    if row is None or not row[0]:
+    if session.one("SELECT to_regnamespace('dbanon') IS NOT NULL") != (True,):
         raise SchemaOutOfDate("this database has no dbanon check functions", hint="dbanon init")
     relation = sql.SQL("{}::oid::regclass").format(info.oid)
     results = []
     for proof in proofs(relation, promise):
         rows = session.pg.execute(proof.statement).fetchall()
         for (model, column), found in zip(proof.models, rows, strict=True):
-            required, achieved, classes, failing, n_rows, verdict = found
-            results.append(
-                CheckResult(
-                    model, column, required, achieved, classes, failing, n_rows, Verdict(verdict)
-                )
-            )
+            *figures, verdict = found
+            results.append(CheckResult(model, column, *(*figures, Verdict(verdict))))
     return CheckReport(info.name, tuple(results))
 
 
@@ -181,16 +176,8 @@ def _result(row: _Verified) -> CheckResult:
     required, achieved = row.required, row.achieved
     if MODELS[row.model].counts:
         required, achieved = int(required), None if achieved is None else int(achieved)
-    return CheckResult(
-        row.model,
-        row.column,
-        required,
-        achieved,
-        row.classes,
-        row.failing,
-        row.n_rows,
-        Verdict(row.verdict),
-    )
+    figures = required, achieved, row.classes, row.failing, row.n_rows
+    return CheckResult(row.model, row.column, *(*figures, Verdict(row.verdict)))
 
 
 def named(name: TableName) -> sql.Composed:

@@ -8,6 +8,7 @@ from psycopg import sql
 
 from dbanon.db import identity, transfer
 from dbanon.db.queries import identifiers, template
+from dbanon.db.session import at_once
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import ColumnKind, quote_identifier
 
@@ -28,8 +29,10 @@ def require_unique(session: Session, publication: Publication) -> None:
     asked = [(_by_key(publication), identifiers(publication.key_columns, of="r"))]
     if publication.reading == publication.stage:
         asked.append((publication.stage, sql.SQL(", ").join(publication.keys(of="r"))))
-    for rows, keys in asked:
-        require_key(session, publication, rows, keys)
+    with at_once(session.pg):
+        found = [session.pg.execute(_proof(rows, keys)) for rows, keys in asked]
+    if any(proof.fetchone() != (True,) for proof in found):
+        raise _no_key(publication.info, publication.policy)
 
 
 def _by_key(publication: Publication) -> sql.Composable:
@@ -45,7 +48,7 @@ def require_key(
     session: Session, publication: Publication, rows: sql.Composable, keys: sql.Composable
 ) -> None:
     """Raise PolicyError when two rows ``r`` of a relation have one key, or one has none."""
-    if not _is_key(session, rows, keys):
+    if session.pg.execute(_proof(rows, keys)).fetchone() != (True,):
         raise _no_key(publication.info, publication.policy)
 
 
@@ -54,9 +57,8 @@ def require_distinct(session: Session, info: TableInfo, policy: Policy) -> None:
     rows = sql.SQL("(SELECT * FROM {} WHERE {})").format(
         identity.readable(session, info), transfer.selected(policy, info)
     )
-    with identity.harmless(session):
-        is_key = _is_key(session, rows, identifiers(info.primary_key, of="r"))
-    if not is_key:
+    proof = _proof(rows, identifiers(info.primary_key, of="r"))
+    if identity.harmless(session, proof).fetchone() != (True,):
         raise _no_key(info, policy)
 
 
@@ -72,6 +74,5 @@ def _no_key(info: TableInfo, policy: Policy) -> PolicyError:
     )
 
 
-def _is_key(session: Session, relation: sql.Composable, keys: sql.Composable) -> bool:
-    row = session.pg.execute(template("proofs.prove_keys", rows=relation, keys=keys)).fetchone()
-    return row is not None and bool(row[0])
+def _proof(rows: sql.Composable, keys: sql.Composable) -> sql.Composed:
+    return template("proofs.prove_keys", rows=rows, keys=keys)

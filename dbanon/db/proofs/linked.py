@@ -67,12 +67,8 @@ def _prove(
     subject = publication.policy.subject or ""
     by = f"{subject} by all tables"
     statement = template("proofs.prove_cells", k=sql.Literal(publication.policy.k), cells=cells)
-    row = session.pg.execute(statement).fetchone()
-    assert row is not None  # noqa: S101 - an aggregate always has a row
-    required, achieved, classes, failing, persons = row
-    result = CheckResult(
-        K_ANONYMITY, by, required, achieved, classes, failing, persons, verdict(classes, failing)
-    )
+    row = session.one(statement)
+    result = CheckResult(K_ANONYMITY, by, *(*row, verdict(*row[2:4])))
     cell = sql.SQL("(SELECT c.cell FROM {} AS c WHERE c.person = {})").format(
         cells, _person(publication)
     )

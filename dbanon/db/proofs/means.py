@@ -52,8 +52,7 @@ def require_within(session: Session, publication: Publication) -> None:
         groups=publication.groups,
         join=publication.join,
     )
-    with identity.harmless(session):
-        found = session.pg.execute(statement).fetchone() or ()
+    found = identity.harmless(session, statement).fetchone() or ()
     problems = [
         f"{count:,} published means of column {quote_identifier(rule.column)}"
         for rule, count in zip(rules, found, strict=True)

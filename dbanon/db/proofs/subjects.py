@@ -52,19 +52,8 @@ def prove_subjects(
         join=publication.join,
         columns=sql.SQL(", ").join(columns),
     )
-    found = session.pg.execute(statement).fetchone()
-    assert found is not None  # noqa: S101 - an aggregate always has a row
-    required, achieved, classes, failing, members = found
-    result = CheckResult(
-        K_ANONYMITY,
-        subject,
-        required,
-        achieved,
-        classes,
-        failing,
-        members,
-        verdict(classes, failing),
-    )
+    row = session.one(statement)
+    result = CheckResult(K_ANONYMITY, subject, *(*row, verdict(*row[2:4])))
     more = [*prove_persons(session, publication, by=subject)] if several else []
     if several and publication.policy.rows_per_subject is not None:
         number = sql.SQL("count(*) OVER (PARTITION BY s.{})").format(sql.Identifier(subject))
@@ -87,19 +76,8 @@ def _alike(session: Session, publication: Publication, subject: str) -> CheckRes
         columns=identifiers(columns, of="g"),
         classes=identifiers(columns, of="p"),
     )
-    found = session.pg.execute(statement).fetchone()
-    assert found is not None  # noqa: S101 - an aggregate always has a row
-    required, achieved, classes, failing, members = found
-    return CheckResult(
-        K_ANONYMITY,
-        _by_number(subject),
-        required,
-        achieved,
-        classes,
-        failing,
-        members,
-        verdict(classes, failing),
-    )
+    row = session.one(statement)
+    return CheckResult(K_ANONYMITY, _by_number(subject), *(*row, verdict(*row[2:4])))
 
 
 def _by_number(subject: str) -> str:
@@ -181,26 +159,16 @@ def judge_persons(
 ) -> CheckResult:
     """Judge a table of persons by what a model means of them; column: as the result names it."""
     statement = persons_statement(persons, demand, subject=subject)
-    found = session.pg.execute(statement).fetchone()
-    assert found is not None  # noqa: S101 - an aggregate always has a row
-    return result_of_persons(demand, found, column=column)
+    return result_of_persons(demand, session.one(statement), column=column)
 
 
 def result_of_persons(demand: Demand, row: Sequence[Any], *, column: str) -> CheckResult:
     """Return what a row of ``persons_statement`` says; column: as the result names it."""
     required, least, most, classes, below, above, members = row
     at_most = MODELS[demand.spec.name].bound is Bound.AT_MOST
-    failing = above if at_most else below
-    return CheckResult(
-        demand.spec.name,
-        column,
-        required,
-        most if at_most else least,
-        classes,
-        failing,
-        members,
-        verdict(classes, failing),
-    )
+    failing, achieved = (above, most) if at_most else (below, least)
+    figures = required, achieved, classes, failing, members
+    return CheckResult(demand.spec.name, column, *(*figures, verdict(classes, failing)))
 
 
 def judge_rows(
@@ -213,16 +181,14 @@ def judge_rows(
 ) -> CheckResult:
     """Judge a private table by the check of a model; column: as the result names it."""
     table = sql.SQL("{}::regclass").format(sql.Literal(rows.as_string(session.pg)))
-    row = session.pg.execute(model_statement(table, demand, trees=trees)).fetchone()
-    assert row is not None  # noqa: S101 - a check always has a row
-    return result_of_rows(demand, row, column=column)
+    statement = model_statement(table, demand, trees=trees)
+    return result_of_rows(demand, session.one(statement), column=column)
 
 
 def result_of_rows(demand: Demand, row: Sequence[Any], *, column: str) -> CheckResult:
     """Return what a row of the check of a model says; column: as the result names it."""
-    required, achieved, classes, failing, members, found = row
-    name, found = demand.spec.name, Verdict(found)
-    return CheckResult(name, column, required, achieved, classes, failing, members, found)
+    *figures, found = row
+    return CheckResult(demand.spec.name, column, *(*figures, Verdict(found)))
 
 
 def persons_statement(persons: sql.Composable, demand: Demand, *, subject: str) -> sql.Composed:

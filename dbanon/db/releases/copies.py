@@ -19,6 +19,7 @@ from dbanon.db.queries import query, relation, template
 from dbanon.db.releases import immutability, relations, views
 from dbanon.db.releases.live import guards
 from dbanon.db.releases.publication import data_table
+from dbanon.db.session import at_once
 from dbanon.domain.release import ReleaseKind
 
 if TYPE_CHECKING:
@@ -43,8 +44,7 @@ def make(session: Session, publication: Publication, previous: Entry | None) -> 
         if publication.kind is ReleaseKind.TABLE and is_sealed(session, publication, previous):
             _refill(session, former)
             return former
-    for statement in relations.serve_statements(publication):
-        session.pg.execute(statement)
+    session.run(relations.serve_statements(publication))
     return publication
 
 
@@ -61,19 +61,25 @@ def is_sealed(session: Session, publication: Publication, previous: Entry) -> bo
     if not is_closed(session, previous):
         return False
     served = relations.served_rows(publication)
-    session.pg.execute(
-        template("releases.shape_release", release=publication.release, served=served)
-    )
     former = data_table("release", previous.data_id)
-    same = _same_shape(session, publication.release, former)
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(publication.release))
-    return same
+    with at_once(session.pg):
+        session.pg.execute(
+            template("releases.shape_release", release=publication.release, served=served)
+        )
+        same = _shapes(session, publication.release, former)
+        session.pg.execute(sql.SQL("DROP TABLE {}").format(publication.release))
+    return same.fetchone() == (True,)
 
 
-def _same_shape(session: Session, one: sql.Identifier, other: sql.Identifier) -> bool:
+def _shapes(session: Session, one: sql.Identifier, other: sql.Identifier) -> psycopg.Cursor:
+    """Ask whether two relations have the same columns."""
     names = {"one": one.as_string(), "other": other.as_string()}
-    row = session.pg.execute(query("releases.same_shape"), names).fetchone()
-    return row is not None and bool(row[0])
+    return session.pg.execute(query("releases.same_shape"), names)
+
+
+def same_shape(session: Session, one: sql.Identifier, other: sql.Identifier) -> bool:
+    """Whether two relations have the same columns."""
+    return _shapes(session, one, other).fetchone() == (True,)
 
 
 def _guarded(session: Session, new: Publication, former: Publication) -> bool:
@@ -83,13 +89,11 @@ def _guarded(session: Session, new: Publication, former: Publication) -> bool:
     """
     tables = [former.rows, former.groups, data_table("marks", former.data_id)]
     names = {"tables": [table.as_string() for table in tables], "unkeyed": tables[-1].as_string()}
-    row = session.pg.execute(query("releases.plain_tables"), names).fetchone()
     return (
         not new.info.partitions
-        and row is not None
-        and bool(row[0])
-        and _same_shape(session, new.rows, former.rows)
-        and _same_shape(session, new.groups, former.groups)
+        and session.pg.execute(query("releases.plain_tables"), names).fetchone() == (True,)
+        and same_shape(session, new.rows, former.rows)
+        and same_shape(session, new.groups, former.groups)
         and guards.stand(session, former)
         # Under another view, readers would see in old classes what is new.
         and _is_like(session, former, former.view, relations.view_statement)
@@ -110,8 +114,7 @@ def _is_like(
 
 def _move(session: Session, new: Publication, former: Publication) -> None:
     """Put the new membership in the place of the former; nobody writes the source meanwhile."""
-    for statement in guards.class_statements(new):
-        session.pg.execute(statement)
+    session.run(guards.class_statements(new))
     for source, target in ((new.groups, former.groups), (new.rows, former.rows)):
         session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(target))
         session.pg.execute(template("releases.move_rows", new=source, former=target))
@@ -122,22 +125,19 @@ def _move(session: Session, new: Publication, former: Publication) -> None:
         session.pg.execute(sql.SQL("DROP VIEW IF EXISTS {}").format(relation(former.members)))
         session.pg.execute(guards.members_statement(former, former.members))
     for compose in (guards.function_statements, guards.mark_statements, relations.seen_statements):
-        for statement in compose(former):
-            session.pg.execute(statement)
+        session.run(compose(former))
 
 
 def _refill(session: Session, publication: Publication) -> None:
-    empty(session, publication.release)
-    for statement in relations.copy_statements(publication, "releases.refill_release"):
-        session.pg.execute(statement)
-    for statement in immutability.close_statements(publication.release):
-        session.pg.execute(statement)
+    with at_once(session.pg):
+        empty(session, publication.release)
+        session.run(relations.copy_statements(publication, "releases.refill_release"))
+        session.run(immutability.close_statements(publication.release))
 
 
 def unseal(session: Session, release: sql.Identifier) -> None:
     """Let the open transaction, and no other, change the rows of a copy."""
-    for statement in immutability.open_statements(release):
-        session.pg.execute(statement)
+    session.run(immutability.open_statements(release))
 
 
 def empty(session: Session, release: sql.Identifier) -> None:

@@ -126,9 +126,8 @@ def definition(session: Session, published: TableInfo) -> str:
 
     Each version of PostgreSQL prints in its own way, and the digest begins with the version.
     """
-    row = session.pg.execute(query("catalog.view_definition"), (published.oid,)).fetchone()
-    assert row is not None  # noqa: S101 - the relation was just described
-    digest = hashlib.sha256(row[0].encode()).hexdigest()
+    text: str = session.one(query("catalog.view_definition"), (published.oid,))[0]
+    digest = hashlib.sha256(text.encode()).hexdigest()
     return f"{session.pg.info.server_version // 10_000}:{digest}"
 
 

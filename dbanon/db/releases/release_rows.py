@@ -13,7 +13,7 @@ from psycopg import sql
 
 from dbanon.db import identity
 from dbanon.db.queries import template
-from dbanon.db.transfer import ROWS_AT_ONCE, copy_statement, write
+from dbanon.db.transfer import ROWS_AT_ONCE, copy_statement, write, write_codes, write_table
 from dbanon.domain.chance import shuffled
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import Role
@@ -68,11 +68,9 @@ def staged(session: Session, publication: Publication, source: SourceRows) -> Pu
     if source.kept is not None:
         names = [*source.keys.column_names, *source.kept.column_names]
         rows = pa.table([*source.keys.columns, *source.kept.columns], names=names)
-        parts = (rows.slice(part.start, ROWS_AT_ONCE) for part in _parts(len(rows)))
-        write(session, publication.stage, parts, columns=names)
+        write_table(session, publication.stage, rows)
     else:
-        with identity.harmless(session, keep=True):
-            session.pg.execute(fill_it)
+        identity.harmless(session, fill_it, keep=True)
         if source.frozen is not None and len(source.frozen):
             _freeze(session, publication, source.take(source.frozen))
     session.pg.execute(sql.SQL("ANALYZE {}").format(publication.stage))
@@ -93,8 +91,7 @@ def _freeze(session: Session, publication: Publication, source: SourceRows) -> N
     session.pg.execute(template("atoms.create_frozen", columns=columns, **slots))
     written = [*publication.key_columns, *(value for _, value in numbered)]
     rows = pa.table([*source.keys.columns, *source.columns.columns], names=written)
-    parts = (rows.slice(part.start, ROWS_AT_ONCE) for part in _parts(len(rows)))
-    write(session, publication.frozen, parts, columns=written)
+    write_table(session, publication.frozen, rows)
     values = sql.SQL(", ").join(
         sql.SQL("{} = r.{}::{}").format(
             sql.Identifier(name),
@@ -104,8 +101,7 @@ def _freeze(session: Session, publication: Publication, source: SourceRows) -> N
         for name, value in numbered
     )
     freeze = template("atoms.freeze_stage", values=values, join=publication.join, **slots)
-    with identity.harmless(session, keep=True):
-        session.pg.execute(freeze)
+    identity.harmless(session, freeze, keep=True)
 
 
 def _stage_statements(publication: Publication) -> tuple[sql.Composed, sql.Composed]:
@@ -155,7 +151,7 @@ def fill(
     numbers = [group]
     if publication.kind is ReleaseKind.TABLE:
         codes, objects = combinations.number(source.columns, publication.info)
-        _write_codes(session, publication, objects)
+        write_codes(session, publication.codes, objects)
         numbers.append(codes)
     if publication.hashed is not None:
         numbers.append(np.arange(len(group), dtype=np.int32))
@@ -174,16 +170,6 @@ def fill(
 
 def _parts(size: int) -> Iterator[slice]:
     return (slice(i, min(i + ROWS_AT_ONCE, size)) for i in range(0, size, ROWS_AT_ONCE))
-
-
-def _write_codes(session: Session, publication: Publication, objects: list[str]) -> None:
-    """Write what the codes of values stand for, for whoever remembers the release."""
-    session.pg.execute(template("histories.codes", codes=publication.codes))
-    table = pa.table({"code": np.arange(len(objects), dtype=np.int32), "value": objects})
-    parts = (table.slice(part.start, ROWS_AT_ONCE) for part in _parts(len(table)))
-    write(session, publication.codes, parts, columns=table.column_names)
-    # Else PostgreSQL expects a thousand of them, and sorts all rows to join them.
-    session.pg.execute(sql.SQL("ANALYZE {}").format(publication.codes))
 
 
 def _rows(keys: pa.Table, numbers: list[NDArray[np.int32]], names: list[str]) -> Iterator[pa.Table]:

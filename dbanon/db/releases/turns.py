@@ -14,7 +14,7 @@ from dbanon.db.failures import is_overtaken
 from dbanon.db.locks import ATTEMPT, PAUSE, Held, holders
 from dbanon.db.queries import query
 from dbanon.db.releases.live.guards import lock_source
-from dbanon.db.session import LOCK_TIMEOUT
+from dbanon.db.session import LOCK_TIMEOUT, at_once
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.table import TableName, quote_identifier
 
@@ -78,12 +78,14 @@ def alone(
 
 def _lock(session: Session, source: TableInfo, *, exclude_writers: bool) -> None:
     """Lock the source in a short attempt, with statements that take no snapshot."""
-    session.pg.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(ATTEMPT))
+    limit = sql.SQL("SET LOCAL lock_timeout = {}")
     try:
-        lock_source(session, source, exclude_writers=exclude_writers)
+        with at_once(session.pg):
+            session.pg.execute(limit.format(ATTEMPT))
+            lock_source(session, source, exclude_writers=exclude_writers)
+            session.pg.execute(limit.format(LOCK_TIMEOUT))
     except psycopg.errors.LockNotAvailable:
         raise _Busy(source) from None
-    session.pg.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(LOCK_TIMEOUT))
 
 
 def _pause(session: Session, source: TableInfo, deadline: float) -> None:
@@ -106,7 +108,7 @@ def _await(session: Session, source: TableInfo, deadline: float) -> None:
     try:
         with session.transaction():
             session.pg.execute(query("turns.enter_turn"), (source.oid,))
-        with session.transaction(keep=False):
+        with session.transaction(keep=False), at_once(session.pg):
             session.pg.execute("SELECT set_config('lock_timeout', %s, true)", (str(patience),))
             session.pg.execute(query("turns.await_turn"), (source.oid,))
     except psycopg.errors.LockNotAvailable:
@@ -126,8 +128,9 @@ def _holder(session: Session, source: TableInfo) -> str:
 
 def _take(session: Session, source: TableInfo) -> None:
     try:
-        session.pg.execute(query("turns.hold_turn"), (source.oid,))
-        session.pg.execute(query("turns.take_turn"), (source.oid,))
+        with at_once(session.pg):
+            session.pg.execute(query("turns.hold_turn"), (source.oid,))
+            session.pg.execute(query("turns.take_turn"), (source.oid,))
     except (psycopg.errors.LockNotAvailable, psycopg.errors.SerializationFailure):
         raise _Overtaken from None
 

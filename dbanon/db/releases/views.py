@@ -99,8 +99,7 @@ def replace(session: Session, view: TableName, create: sql.Composed) -> TableNam
 
 def same(session: Session, one: int, other: int) -> bool:
     """Whether two views, given by OID, are defined alike, down to the types of their columns."""
-    row = session.pg.execute(query("releases.same_view"), {"one": one, "other": other}).fetchone()
-    return row is not None and row[0]
+    return session.one(query("releases.same_view"), {"one": one, "other": other}) == (True,)
 
 
 def put_in_place(
@@ -121,9 +120,9 @@ def put_in_place(
             left[:] = [replace(session, view, create)]
 
         patiently(session, act, on=on, budget=PATIENCE)
-    made = oid_of(session, view)
-    if made is None or not same(session, made, like):
-        raise DatabaseError(f"{view} is not the view that was proved", hint="dbanon doctor")
+        made = oid_of(session, view)
+        if made is None or not same(session, made, like):
+            raise DatabaseError(f"{view} is not the view that was proved", hint="dbanon doctor")
     session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(candidate)))
     return left[0] if left else None
 

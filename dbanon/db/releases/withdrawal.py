@@ -23,6 +23,7 @@ from dbanon.db.releases import aside, copies, immutability, relations, views
 from dbanon.db.releases.beside import relations as beside
 from dbanon.db.releases.live import guards
 from dbanon.db.releases.publication import data_table
+from dbanon.db.session import at_once
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.release import ReleaseKind
 
@@ -39,10 +40,11 @@ def retire(session: Session, previous: Entry, *, by: Entry) -> None:
     """Drop what a replaced release was served from, or leave it idle if somebody holds it."""
 
     def drop() -> None:
-        if previous.kind is ReleaseKind.TABLE or previous.data_id != by.data_id:
-            relations.drop_membership(session, relations.membership_id(previous))
-        if previous.data_id != by.data_id:
-            relations.drop_copy(session, previous.data_id)
+        with at_once(session.pg):
+            if previous.kind is ReleaseKind.TABLE or previous.data_id != by.data_id:
+                relations.drop_membership(session, relations.membership_id(previous))
+            if previous.data_id != by.data_id:
+                relations.drop_copy(session, previous.data_id)
 
     try:
         patiently(session, drop, on=[], budget=0)
@@ -73,8 +75,7 @@ def _empty_copy(session: Session, release: Entry) -> None:
     copy = data_table("release", release.data_id)
     if _exists(session, copy):
         copies.empty(session, copy)
-        for statement in immutability.close_statements(copy):
-            session.pg.execute(statement)
+        session.run(immutability.close_statements(copy))
 
 
 def _hide(session: Session, release: Entry) -> None:
@@ -129,8 +130,11 @@ def left(session: Session, release: Entry) -> list[int]:
     return [*found, *of_view.values()]
 
 
-def sweep(session: Session) -> None:
-    """Drop what could not be dropped with the releases it belongs to, and can be now."""
+def _sweep(session: Session) -> list[Entry]:
+    """Drop what could not be dropped with the releases it belongs to, and can be now.
+
+    Returns all releases that are served.
+    """
     served = ledger.served_entries(session)
     kept = [name for release in served for name in relations.needed_tables(release)]
     for name, kind in session.pg.execute(query("releases.orphans"), (kept,)).fetchall():
@@ -142,6 +146,7 @@ def sweep(session: Session) -> None:
             drop_one = relations.drop_copy if found[1] == "release" else relations.drop_membership
             with suppress(Held, psycopg.Error):
                 patiently(session, partial(drop_one, session, int(found[2])), on=[], budget=0)
+    return served
 
 
 def tidy(session: Session, table: TableName) -> None:
@@ -149,11 +154,9 @@ def tidy(session: Session, table: TableName) -> None:
     with suppress(psycopg.Error, sa.exc.DBAPIError, DbanonError):
         # On one snapshot: what is published between two looks would seem to be left over.
         with session.transaction(snapshot=True):
-            sweep(session)
-            served = ledger.served_entries(session, table=table)
+            served = [entry for entry in _sweep(session) if entry.table == table]
         copies.vacuum(session, served)
 
 
 def _exists(session: Session, table: sql.Identifier) -> bool:
-    row = session.pg.execute("SELECT to_regclass(%s)", (table.as_string(),)).fetchone()
-    return row is not None and row[0] is not None
+    return session.one("SELECT to_regclass(%s)", (table.as_string(),)) != (None,)

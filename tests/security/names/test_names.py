@@ -359,7 +359,7 @@ def test_an_exchange_between_the_question_and_the_reading_runs_nothing(
     """The names are right whenever dbanon asks, and wrong in one gap between two questions."""
     publish(database)
     trap(stranger, "a view")
-    ask, asked, swapped, gap = identity._require_unmoved, [], [], [0]  # noqa: SLF001
+    ask, asked, swapped, gap = identity._refuse_moved, [], [], [0]  # noqa: SLF001
 
     def exchanged(*args):
         if swapped:
@@ -371,7 +371,7 @@ def test_an_exchange_between_the_question_and_the_reading_runs_nothing(
             stranger.execute(SWAP)
             swapped.append(None)
 
-    monkeypatch.setattr(identity, "_require_unmoved", exchanged)
+    monkeypatch.setattr(identity, "_refuse_moved", exchanged)
     outcomes = []
     while not outcomes or len(asked) >= gap[0]:
         gap[0] += 1

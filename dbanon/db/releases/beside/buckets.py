@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db import catalog, identity
-from dbanon.db.queries import lasting_value, query, relation, template
+from dbanon.db.queries import lasting_value, relation, template
 from dbanon.db.releases.beside.relations import BUCKETS
+from dbanon.db.releases.copies import same_shape
 from dbanon.domain.policy import BUCKET, COUNT, Role
 from dbanon.domain.wording import OF_BUCKETS, in_words
 
@@ -127,21 +128,13 @@ def publish(session: Session, publication: Publication) -> TableName | None:
         return None
     name, left = BUCKETS.name(view), None
     oid = BUCKETS.require_free(session, view).oid
-    if oid is not None and not _is_alike(session, name, BUCKETS.name(publication.candidate)):
+    candidate = BUCKETS.name(publication.candidate)
+    if oid is not None and not same_shape(session, relation(name), relation(candidate)):
         left = BUCKETS.set_aside(session, view, oid=oid)
         oid = None
-    for statement in served_statements(publication) if oid is None else ():
-        session.pg.execute(statement)
+    session.run(served_statements(publication) if oid is None else ())
     BUCKETS.empty(session, view)
-    for statement in fill_statements(publication):
-        session.pg.execute(statement)
-    identity.dismiss(session, BUCKETS.name(publication.candidate))
+    session.run(fill_statements(publication))
+    identity.dismiss(session, candidate)
     BUCKETS.share(session, view)
     return left
-
-
-def _is_alike(session: Session, one: TableName, other: TableName) -> bool:
-    """Whether two relations have the same columns."""
-    names = {"one": relation(one).as_string(), "other": relation(other).as_string()}
-    row = session.pg.execute(query("releases.same_shape"), names).fetchone()
-    return row is not None and bool(row[0])

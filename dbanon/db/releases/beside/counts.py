@@ -40,8 +40,7 @@ def publish(
     if oid is not None and _columns(session, oid) != columns:
         left, oid = COUNTS.set_aside(session, view, oid=oid), None
     create = [] if oid is not None else _create_statements(view, by)
-    for statement in [*create, *_word_statements(view, by, epsilon=epsilon)]:
-        session.pg.execute(statement)
+    session.run([*create, *_word_statements(view, by, epsilon=epsilon)])
     session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(relation(name)))
     copy = sql.SQL("COPY {} ({}) FROM STDIN").format(relation(name), identifiers(columns))
     with session.pg.cursor().copy(copy) as written:

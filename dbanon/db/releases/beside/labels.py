@@ -45,8 +45,7 @@ def publish(session: Session, publication: Publication, columns: Iterable[ValueC
         return
     name = LABELS.name(view)
     found = LABELS.require_free(session, view)
-    for statement in statements(publication) if found.oid is None else ():
-        session.pg.execute(statement)
+    session.run(statements(publication) if found.oid is None else ())
     LABELS.empty(session, view)
     _fill(session, name, columns)
     LABELS.share(session, view)

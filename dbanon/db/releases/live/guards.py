@@ -190,8 +190,7 @@ def stand(session: Session, publication: Publication) -> bool:
         "types": [_TYPES[event] for event in events],
         "modes": [one.mode for one in needed],
     }
-    row = session.pg.execute(query("releases.kept_guards"), asked).fetchone()
-    return row is not None and bool(row[0])
+    return session.pg.execute(query("releases.kept_guards"), asked).fetchone() == (True,)
 
 
 def drop_guards(session: Session, release_id: int) -> None:
@@ -206,10 +205,8 @@ def disarm(session: Session, release_id: int) -> None:
     """Let the guards of a release do nothing, which takes no lock on the source."""
     for event in (*_EVENTS, *_ROW_EVENTS, _ROUTE):
         function = guard(release_id, event)
-        found = session.pg.execute(
-            "SELECT to_regprocedure(%s)", (f"{function.as_string()}()",)
-        ).fetchone()
-        if found is not None and found[0] is not None:
+        name = f"{function.as_string()}()"
+        if session.one("SELECT to_regprocedure(%s)", (name,)) != (None,):
             session.pg.execute(template("guards.disarm_guard", guard=function))
 
 
@@ -281,8 +278,7 @@ def lock_source(session: Session, source: TableInfo, *, exclude_writers: bool) -
 def require_owner(session: Session, info: TableInfo) -> None:
     """Raise NotPermitted unless the role owns the source, which is a table."""
     for oid, name in _tables(info):
-        row = session.pg.execute(query("rights.is_owner"), (oid,)).fetchone()
-        if row is None or not row[0]:
+        if session.pg.execute(query("rights.is_owner"), (oid,)).fetchone() != (True,):
             raise NotPermitted(
                 f"guards on {name} can only be set by its owner",
                 hint="connect as the owner, or publish with --as table",

@@ -114,8 +114,7 @@ def drop_marks(session: Session, number: int) -> None:
 def _are_kept(session: Session, number: int) -> bool:
     """Whether a live release notices changes."""
     name = _altered(number).as_string()
-    row = session.pg.execute("SELECT to_regproc(%s) IS NOT NULL", (name,)).fetchone()
-    return row is not None and row[0]
+    return session.pg.execute("SELECT to_regproc(%s) IS NOT NULL", (name,)).fetchone() == (True,)
 
 
 def alterations(session: Session, release: Entry) -> list[str]:
@@ -140,8 +139,7 @@ def _is_restored(session: Session, number: int) -> bool:
     """Whether the view by which guards read is not the one that was noted: a dump has made it."""
     members = sql.Identifier(DATA_SCHEMA, f"members_{number}").as_string()
     statement = sql.SQL("SELECT NOT EXISTS (SELECT FROM {} WHERE relation = to_regclass(%s)::oid)")
-    row = session.pg.execute(statement.format(_marks(number)), (members,)).fetchone()
-    return row is not None and row[0]
+    return session.pg.execute(statement.format(_marks(number)), (members,)).fetchone() == (True,)
 
 
 def require_lasting(session: Session, info: TableInfo) -> None:
