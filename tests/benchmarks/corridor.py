@@ -101,7 +101,8 @@ def profile(report: Path, words: list[str]) -> None:
 def count_statements() -> Counter[str]:
     """Count from now on what cursors of psycopg send, by the file of the package that sends it.
 
-    The server's replies of one pipeline are awaited once, so it counts once.
+    The server's replies of one pipeline are awaited once, so it counts once; if they are asked for
+    within it, each time counts as well.
     """
     import psycopg
 
@@ -116,9 +117,10 @@ def count_statements() -> Counter[str]:
             frame = frame.f_back
         return "elsewhere"
 
-    def counted(original):
+    def counted(original, *, within: bool):
         def call(self, *arguments, **named):
-            if self.connection.pgconn.pipeline_status == psycopg.pq.PipelineStatus.OFF:
+            is_off = self.connection.pgconn.pipeline_status == psycopg.pq.PipelineStatus.OFF
+            if is_off != within:
                 sent[sender()] += 1
             return original(self, *arguments, **named)
 
@@ -128,8 +130,10 @@ def count_statements() -> Counter[str]:
         sent[sender()] += 1
         return original_pipeline(connection)
 
-    for name in ("execute", "executemany", "copy"):
-        setattr(psycopg.Cursor, name, counted(getattr(psycopg.Cursor, name)))
+    sending, fetching = ("execute", "executemany", "copy"), ("fetchone", "fetchall", "__iter__")
+    for name in (*sending, *fetching):
+        original = getattr(psycopg.Cursor, name)
+        setattr(psycopg.Cursor, name, counted(original, within=name in fetching))
     original_pipeline, psycopg.Connection.pipeline = psycopg.Connection.pipeline, pipeline
     return sent
 
