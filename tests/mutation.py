@@ -78,7 +78,7 @@ TARGETS = {
     "dbanon/db/proofs/checks.py": _PROOF,
     "dbanon/db/releases/copies.py": ["tests/e2e/interruptions/test_idle_readers.py"],
     "dbanon/actions/releases/counting.py": _COUNTS,
-    "dbanon/actions/publication/pseudonyms.py": _PSEUDONYMS,
+    "dbanon/actions/publication/series.py": _PSEUDONYMS,
     "dbanon/anonymization/released/held.py": _TOLD,
     "dbanon/anonymization/released/small_counts.py": _TOLD,
     "dbanon/anonymization/risk/telling.py": _TOLD,

@@ -23,7 +23,7 @@ from psycopg.conninfo import make_conninfo
 from dbanon.domain.errors import ConfigError
 from dbanon.server import EmbeddedServer
 from dbanon.server import server as embedded
-from dbanon.server.binaries import bundled_binaries
+from dbanon.server.server import bundled_binaries
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from dbanon.actions.preparation import drafts
+from dbanon.actions.preparation import loading
 from dbanon.actions.preparation.loading import find_published, load, looking
 from dbanon.actions.preparation.prepare import in_force, read_source
 from dbanon.domain.errors import DbanonError, PolicyError
@@ -97,7 +97,7 @@ def compare_request(table: str | TableName, request: Request) -> Comparison:
     from dbanon.db.session import connect
 
     stages = request.stages or Stages()
-    request, given = drafts.requested(request)
+    request, given = loading.requested(request)
     wanted = {*request.ks} if request.k is None else {*request.ks, request.k}
     if wanted:
         request = replace(request, k=min(wanted))

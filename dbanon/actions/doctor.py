@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from dbanon.actions.preparation.fingerprint import is_dealt_by_seed
 from dbanon.actions.preparation.loading import (
     changes,
     gained_rights,
     gone,
+    is_dealt_by_seed,
     load,
     misfits,
     notes,

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import ColumnRule
     from dbanon.domain.report import UniqueSet
     from dbanon.domain.table import ColumnInfo, ColumnStats, TableInfo
-    from dbanon.formats.persons import Persons
     from dbanon.formats.policy.proposals import Proposal
+    from dbanon.formats.suggestions import Persons
 
 MOST_ROWS = 50_000
 """Of how many rows it is found what makes rows unique."""
@@ -108,8 +108,7 @@ def inspect_query(
 
 def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
     from dbanon.db import catalog, identity
-    from dbanon.formats.persons import candidates, find
-    from dbanon.formats.suggestions import differing, key_of, suggest, told
+    from dbanon.formats.suggestions import candidates, differing, find, key_of, suggest, told
 
     identity.admit(session, info)
     with stages("count"):

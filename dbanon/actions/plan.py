@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dbanon.actions.preparation import drafts
+from dbanon.actions.preparation import loading
 from dbanon.actions.preparation.prepare import prepare
 from dbanon.domain import extras
 from dbanon.domain.checks import CheckReport
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
-from dbanon.formats.datasets import Dataset
+from dbanon.formats.support import Mode, require
 from dbanon.request import Request, spelled_out
 from dbanon.settings import Settings
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import Policy
     from dbanon.domain.report import Report
     from dbanon.domain.table import TableInfo
+    from dbanon.formats.datasets import Dataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def plan_request(table: str | TableName, request: Request) -> Plan:
     Takes the options of ``publish`` and raises what it raises, but needs no right to create
     anything and takes no lock.
     """
-    request, given = drafts.requested(request)
+    request, given = loading.requested(request)
     with _prepared([table], request, given) as (session, (prepared,)):
         return _planned(session, prepared, request)
 
@@ -95,7 +96,7 @@ def plan_report_request(table: str | TableName, request: Request) -> tuple[Plan,
     """
     extras.require("sklearn", what="a report", extra="report")
     stages = request.stages or Stages()
-    request, given = drafts.requested(replace(request, stages=stages))
+    request, given = loading.requested(replace(request, stages=stages))
     with _prepared([table], request, given) as (session, (prepared,)):
         found = _planned(session, prepared, request)
     return found, _report(found, prepared, request, stages)
@@ -208,10 +209,10 @@ def plan_dataset_request(dataset: str | Path | Dataset, request: Request) -> lis
     Takes what ``publish_dataset`` takes and raises what it raises, but needs no right to create
     anything and takes no lock.
     """
-    from dbanon.actions.publication.datasets import asked, read
+    from dbanon.actions.publish import dataset_of
 
-    chosen = dataset if isinstance(dataset, Dataset) else read(dataset)
-    request = asked(request)
+    chosen = dataset_of(dataset)
+    require(Mode.DATASET, request.asked())
     with _prepared(chosen.names, request) as (session, prepared):
         return [_planned(session, one, request) for one in prepared]
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbanon.actions.preparation import drafts
+from dbanon.actions.preparation import loading
 from dbanon.actions.preparation.loading import load, no_policy
 from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import PolicyError
@@ -98,7 +98,7 @@ def check_policy(
 def _given(policy: str | Path | Policy, name: str | None) -> Policy:
     from dbanon.anonymization.registry import make_algorithm
 
-    given = drafts.given(policy, name=name)
+    given = loading.given(policy, name=name)
     make_algorithm(given, stages=Stages())  # refuses parameters that it does not have
     return given
 
@@ -140,7 +140,7 @@ def _fitted(
     from dbanon.formats.policy_validation import validate
 
     info = catalog.describe(session, table)
-    policy = drafts.of_table(session, policy, info)
+    policy = loading.of_table(session, policy, info)
     known = store.newest_taxonomies(session, policy.taxonomies)
     info = policy.keyed(info)
     validate(policy, info, taxonomies=known, recodings=RECODINGS, masking=make_masking)
@@ -311,7 +311,7 @@ def diff_policies(
 
 def _policy(session: Session, info: TableInfo, given: Given) -> Policy:
     if isinstance(given, Path):
-        return drafts.of_table(session, drafts.given(given), info)
+        return loading.of_table(session, loading.given(given), info)
     return load(session, info, given).written
 
 

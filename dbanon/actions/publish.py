@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbanon.actions.preparation.fingerprint import fingerprint
 from dbanon.actions.preparation.linked import prepare_linked
-from dbanon.actions.preparation.prepare import prepare
-from dbanon.actions.publication.ahead import Ahead
-from dbanon.actions.publication.datasets import asked, read, require_apart
-from dbanon.actions.publication.opening import publishing
-from dbanon.actions.publication.series import placed
+from dbanon.actions.preparation.loading import digest_of_rows, fingerprint
+from dbanon.actions.preparation.prepare import in_force, prepare
+from dbanon.actions.publication.series import key_of_persons, placed
 from dbanon.actions.publication.sharing import require_unshared, share
 from dbanon.actions.publication.steps import build, replaced, serve
+from dbanon.domain.deeds import Deed
+from dbanon.domain.errors import ConfigError
 from dbanon.domain.progress import Stages
-from dbanon.formats.datasets import Dataset
+from dbanon.domain.release import ReleaseKind
+from dbanon.domain.table import TableName
+from dbanon.domain.text import converted, unread
+from dbanon.formats.datasets import Dataset, parse
+from dbanon.formats.support import Asked, Mode, require
 from dbanon.request import Request, spelled_out
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
     from uuid import UUID
 
     from dbanon.actions.distribution.dividing import Division
     from dbanon.actions.preparation.loading import Loaded
-    from dbanon.actions.preparation.prepare import Prepared
+    from dbanon.actions.preparation.prepare import Prepared, Source
     from dbanon.actions.publication.steps import Built
     from dbanon.db.session import Session
     from dbanon.domain.composition import Gate
     from dbanon.domain.release import Release, Sharing
-    from dbanon.domain.table import TableName
+    from dbanon.domain.table import TableInfo
+
+    Wanted = tuple[str | TableName, Request]
+    """A table, and what is asked of its publication."""
 
 
 def publish_request(table: str | TableName, request: Request) -> Release:
@@ -72,7 +79,7 @@ def publish_in(
     """
     if len(loaded) > 1:
         request = replace(request, dataset=tuple(str(one.info.name) for one in loaded))
-        require_apart(loaded, request)
+        _require_apart(loaded, request)
     previous = [replaced(session, one.info, request) for one in loaded]
     gate, *_ = [placed(session, one.info, request, gate=gate) for one in loaded]
     ahead = Ahead(session, loaded[0], request, gate)
@@ -133,8 +140,8 @@ def publish_dataset_request(dataset: str | Path | Dataset, request: Request) -> 
     ``name``, ``subject``, ``population`` or live view, and raises what it raises.
     """
     settings = request.settings or Settings.load()
-    found = dataset if isinstance(dataset, Dataset) else read(dataset)
-    request = asked(request)
+    found = dataset_of(dataset)
+    require(Mode.DATASET, request.asked())
     wanted = [(name, request) for name in found.names]
     with publishing(wanted, settings, keep=not request.dry_run) as (session, loaded):
         stages = request.stages or Stages()
@@ -143,3 +150,136 @@ def publish_dataset_request(dataset: str | Path | Dataset, request: Request) -> 
 
 publish = spelled_out(publish_request, "publish", make=Request)
 publish_dataset = spelled_out(publish_dataset_request, "publish_dataset", make=Request)
+
+
+@dataclass(slots=True)
+class Ahead:
+    """What was done of a publication while its rows were grouped, in its own transaction.
+
+    hashed: the key by which all who were read are hashed, None where they are not;
+    of_rows: the digest of the rows of the source, None where it was not made.
+    """
+
+    session: Session
+    loaded: Loaded
+    request: Request
+    gate: Gate
+    hashed: UUID | None = None
+    of_rows: str | None = None
+
+    @contextmanager
+    def working(self, source: Source) -> Iterator[None]:
+        """Work while the block runs, and be done at its end; the block leaves the session alone."""
+        with self.session.meanwhile(lambda: self._work(source)):
+            yield
+
+    def _work(self, source: Source) -> None:
+        policy, info = in_force(self.loaded, self.request), self.loaded.info
+        if self.request.relation_kind is ReleaseKind.TABLE and policy.subject is None:
+            from dbanon.db.person_hashes import hash_persons
+
+            view = self.request.view(info.name)
+            key = key_of_persons(self.session, info.name, view, self.gate)
+            hash_persons(self.session, source.rows.keys, key)
+            self.hashed = key
+        self.of_rows = digest_of_rows(self.session, info, policy)
+
+
+def dataset_of(given: str | Path | Dataset) -> Dataset:
+    """Return a dataset from a value or from the file that describes it; raises ConfigError."""
+    if isinstance(given, Dataset):
+        return given
+    try:
+        return parse(Path(given).read_bytes().decode("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        hint = converted(given, error) or "--dataset FILE, of TOML"
+        raise ConfigError(unread(given, error), hint=hint) from None
+
+
+def _require_apart(loaded: Sequence[Loaded], request: Request) -> None:
+    """Raise ConfigError if two tables would be served under one name, or are one table."""
+    seen: dict[TableName, TableName] = {}
+    for one in loaded:
+        table, view = one.info.name, request.view(one.info.name)
+        if view in seen:
+            if seen[view] == table:
+                raise ConfigError(f"the dataset names {table} twice", hint="each table once")
+            raise ConfigError(
+                f"{seen[view]} and {table} would both be published as {view}",
+                hint="name a view of one of them in the dataset",
+            )
+        seen[view] = table
+
+
+@contextmanager
+def publishing(
+    wanted: Sequence[Wanted], settings: Settings, *, keep: bool
+) -> Iterator[tuple[Session, list[Loaded]]]:
+    """Open the one transaction of a publication, alone on its tables, each loaded in this order."""
+    from dbanon.actions.preparation.loading import find_source
+    from dbanon.db import identity
+    from dbanon.db.metadata.migrate import require_current
+    from dbanon.db.releases import turns, withdrawal
+    from dbanon.db.releases.live import guards, marks
+    from dbanon.db.session import connect
+
+    requests = [request for _, request in wanted]
+    with connect(settings, writes=True) as session:
+        require_current(session)
+        found = [find_source(session, _name(table)) for table, _ in wanted]
+        asked = [*zip(found, requests, strict=True)]
+        live = [info for info, request in asked if request.relation_kind is ReleaseKind.VIEW]
+        for info in live:
+            require(Mode.VIEW, Asked(info=info))
+            guards.require_owner(session, info)
+        views = [request.view(info.name) for info, request in asked]
+        deed = Deed(", ".join(map(str, views)), "published")
+        if keep:
+            _make_schemas(session, found, views)
+        with turns.alone(session, found, exclude_writers=bool(live), keep=keep, deed=deed):
+            session.allow_memory()
+            loaded = [_loaded(session, info, request) for info, request in asked]
+            # All of them are open already, and none may be read before all are admitted.
+            identity.admit(session, *(one.info for one in loaded))
+            for one, request in zip(loaded, requests, strict=True):
+                if not one.info.is_table:  # as admitting it did with a table
+                    identity.pin(session, one.info)
+                if request.relation_kind is ReleaseKind.VIEW:
+                    marks.require_lasting(session, one.info)
+            yield session, loaded
+        if keep:
+            for info in found:
+                withdrawal.tidy(session, info.name)
+
+
+def _make_schemas(session: Session, found: Sequence[TableInfo], views: Sequence[TableName]) -> None:
+    """Make the schemas that views will be in, and commit: so publications into one do not wait.
+
+    Raises NotPermitted when a source may not be read, of which nothing can be published.
+    """
+    from dbanon.db import catalog, schemas
+
+    with session.transaction():
+        names = sorted({view.schema or "public" for view in views})
+        missing = [name for name in names if any(schemas.statements(session, name))]
+        for info in found if missing else ():
+            catalog.require_readable(session, info)
+        for name in missing:
+            schemas.ensure(session, name)
+
+
+def _name(table: str | TableName) -> TableName:
+    return table if isinstance(table, TableName) else TableName.parse(table)
+
+
+def _loaded(session: Session, found: TableInfo, request: Request) -> Loaded:
+    """Load a table that was found before the transaction began."""
+    from dbanon.actions.preparation.loading import load, require_own_relation, require_unchanged
+    from dbanon.db import catalog, identity
+
+    info = catalog.describe(session, found.name)
+    identity.require_same(found, info)
+    loaded = load(session, info, request.policy)
+    require_own_relation(loaded, request.view(info.name))
+    require_unchanged(session, loaded, request.view(info.name))
+    return loaded

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dbanon.actions.preparation.fingerprint import fingerprint
+from dbanon.actions.preparation.loading import fingerprint
 from dbanon.actions.publication.growing import Unchanged, grow, obstacle
 from dbanon.actions.publication.growing_together import grow_together
-from dbanon.actions.publication.opening import publishing
 from dbanon.actions.publication.steps import Built, serve
-from dbanon.actions.publish import publish_in
+from dbanon.actions.publish import publish_in, publishing
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.composition import Gate
 from dbanon.domain.errors import ConfigError, DbanonError

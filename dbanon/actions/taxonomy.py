@@ -77,16 +77,16 @@ def add_built_in(
 def load_built_in(name: str, *, stored: str) -> Taxonomy:
     """Build a taxonomy that comes with dbanon."""
     from dbanon import resources
-    from dbanon.formats import derivations, taxonomies
+    from dbanon.formats import taxonomies
 
     if name in _DIGITS:
         digits = _DIGITS[name]
         codes = [f"{number:0{digits}d}" for number in range(10**digits)]
-        return derivations.derive_prefix(stored, codes)
+        return taxonomies.derive_prefix(stored, codes)
     if name == "icd-10":
         text = resources.data("taxonomies/icd-10-chapters.csv").read_text(encoding="utf-8")
         lines = text.splitlines()[1:]
-        return derivations.from_ranges(stored, (line.split(";") for line in lines))
+        return taxonomies.from_ranges(stored, (line.split(";") for line in lines))
     return taxonomies.read_csv(resources.data(f"taxonomies/{name}.csv"), name=stored)
 
 
@@ -133,18 +133,18 @@ def _values(session: Session, table: TableName, column: str) -> list[str]:
 def _derive(
     name: str, values: Sequence[str], *, kind: Derivation, widths: Sequence[float]
 ) -> Taxonomy:
-    from dbanon.formats import derivations
+    from dbanon.formats import taxonomies
 
     if kind == "intervals":
         if not widths:
             raise ConfigError("intervals need at least one width", hint="--width 5 --width 10")
-        return derivations.derive_intervals(name, values, widths=widths)
+        return taxonomies.derive_intervals(name, values, widths=widths)
     if widths:
         raise ConfigError(f"a taxonomy of kind {kind} takes no width")
     derive = {
-        "flat": derivations.derive_flat,
-        "dates": derivations.derive_dates,
-        "prefix": derivations.derive_prefix,
+        "flat": taxonomies.derive_flat,
+        "dates": taxonomies.derive_dates,
+        "prefix": taxonomies.derive_prefix,
     }[kind]
     return derive(name, values)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -10,9 +11,7 @@ from dbanon.domain.caution import Caution, Code
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Role
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.allowances import is_allowed
-from dbanon.formats.column_names import is_known, names_a_place
-from dbanon.formats.suggestions import identifies
-from dbanon.formats.values.dependencies import determines
+from dbanon.formats.suggestions import identifies, is_known, names_a_place
 from dbanon.formats.values.patterns import signs
 from dbanon.models.base import Scope
 from dbanon.models.parameters import LISTED
@@ -24,7 +23,8 @@ if TYPE_CHECKING:
     from dbanon.domain.caution import Contents
     from dbanon.domain.policy import ColumnRule, Policy
     from dbanon.domain.table import ColumnInfo, TableInfo
-    from dbanon.formats.persons import Persons
+    from dbanon.formats.suggestions import Persons
+
 
 AS_IT_IS = (Role.SENSITIVE, Role.INSENSITIVE)
 """Roles of columns that are published as they are."""
@@ -310,3 +310,36 @@ def _alike(column: str, count: int) -> Caution:
         " in case, blanks or the form of their characters, and count as different ones",
         "write them the same way, in the table or in a generated column",
     )
+
+
+_FEWEST = 50  # rows of which something can be said
+_SHARED = 0.5  # of the rows have a value that another row has, too
+_CHANCE = 1e-9
+
+
+def determines(first: Sequence[str | None], second: Sequence[str | None]) -> bool:
+    """Whether rows that agree in the first column agree in the second, and hardly by chance.
+
+    The columns are those of some rows; a row that lacks one of the two is left out. If they had
+    nothing to do with each other, n rows with one value of the first would have one of the second
+    with probability sum(p(v)^n) over its values v: the product over all values of the first is to
+    be less than one in 10^9. O(rows), and less where a pair of rows speaks against it.
+    """
+    found: dict[str, str] = {}
+    pairs = []
+    for one, other in zip(first, second, strict=True):
+        if one is None or other is None:
+            continue
+        if found.setdefault(one, other) != other:
+            return False
+        pairs.append((one, other))
+    sizes = Counter(Counter(one for one, _ in pairs).values())
+    shared = sum(size * count for size, count in sizes.items() if size > 1)
+    if len(pairs) < _FEWEST or shared < _SHARED * len(pairs):
+        return False
+    shares = [count / len(pairs) for count in Counter(other for _, other in pairs).values()]
+    chance = sum(
+        count * math.log(math.fsum(share**size for share in shares) or math.ulp(0.0))
+        for size, count in sizes.items()
+    )
+    return chance < math.log(_CHANCE)

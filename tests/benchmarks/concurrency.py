@@ -32,7 +32,7 @@ import dbanon
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 from dbanon.server import EmbeddedServer
-from dbanon.server.binaries import bundled_binaries
+from dbanon.server.server import bundled_binaries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

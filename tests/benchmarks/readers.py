@@ -27,7 +27,7 @@ from concurrency import TABLE, hurry, prepare, server
 from psycopg import IsolationLevel
 
 import dbanon
-from dbanon.server.binaries import bundled_binaries
+from dbanon.server.server import bundled_binaries
 
 IDLE, LONG = 4.0, 6.0
 READS = (

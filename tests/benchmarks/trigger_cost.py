@@ -27,7 +27,7 @@ from psycopg import sql
 import dbanon
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
-from dbanon.server.binaries import bundled_binaries
+from dbanon.server.server import bundled_binaries
 
 TABLE = TableName("public", "people")
 CREATE = """

@@ -6,7 +6,7 @@ import pytest
 from tables import publish_patients, rows_proved, serve_patients
 
 import dbanon
-from dbanon.server.binaries import bundled_binaries
+from dbanon.server.server import bundled_binaries
 
 pytestmark = pytest.mark.one_server
 

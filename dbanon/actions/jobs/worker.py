@@ -3,26 +3,180 @@
 from __future__ import annotations
 
 import random
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from threading import Event
+from enum import StrEnum
+from threading import Event, Thread
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from wsgiref.simple_server import WSGIRequestHandler, make_server
 
-from dbanon.actions.jobs.attempts import LASTING, Result, attempt
-from dbanon.actions.jobs.vitals import POLL_SECONDS, Vitals
-from dbanon.domain.errors import DatabaseError, SchemaOutOfDate
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, make_wsgi_app
+from prometheus_client.exposition import ThreadingWSGIServer
+
+from dbanon.domain.errors import (
+    ConfigError,
+    DatabaseError,
+    DbanonError,
+    NotPermitted,
+    SchemaOutOfDate,
+    TableNotFound,
+)
+from dbanon.domain.progress import Stages
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from dbanon.actions.jobs.attempts import Outcome
-    from dbanon.actions.jobs.metrics import Metrics
-    from dbanon.db.jobs.queue import Job
+    from dbanon.actions.refresh import Refreshed
+    from dbanon.db.jobs.queue import Job, Standing
     from dbanon.db.jobs.schedules import Agenda
     from dbanon.db.session import Session
     from dbanon.domain.table import TableName
+
+
+POLL_SECONDS = 30.0
+"""A worker looks at least so often: not every change is told, and a clock may be set."""
+
+_UNREACHED_SECONDS = 3 * POLL_SECONDS
+# A single statement that proves millions of rows takes minutes.
+_STUCK_SECONDS = 3600.0
+
+
+@dataclass(slots=True)
+class Vitals:
+    """When the worker last reached the database, and when a job that it does last moved on."""
+
+    _reached: float | None = None
+    _moved: float | None = None
+
+    @property
+    def was_reached(self) -> bool:
+        """Whether the database was ever reached."""
+        return self._reached is not None
+
+    def reach(self) -> None:
+        """Note that the database has answered."""
+        self._reached = monotonic()
+
+    @contextmanager
+    def working(self) -> Iterator[Stages]:
+        """Watch a job by the stages that it goes through."""
+        self._move()
+        try:
+            yield Stages(on_start=self._move, on_step=self._move, on_progress=self._move)
+        finally:
+            self._moved = None
+            self.reach()
+
+    def _move(self, *_: object) -> None:
+        self._moved = monotonic()
+
+    def ails(self) -> str | None:
+        """Return what is wrong, None of a worker that is well."""
+        moved, reached = self._moved, self._reached
+        if moved is not None:
+            stuck = monotonic() - moved > _STUCK_SECONDS
+            return "the job does not move on" if stuck else None
+        if reached is None or monotonic() - reached > _UNREACHED_SECONDS:
+            return "the database is not reached"
+        return None
+
+
+_ADDRESS = "127.0.0.1"
+_SECONDS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10000)
+
+
+class _Silent(WSGIRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Keep requests off stderr, which is for what is not well."""
+
+
+class Metrics:
+    """Counts of this worker's jobs by table, and how the jobs of each table stand by the database.
+
+    The library escapes whatever is in the name of a table.
+    """
+
+    def __init__(self, vitals: Vitals) -> None:
+        self._vitals = vitals
+        self._shown: set[str] = set()
+        self._registry = CollectorRegistry()
+        self._jobs = Counter(
+            "dbanon_jobs",
+            "Attempts at jobs that this worker ended, by result.",
+            ["table", "result"],
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            "dbanon_job_seconds",
+            "How long attempts took.",
+            ["table"],
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        gauges = {
+            "dbanon_last_success_timestamp_seconds": "When a job of the table last succeeded.",
+            "dbanon_last_job_failed": "Whether the job that was begun last has failed for good.",
+            "dbanon_jobs_waiting": "Jobs that wait, those to be tried again included.",
+            "dbanon_jobs_running": "Jobs that a worker has taken.",
+        }
+        self._gauges = {
+            name: Gauge(name, text, ["table"], registry=self._registry)
+            for name, text in gauges.items()
+        }
+
+    def count(self, table: TableName, *, result: str, seconds: float) -> None:
+        """Enter what became of a job."""
+        self._jobs.labels(str(table), result).inc()
+        self._seconds.labels(str(table)).observe(seconds)
+
+    def show(self, standing: Iterable[Standing]) -> None:
+        """Show how the jobs of each table stand."""
+        shown = set()
+        for one in standing:
+            shown.add(str(one.table))
+            at = None if one.succeeded_at is None else one.succeeded_at.timestamp()
+            values = (at, one.state == "failed", one.waiting, one.running)
+            for gauge, value in zip(self._gauges.values(), values, strict=True):
+                if value is not None:
+                    gauge.labels(str(one.table)).set(value)
+        for table in self._shown - shown:
+            for gauge in self._gauges.values():
+                with suppress(KeyError):  # a table without a success
+                    gauge.remove(table)
+        self._shown = shown
+
+    @contextmanager
+    def served(self, port: int) -> Iterator[None]:
+        """Answer /metrics and /healthz during the block; raises ConfigError for a port in use."""
+        try:
+            server = make_server(_ADDRESS, port, self._answer, ThreadingWSGIServer, _Silent)
+        except OSError as error:
+            raise ConfigError(
+                f"port {port} cannot be opened: {error.strerror}", hint="--metrics-port 9465"
+            ) from None
+        with server:
+            Thread(target=server.serve_forever, daemon=True).start()
+            try:
+                yield
+            finally:
+                server.shutdown()
+
+    def _answer(self, asked: dict[str, Any], start: Callable[..., Any]) -> Sequence[bytes]:
+        if asked["PATH_INFO"] == "/metrics":
+            found: Sequence[bytes] = make_wsgi_app(self._registry)(asked, start)
+            return found
+        if asked["PATH_INFO"] != "/healthz":
+            status, text = "404 Not Found", "there are /metrics and /healthz"
+        elif (ails := self._vitals.ails()) is not None:
+            status, text = "503 Service Unavailable", ails
+        else:
+            status, text = "200 OK", "well"
+        start(status, [("Content-Type", "text/plain; charset=utf-8")])
+        return [f"{text}\n".encode()]
+
 
 _LONGEST_PAUSE_SECONDS = 60.0
 # Anybody may say that there is a job: who has none looks no more often than this.
@@ -69,7 +223,6 @@ def work(
     if metrics_port is None:
         worker.run()
         return
-    from dbanon.actions.jobs.metrics import Metrics
 
     worker.metrics = Metrics(worker.vitals)
     with worker.metrics.served(metrics_port):
@@ -197,3 +350,71 @@ class _Worker:
             raise error
         if result is Result.STOPPED and not self.stop.is_set():
             raise KeyboardInterrupt
+
+
+LASTING = (NotPermitted, SchemaOutOfDate, TableNotFound)
+"""The errors of a database that trying again does not help against."""
+
+
+class Result(StrEnum):
+    """What became of a job; what is retried or was stopped waits again."""
+
+    REFRESHED = "refreshed"
+    UNCHANGED = "unchanged"
+    FAILED = "failed"
+    RETRIED = "retried"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of an attempt: ``error`` is why the job is not done, ``refreshed`` what it did."""
+
+    result: Result
+    error: DbanonError | None = None
+    refreshed: tuple[Refreshed, ...] = ()
+
+
+def attempt(job: Job, settings: Settings, *, vitals: Vitals, stop: Event) -> Outcome:
+    """Refresh the table of a job, unless an attempt before has done so.
+
+    What anybody can do about an error decides whether the job is tried again.
+    """
+    from dbanon.db.jobs import queue
+
+    if job.attempts > queue.ATTEMPTS:
+        lost = DatabaseError(f"attempt {queue.ATTEMPTS} has lost its worker")
+        return Outcome(Result.FAILED, lost)
+    try:
+        refreshed = _refresh(job, settings, vitals=vitals)
+    except KeyboardInterrupt:
+        return Outcome(Result.STOPPED)
+    except Exception as error:  # noqa: BLE001 - a worker outlives what nobody foresaw
+        # Some libraries make an error of their own of a KeyboardInterrupt.
+        return Outcome(Result.STOPPED) if stop.is_set() else _failed(job, error)
+    changed = any(one.changed or job.begun.precedes(one.release) for one in refreshed)
+    return Outcome(Result.REFRESHED if changed else Result.UNCHANGED, refreshed=tuple(refreshed))
+
+
+def _failed(job: Job, error: Exception) -> Outcome:
+    """Return the end of an attempt that an error broke off: whether the job is tried again."""
+    from dbanon.db.jobs import queue
+
+    if isinstance(error, SchemaOutOfDate):  # it ends this worker, and another knows the schema
+        return Outcome(Result.STOPPED, error)
+    passes = isinstance(error, DatabaseError) and not isinstance(error, LASTING)
+    if not isinstance(error, DbanonError):
+        # What an unforeseen error says may quote a row, so only its kind is told.
+        passes, error = True, DbanonError(f"unforeseen {type(error).__name__}")
+    again = passes and job.attempts < queue.ATTEMPTS
+    return Outcome(Result.RETRIED if again else Result.FAILED, error)
+
+
+def _refresh(job: Job, settings: Settings, *, vitals: Vitals) -> list[Refreshed]:
+    from dbanon.actions.refresh import refresh
+    from dbanon.domain.deeds import followed
+
+    with followed(), vitals.working() as stages:
+        return refresh(
+            job.table, if_changed=True, unless_since=job.begun, settings=settings, stages=stages
+        )

@@ -45,7 +45,7 @@ def of_table(
     """
     from dbanon.db import catalog, identity
     from dbanon.formats.cautions import AS_IT_IS, alike
-    from dbanon.formats.persons import candidates
+    from dbanon.formats.suggestions import candidates
 
     names = [rule.column for rule in policy.columns if rule.role in AS_IT_IS]
     keys = catalog.foreign_keys(session, info)
@@ -84,7 +84,7 @@ def of_rows(session: Session, policy: Policy, info: TableInfo, columns: pa.Table
     """Return the same before a publication, which has read the sensitive columns already."""
     from dbanon.db import catalog
     from dbanon.formats.cautions import unknown
-    from dbanon.formats.persons import candidates
+    from dbanon.formats.suggestions import candidates
 
     insensitive = [rule.column for rule in policy.with_role(Role.INSENSITIVE)]
     keys = catalog.foreign_keys(session, info)
@@ -104,7 +104,7 @@ def _of(
 ) -> list[Caution]:
     from dbanon.db import catalog
     from dbanon.formats.cautions import cautions
-    from dbanon.formats.persons import find
+    from dbanon.formats.suggestions import find
 
     return cautions(
         policy,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbanon.domain.caution import Caution, Code
@@ -16,9 +20,9 @@ from dbanon.domain.errors import (
     TableNotFound,
     TaxonomyError,
 )
-from dbanon.domain.policy import DROP, Role, policy_option
+from dbanon.domain.policy import DEFAULT_NAME, DROP, Policy, Role, policy_option
 from dbanon.domain.table import TableName, quote_identifier
-from dbanon.domain.text import command
+from dbanon.domain.text import command, converted, unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,10 +30,11 @@ if TYPE_CHECKING:
     from dbanon.db.metadata.store import Stored
     from dbanon.db.session import Session
     from dbanon.domain.drift import Baseline
-    from dbanon.domain.policy import ColumnRule, Policy
-    from dbanon.domain.release import Entry
+    from dbanon.domain.policy import ColumnRule
+    from dbanon.domain.release import Entry, Release
     from dbanon.domain.table import TableInfo
     from dbanon.domain.taxonomy import Taxonomy
+    from dbanon.request import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +91,12 @@ def load(session: Session, info: TableInfo, name: str, *, draft: Policy | None =
 
     Raises PolicyError for a policy that is unreadable, TaxonomyError for a damaged taxonomy.
     """
-    from dbanon.actions.preparation import drafts
     from dbanon.db.metadata import ledger, store
 
     if draft is None:
         stored = store.load_stored(session, info.name, name)
     else:
-        stored = store.Stored(drafts.of_table(session, draft, info), before=None)
+        stored = store.Stored(of_table(session, draft, info), before=None)
     now, taxonomies = None, {}
     if stored is not None:
         info = stored.policy.keyed(info)
@@ -305,3 +309,110 @@ def strays(session: Session, loaded: Loaded) -> Iterator[Change]:
 
 def _only(policy: Policy, rules: Sequence[ColumnRule]) -> Policy:
     return replace(policy, columns=tuple(rules), models=(), class_label=None)
+
+
+_SECRETLY = "dealt by the secret key: "  # the mark of releases by anatomy
+
+
+def digest_of_rows(session: Session, info: TableInfo, policy: Policy) -> str:
+    """Return a digest of all rows of a table, of the columns that a policy is about."""
+    from dbanon.db import catalog
+
+    columns = [
+        rule.column
+        for rule in policy.columns
+        if rule.role.is_published or rule.column == policy.subject
+    ]
+    columns += [condition.column for condition in policy.where]
+    return catalog.content_digest(session, info, sorted({*columns, *info.primary_key}))
+
+
+def fingerprint(
+    session: Session, loaded: Sequence[Loaded], request: Request, *, of_rows: str | None = None
+) -> str:
+    """Return a digest of all that releases depend on; equal means nothing changed.
+
+    of_rows: what ``digest_of_rows`` returned of a single table on this snapshot, if it was asked
+    already.
+    """
+    parts = [_of_table(session, one, request, of_rows=of_rows) for one in loaded]
+    return parts[0] if len(parts) == 1 else hashlib.sha256("".join(parts).encode()).hexdigest()
+
+
+def _of_table(session: Session, loaded: Loaded, request: Request, *, of_rows: str | None) -> str:
+    from dbanon.db import catalog
+    from dbanon.db.proofs import population
+    from dbanon.formats import policies
+
+    info, policy = loaded.info, request.over(loaded.policy)
+    content = of_rows or digest_of_rows(session, info, policy)
+    ordered = policies.to_document(policy.without_rest().with_orders(info))
+    parts = [content, ordered, {**loaded.versions}, request.to_ledger()]
+    if policy.population is not None:
+        everybody = population.admitted(session, policy.population)
+        quasi = sorted(rule.column for rule in policy.with_role(Role.QUASI))
+        parts.append(catalog.content_digest(session, everybody, quasi))
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    return f"{_SECRETLY}{digest}" if policy.anatomy else digest
+
+
+def is_dealt_by_seed(release: Release) -> bool:
+    """Whether the buckets of a release were dealt by what anybody can repeat, as once they were."""
+    return release.policy.anatomy and _SECRETLY not in release.fingerprint
+
+
+_STDIN = "-"
+
+
+def given(policy: str | Path | Policy, *, name: str | None = None) -> Policy:
+    """Return a policy from a value, from the path of a TOML file, or from ``-``, standard input.
+
+    name: what to call it, unless it has a name of its own; then it must be the same. Raises
+    ConfigError when the file cannot be read, PolicyError with everything that is wrong in it.
+    """
+    from dbanon.formats import policies
+
+    found = policy if isinstance(policy, Policy) else _read(policy)
+    if name is None or name == found.name:
+        return found
+    if found.name != DEFAULT_NAME:
+        raise PolicyError(
+            f"this is the policy {found.name}, and not {name}",
+            hint=f"leave --policy out, or write the name {name} into the file",
+        )
+    return policies.changed(found, {"name": name})
+
+
+def requested(request: Request) -> tuple[Request, Policy | None]:
+    """Return what is asked for, by the name of a draft if there is one, and the draft."""
+    if request.draft is None:
+        return request, None
+    wanted = None if request.policy == DEFAULT_NAME else request.policy
+    policy = given(request.draft, name=wanted)
+    return replace(request, policy=policy.name), policy
+
+
+def _read(path: str | Path) -> Policy:
+    from dbanon.anonymization.registry import ALGORITHMS, MASKING, RECODINGS
+    from dbanon.formats import policies
+    from dbanon.models.registry import MODELS
+
+    try:
+        held = sys.stdin.buffer.read() if str(path) == _STDIN else Path(path).read_bytes()
+        text = held.decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        hint = converted(path, error) or "dbanon policy suggest TABLE"
+        raise ConfigError(unread(path, error), hint=hint) from None
+    return policies.parse(text, policies.Known(ALGORITHMS, MODELS, RECODINGS, MASKING))
+
+
+def of_table(session: Session, policy: Policy, info: TableInfo) -> Policy:
+    """Return a policy under the full name of its table; raises PolicyError for another table."""
+    from dbanon.db import catalog
+
+    if catalog.describe(session, policy.table).oid != info.oid:
+        raise PolicyError(
+            f"the file is a policy of {policy.table}, not of {info.name}",
+            hint=command("dbanon policy set", policy.table, options="--file ..."),
+        )
+    return replace(policy, table=info.name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hmac
+import json
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,14 +20,15 @@ from dbanon.domain.errors import (
 )
 from dbanon.domain.policy import K_ANONYMITY, Role
 from dbanon.domain.release import ReleaseKind
+from dbanon.domain.table import quote_identifier
 from dbanon.formats.policy.anatomy import level
-from dbanon.formats.support import Mode, require
+from dbanon.formats.support import Asked, Mode, require
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.specs import of_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     import numpy as np
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
     from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
-    from dbanon.domain.table import TableInfo
+    from dbanon.domain.table import TableInfo, TableName
     from dbanon.domain.taxonomy import Taxonomy
     from dbanon.request import Request
 
@@ -258,7 +261,6 @@ def read_source(
     linked: whether its rows belong to persons of another table, however many each has; quasi: the
     quasi-identifiers that are needed as read, too.
     """
-    from dbanon.actions.preparation.subjects import several_a_person
     from dbanon.db import transfer
 
     info = loaded.info
@@ -289,7 +291,6 @@ def _encoded(
     """Mask rows and return them as algorithms see them; fresh: as ``mask`` takes it."""
     from dbanon.actions.preparation.chance import draws
     from dbanon.actions.preparation.masking import mask
-    from dbanon.actions.preparation.subjects import subjects_of
     from dbanon.anonymization.encoding.encode import encode
     from dbanon.anonymization.registry import masks_among_rows
     from dbanon.db import transfer
@@ -373,8 +374,6 @@ def _read(
     session: Session, info: TableInfo, policy: Policy, *, several: bool
 ) -> tuple[SourceRows, int]:
     """Read the rows that are published, and count those of persons who are not drawn."""
-    from dbanon.actions.preparation.sampling import draw
-    from dbanon.actions.preparation.subjects import with_subject
     from dbanon.db import transfer
 
     owned = several or policy.sample is not None or bool(policy.masking) or policy.anatomy
@@ -434,3 +433,117 @@ def trees_of(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, di
         if ORDERED in asked and rule.order is not None:
             documents.setdefault(rule.column, {}).update(order_document(rule.order))
     return documents
+
+
+_NUMBER = 8  # bytes of a hash that are compared with the fraction
+
+
+def draw(session: Session, rows: SourceRows, policy: Policy) -> tuple[SourceRows, int]:
+    """Return the rows of the persons who are drawn, and how many others there were.
+
+    rows: with the subject, if the policy has one; without one each row is a person. Raises
+    DatabaseError when the secret key is gone by which persons are drawn.
+    """
+    import pyarrow as pa
+
+    from dbanon.db.metadata import store
+
+    if policy.sample is None:
+        return rows, 0
+    key = store.sampling_key(session)
+    if policy.subject is None:
+        persons = zip(*(column.to_pylist() for column in rows.keys.columns), strict=True)
+        drawn = pa.array(_are_drawn(persons, policy.sample, key=key, of=policy.table))
+    else:
+        drawn = _with_a_subject(rows.columns.column(policy.subject), policy.sample, key=key)
+    kept = None if rows.kept is None else _filtered(rows.kept, drawn)
+    found = replace(
+        rows,
+        keys=rows.keys.filter(drawn),
+        columns=_filtered(rows.columns, drawn),
+        kept=kept,
+    )
+    return found, len(rows.keys) - len(found.keys)
+
+
+def _with_a_subject(subjects: pa.ChunkedArray, fraction: float, *, key: bytes) -> pa.Array:
+    """Return of each row whether its person is drawn; a row of nobody stays, to be refused."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    from dbanon.formats.values.coded import one_chunk
+
+    column = one_chunk(subjects)
+    persons = ((text,) for text in column.dictionary.to_pylist())
+    drawn = pa.array(_are_drawn(persons, fraction, key=key, of=None), pa.bool_())
+    return compute.fill_null(drawn.take(column.indices), True)  # noqa: FBT003 - a fill value
+
+
+def _are_drawn(
+    persons: Iterable[tuple[object, ...]], fraction: float, *, key: bytes, of: TableName | None
+) -> list[bool]:
+    """Return of each person, or each row of a table, whether it is drawn.
+
+    A larger sample holds every smaller one. Persons are drawn alike wherever their subject is the
+    same; rows of two tables have nothing to do with each other.
+    """
+    threshold = int(fraction * 2 ** (8 * _NUMBER))
+    prefix = [] if of is None else [str(of)]
+    drawn = []
+    for person in persons:
+        message = json.dumps([*prefix, *map(str, person)]).encode()
+        number = hmac.digest(key, message, "sha256")[:_NUMBER]
+        drawn.append(int.from_bytes(number, "big") < threshold)
+    return drawn
+
+
+def _filtered(table: pa.Table, drawn: pa.Array) -> pa.Table:
+    """Return rows whose dictionaries hold no value of the others."""
+    from dbanon.formats.values.coded import with_own_values
+
+    return with_own_values(table.filter(drawn))
+
+
+def several_a_person(
+    session: Session, policy: Policy, info: TableInfo, *, mode: Mode | None
+) -> bool:
+    """Whether some person owns several rows, or some row is nobody's, which its reader refuses.
+
+    Raises ConfigError where the mode does not support that.
+    """
+    from dbanon.db import catalog
+
+    if policy.subject is None:
+        return False
+    if info.is_computed:
+        return True  # it may be otherwise when it is read
+    rows, subjects = counted = catalog.count_subjects(session, info, policy.subject)
+    if mode is not None:
+        require(mode, Asked(policy, info, counted=counted))
+    return rows != subjects
+
+
+def with_subject(policy: Policy) -> Policy:
+    """Return the policy under which the subject is read along, as sensitive columns are."""
+    columns = [
+        replace(rule, role=Role.SENSITIVE) if rule.column == policy.subject else rule
+        for rule in policy.columns
+    ]
+    return replace(policy, columns=tuple(columns))
+
+
+def subjects_of(columns: pa.Table, policy: Policy) -> tuple[NDArray[np.int32], pa.Array]:
+    """Return the person of each row, numbered, and the value that names each."""
+    import pyarrow as pa
+
+    column = columns.column(policy.subject)
+    if column.null_count:
+        raise PolicyError(
+            f"subject column {quote_identifier(policy.subject or '')} has {column.null_count:,}"
+            " NULLs, and NULL counts as no person",
+            hint="fill them, leave these rows out by where = [...], or name another subject",
+        )
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    numbered = pa.chunked_array([column.combine_chunks()]).dictionary_encode().combine_chunks()
+    return numbered.indices.to_numpy(), numbered.dictionary

@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dbanon.actions.publication.differencing import difference
-from dbanon.actions.publication.pseudonyms import require_judged
-from dbanon.actions.publication.series import compare, compare_together, key_of_persons
+from dbanon.actions.publication.series import (
+    compare,
+    compare_together,
+    difference,
+    key_of_persons,
+    require_judged,
+)
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.errors import ConfigError, DatabaseError
 from dbanon.domain.policy import K_ANONYMITY

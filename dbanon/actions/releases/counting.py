@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.actions.publication.opening import publishing
+from dbanon.actions.publish import publishing
 from dbanon.actions.releases.seeing import served
 from dbanon.domain.caution import Code
 from dbanon.domain.errors import ConfigError, PolicyError, Unsatisfiable

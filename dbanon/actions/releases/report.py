@@ -255,10 +255,9 @@ def report_dataset(
     publication. public: as ``report`` has it. Reads no row of a source. Raises ConfigError for
     tables that are not served together.
     """
-    from dbanon.actions.publication.datasets import read
-    from dbanon.formats.datasets import Dataset
+    from dbanon.actions.publish import dataset_of
 
-    chosen = dataset if isinstance(dataset, Dataset) else read(dataset)
+    chosen = dataset_of(dataset)
     settings, stages = settings or Settings.load(), stages or Stages()
     tables = tuple(
         _in_short(release, see_release(release, settings, stages), public=public)

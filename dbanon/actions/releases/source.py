@@ -50,7 +50,7 @@ class Source:
 
     def encoded(self) -> Rows:
         """Encode all rows; raises DriftError for what has no code."""
-        from dbanon.actions.preparation.subjects import subjects_of
+        from dbanon.actions.preparation.prepare import subjects_of
         from dbanon.anonymization.encoding.encode import encode
 
         columns = self.rows.columns
@@ -80,7 +80,7 @@ def read_source(
 
     weighted: whether survey weights are read, too.
     """
-    from dbanon.actions.preparation.subjects import with_subject
+    from dbanon.actions.preparation.prepare import with_subject
     from dbanon.db import transfer
 
     with _as_drift(info):

@@ -10,16 +10,17 @@ from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Event, Thread
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Self
 
-from dbanon.cli.terminal.progress import Lines
 from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
 from dbanon.domain.text import is_seen
 from dbanon.domain.text import visible as spelled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from rich.console import Console
@@ -225,3 +226,44 @@ class _Bar:
             description=f"{self._name}, loss {100 * loss:.2f}%",
             completed=self._begun - 1 + done,
         )
+
+
+EVERY = 10.0  # seconds
+
+
+class Lines:
+    """Says every few seconds where a long command is, also while it reports nothing itself."""
+
+    def __init__(self, say: Callable[[str], None], *, every: float = EVERY) -> None:
+        self._say, self._every = say, every
+        self._stage = self._name = "connect"
+        self._loss = ""
+        self._begun = perf_counter()
+        self._over = Event()
+        self._thread = Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def start(self, stage: str) -> None:
+        """Begin a stage."""
+        self._stage = self._name = stage
+        self._loss = ""
+
+    def step(self, name: str) -> None:
+        """Begin a part of the stage."""
+        self._name = f"{self._stage}: {name}"
+
+    def move(self, _done: float, loss: float) -> None:
+        """Take note of the loss so far."""
+        self._loss = f", loss {100 * loss:.2f}%"
+
+    def _run(self) -> None:
+        while not self._over.wait(self._every):
+            seconds = perf_counter() - self._begun
+            self._say(f"{seconds:.0f} s: {self._name}{self._loss}")

@@ -12,7 +12,7 @@ from dbanon.db.releases import copies, immutability, relations
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import Role
 from dbanon.domain.text import command
-from dbanon.formats.values import combinations
+from dbanon.formats.values import coded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -125,7 +125,7 @@ def _take_out(
     remembered, published = [], []
     for rule in former.policy.with_role(Role.SENSITIVE):
         column, name = former.info.column(rule.column), sql.Literal(rule.column)
-        spelled = "trim_scale(({})::numeric)::text" if column.kind in combinations.NUMBERS else "{}"
+        spelled = "trim_scale(({})::numeric)::text" if column.kind in coded.NUMBERS else "{}"
         text = equal_text(column, sql.Identifier("s", rule.column))
         published.append(sql.SQL(spelled).format(text))
         remembered.append(sql.SQL(spelled).format(sql.SQL("v.value ->> {}").format(name)))

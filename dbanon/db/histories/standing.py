@@ -19,7 +19,7 @@ from dbanon.db.session import at_once
 from dbanon.db.transfer import write_codes
 from dbanon.domain.policy import Role
 from dbanon.domain.release import Growth
-from dbanon.formats.values import combinations
+from dbanon.formats.values import coded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -217,7 +217,7 @@ def _read(
     session: Session, publication: Publication, rows: SourceRows, persons: pa.Table
 ) -> sql.Composable:
     """Write persons and values, each with its place; return the hash of a row's person."""
-    codes, objects = combinations.number(rows.columns, publication.info)
+    codes, objects = coded.number(rows.columns, publication.info)
     person = write_persons(session, _READ, persons, beside={"code": pa.array(codes)})
     write_codes(session, _CODES, objects)
     return person

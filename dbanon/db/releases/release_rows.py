@@ -19,7 +19,7 @@ from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import quote_identifier
-from dbanon.formats.values import combinations
+from dbanon.formats.values import coded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -150,7 +150,7 @@ def fill(
     group = number[assignment.group]
     numbers = [group]
     if publication.kind is ReleaseKind.TABLE:
-        codes, objects = combinations.number(source.columns, publication.info)
+        codes, objects = coded.number(source.columns, publication.info)
         write_codes(session, publication.codes, objects)
         numbers.append(codes)
     if publication.hashed is not None:

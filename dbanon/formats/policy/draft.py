@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from dbanon.domain.policy import ColumnRule
     from dbanon.domain.table import ColumnStats, TableInfo
-    from dbanon.formats.persons import Persons
     from dbanon.formats.policy.proposals import Proposal
+    from dbanon.formats.suggestions import Persons
 
 _MOST_COLUMNS = 25  # in a table of which one looks at each
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.domain.table import ColumnKind
-from dbanon.formats.column_names import is_of_birth, is_postcode
+from dbanon.formats.suggestions import is_of_birth, is_postcode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbanon.formats.values import combinations
+from dbanon.formats.values import coded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -54,7 +54,7 @@ def freeze(
     columns: dictionary-encoded texts; persons: (n,) the person of each row; shown: (p,) what was
     published of each, into ``values``, below 0 where nothing was.
     """
-    codes, objects = combinations.number(columns, info)
+    codes, objects = coded.number(columns, info)
     current = [json.loads(text, parse_float=Decimal) for text in objects]
     several = np.bincount(persons, minlength=len(shown)) > 1
     several |= np.array([*(any(len(r) > 1 for r in one) for one in values), False])[shown]

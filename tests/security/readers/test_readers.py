@@ -11,7 +11,7 @@ from tables import make_patients, patients_policy
 
 import dbanon
 from dbanon.domain.policy import ModelSpec
-from dbanon.server.binaries import bundled_binaries
+from dbanon.server.server import bundled_binaries
 
 SYSTEM_COLUMNS = ("ctid", "xmin", "cmin", "xmax", "cmax", "tableoid")
 

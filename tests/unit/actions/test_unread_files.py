@@ -4,15 +4,15 @@ import re
 
 import pytest
 
-from dbanon.actions.preparation.drafts import given
-from dbanon.actions.publication import datasets
+from dbanon.actions import publish
+from dbanon.actions.preparation.loading import given
 from dbanon.actions.releases import differences
 from dbanon.domain.errors import DbanonError
 from dbanon.formats.taxonomies import read_csv
 
 READERS = {
     "policy": given,
-    "dataset": datasets.read,
+    "dataset": publish.dataset_of,
     "report": differences.read,
     "taxonomy": lambda path: read_csv(path, name="t"),
 }

@@ -9,8 +9,7 @@ from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo, TableName
 from dbanon.formats.allowances import flaws
 from dbanon.formats.cautions import alike, cautions, unknown
-from dbanon.formats.persons import Persons
-from dbanon.formats.suggestions import identifies
+from dbanon.formats.suggestions import Persons, identifies
 
 TABLE = TableName("public", "people")
 K5, L3 = ModelSpec("k-anonymity", {"k": 5}), ModelSpec("l-diversity", {"l": 3})

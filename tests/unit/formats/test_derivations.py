@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbanon.domain.errors import TaxonomyError
-from dbanon.formats.derivations import derive_dates, derive_flat, derive_intervals, derive_prefix
+from dbanon.formats.taxonomies import derive_dates, derive_flat, derive_intervals, derive_prefix
 
 
 def path_of(taxonomy, leaf):

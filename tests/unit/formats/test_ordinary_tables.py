@@ -6,8 +6,7 @@ from dbanon.domain.caution import Contents
 from dbanon.domain.policy import ModelSpec, Policy, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, ColumnStats, TableInfo, TableName
 from dbanon.formats.cautions import cautions
-from dbanon.formats.persons import find
-from dbanon.formats.suggestions import suggest
+from dbanon.formats.suggestions import find, suggest
 
 KINDS = {
     "int": ("int4", ColumnKind.INTEGER),

@@ -14,11 +14,17 @@ from dbanon.domain.table import (
     TableInfo,
     TableName,
 )
-from dbanon.formats.column_names import person_listed, person_numbered
-from dbanon.formats.persons import candidates, find
 from dbanon.formats.policies import parse
 from dbanon.formats.policy.draft import draft
-from dbanon.formats.suggestions import differing, key_of, suggest
+from dbanon.formats.suggestions import (
+    candidates,
+    differing,
+    find,
+    key_of,
+    person_listed,
+    person_numbered,
+    suggest,
+)
 
 ROWS = 8376
 

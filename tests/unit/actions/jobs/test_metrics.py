@@ -6,9 +6,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from dbanon.actions.jobs import vitals as module
-from dbanon.actions.jobs.metrics import Metrics
-from dbanon.actions.jobs.vitals import Vitals
+from dbanon.actions.jobs import worker as module
+from dbanon.actions.jobs.worker import Metrics, Vitals
 from dbanon.db.jobs.queue import Standing
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.table import TableName

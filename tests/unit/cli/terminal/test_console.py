@@ -8,7 +8,7 @@ from rich.console import Console
 
 from dbanon.cli import options
 from dbanon.cli.terminal import console
-from dbanon.cli.terminal.progress import Lines
+from dbanon.cli.terminal.console import Lines
 
 
 @pytest.fixture
