@@ -171,7 +171,7 @@ def _unique_sets(
     """
     import numpy as np
 
-    from dbanon.anonymization.risk.unique_sets import MOST_COLUMNS, unique_sets
+    from dbanon.anonymization.risk.uniqueness import MOST_COLUMNS, unique_sets
     from dbanon.db import catalog
     from dbanon.domain.policy import Role
 

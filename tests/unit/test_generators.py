@@ -23,7 +23,7 @@ class Purpose(Enum):
 ALLOWED = {
     "dbanon/actions/distribution/cluster.py": (Purpose.NAME, {"uuid4"}),
     "dbanon/actions/jobs/worker.py": (Purpose.WAIT, {"random."}),
-    "dbanon/actions/releases/judging.py": (Purpose.REPORT, {"default_rng"}),
+    "dbanon/actions/releases/report.py": (Purpose.REPORT, {"default_rng"}),
     "dbanon/actions/server.py": (Purpose.DEMO, {"default_rng"}),
     "dbanon/anonymization/algorithms/clustering/growth.py": (Purpose.SEARCH, {"default_rng"}),
     "dbanon/anonymization/algorithms/clustering/k_means.py": (
@@ -46,7 +46,7 @@ ALLOWED = {
     "dbanon/anonymization/auto/peel.py": (Purpose.SEARCH, {"default_rng"}),
     "dbanon/anonymization/auto/rounds.py": (Purpose.SEARCH, {"default_rng"}),
     "dbanon/anonymization/masking/geometric.py": (Purpose.HIDING, {"secrets."}),
-    "dbanon/anonymization/utility/classifiers.py": (Purpose.REPORT, {"random_state"}),
+    "dbanon/anonymization/utility/classifications.py": (Purpose.REPORT, {"random_state"}),
     "dbanon/cli/files.py": (Purpose.NAME, {"secrets."}),
     # Seeded by the secret key, as tests/unit/db/test_companions.py holds.
     "dbanon/db/histories/companions.py": (Purpose.HIDING, {"random."}),

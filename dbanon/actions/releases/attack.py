@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from dbanon.actions.releases.judging import SAMPLES
+from dbanon.actions.releases.report import SAMPLES
 from dbanon.actions.releases.seeing import hold, served
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.progress import Stages

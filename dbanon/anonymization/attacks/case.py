@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
+from scipy.special import betaincinv
 
 from dbanon.anonymization.attacks.bounds import below_one, limits
-from dbanon.anonymization.attacks.intervals import interval
 from dbanon.anonymization.released.covering import Coverage, covers
 from dbanon.domain.report import Attack, Naming
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import SensitiveDomain
     from dbanon.domain.policy import Policy
     from dbanon.models.tally import Tally
+
 
 COUNTED = 100_000  # rows at least among which is counted of how many a row may be
 _HELD, _PILOT = 20_000_000, 20  # pairs of a row and its class at once; rows that tell how many
@@ -259,3 +260,22 @@ def crowd_of(
         found += np.bincount(classes, minlength=released.n_classes)
     others = np.maximum(found - 1, 0) * (n_rows / max(len(rows), 1))
     return np.asarray(np.maximum(1 + others, released.size), np.float64)
+
+
+_MISSED = 0.05
+
+
+def interval(right: float, tried: int) -> tuple[float, float]:
+    """Return the interval of 95 % of a rate (Clopper, Pearson, Biometrika 1934).
+
+    right: of how many tried the attacker was right, or the sum of the probabilities of that. Such a
+    sum varies no more than a count of the same mean does (Hoeffding 1956), so that the interval is
+    too wide then rather than too narrow.
+    """
+    if not 0 <= right <= tried or tried < 1:
+        msg = "nobody can be right more often than it is tried"
+        raise ValueError(msg)
+    wrong = tried - right
+    low = float(betaincinv(right, wrong + 1, _MISSED / 2)) if right > 0 else 0.0
+    high = float(betaincinv(right + 1, wrong, 1 - _MISSED / 2)) if wrong > 0 else 1.0
+    return low, high

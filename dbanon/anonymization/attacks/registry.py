@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymization.attacks.beliefs import background, homogeneity, similarity, skewness
+from dbanon.anonymization.attacks.beliefs import (
+    background,
+    homogeneity,
+    minimality,
+    similarity,
+    skewness,
+)
 from dbanon.anonymization.attacks.case import NotTried, draw
 from dbanon.anonymization.attacks.definetti import definetti
-from dbanon.anonymization.attacks.minimality import minimality
 from dbanon.anonymization.attacks.reidentification import (
     journalist,
     linkage,

@@ -12,8 +12,7 @@ from dbanon.anonymization.encoding.encode import distinct_values, encode
 from dbanon.anonymization.ranges import literal_of
 from dbanon.anonymization.registry import default_recoding
 from dbanon.anonymization.released.cells import Released, SensitiveCounts
-from dbanon.anonymization.released.labels import read_column
-from dbanon.anonymization.released.line import ends_of_pair
+from dbanon.anonymization.released.labels import ends_of_pair, read_column
 from dbanon.domain.policy import BUCKET, PAIRS, Role
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymization.utility.bins import Bins
-from dbanon.anonymization.utility.joints import published_pairs, source_pairs
+from dbanon.anonymization.utility.distributions import Bins
+from dbanon.anonymization.utility.readings import published_pairs, source_pairs
 from dbanon.domain.report import Association
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.utility.grids import Grid
+    from dbanon.anonymization.utility.distributions import Grid
     from dbanon.anonymization.utility.readings import Moments, Reading
 
     Floats = NDArray[np.float64]

@@ -13,8 +13,7 @@ import numpy as np
 
 from dbanon.anonymization.loss.costs import leaf_shares
 from dbanon.anonymization.ranges import DAY, ends_of_literal
-from dbanon.anonymization.released.labels import POINTS, elements
-from dbanon.anonymization.released.line import ends_of_pair, ends_of_text
+from dbanon.anonymization.released.labels import POINTS, elements, ends_of_pair, ends_of_text
 from dbanon.anonymization.released.reading import texts_of
 from dbanon.domain.policy import DATE_PART, PAIRS, Role
 from dbanon.domain.table import ColumnKind

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymization.utility.bins import nodes_at
-from dbanon.anonymization.utility.joints import published_pairs
+from dbanon.anonymization.utility.distributions import nodes_at
+from dbanon.anonymization.utility.readings import published_pairs
 from dbanon.domain.report import QueryError
 
 if TYPE_CHECKING:

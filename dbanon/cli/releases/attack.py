@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dbanon.actions.releases.judging import SAMPLES
+from dbanon.actions.releases.report import SAMPLES
 from dbanon.cli import options
 from dbanon.cli.terminal import console, judgement
 from dbanon.cli.terminal.interrupts import interruptible

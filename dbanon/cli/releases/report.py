@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dbanon.actions.releases.judging import SAMPLES, THRESHOLD
+from dbanon.actions.releases.report import SAMPLES, THRESHOLD
 from dbanon.cli import options
 from dbanon.cli.notation import percent
 from dbanon.cli.pages import rendering

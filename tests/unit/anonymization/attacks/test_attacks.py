@@ -17,13 +17,14 @@ from dbanon.anonymization.attacks.beliefs import (
     beliefs,
     exclude,
     homogeneity,
+    minimality,
     near_values,
     similarity,
     skewness,
+    suspicion,
 )
 from dbanon.anonymization.attacks.case import Case, Named, NotTried, draw, naming
 from dbanon.anonymization.attacks.definetti import Cover, definetti, self_consistent
-from dbanon.anonymization.attacks.minimality import minimality, suspicion
 from dbanon.anonymization.attacks.registry import ATTACKS, BY, attack
 from dbanon.anonymization.attacks.reidentification import (
     journalist,

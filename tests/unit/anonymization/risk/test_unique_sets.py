@@ -3,7 +3,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.risk.unique_sets import LARGEST, unique_sets
+from dbanon.anonymization.risk.uniqueness import LARGEST, unique_sets
 
 
 def found_in(rows, n_columns):

@@ -9,8 +9,7 @@ import pytest
 from builders import LETTERS, encoded, policy_of
 
 from dbanon.anonymization.released.reading import of_texts
-from dbanon.anonymization.utility.bins import categories_of
-from dbanon.anonymization.utility.distributions import bins_of, distribution
+from dbanon.anonymization.utility.distributions import bins_of, categories_of, distribution
 from dbanon.anonymization.utility.readings import readings_of
 from dbanon.domain.table import ColumnKind
 

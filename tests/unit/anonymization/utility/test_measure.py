@@ -11,8 +11,13 @@ from selection import some
 
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.released.reading import of_outcome, of_texts
-from dbanon.anonymization.utility.classifications import target_of
-from dbanon.anonymization.utility.classifiers import BOOSTING, LOGISTIC, features_of, scores
+from dbanon.anonymization.utility.classifications import (
+    BOOSTING,
+    LOGISTIC,
+    features_of,
+    scores,
+    target_of,
+)
 from dbanon.anonymization.utility.measure import utility_of
 from dbanon.anonymization.utility.queries import Asked, Query, deviations, draw, query_errors
 from dbanon.anonymization.utility.readings import readings_of
