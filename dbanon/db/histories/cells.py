@@ -145,13 +145,20 @@ def of_values(
             cells=cells,
             known_as=sql.Identifier(known_as),
         )
-        listed = memory.listed([rows[number] for number in alike], *names)
+        listed = [rows[number] for number in alike]
+        releases, own = memory.listed(listed, *names), _values_of(entries, {r[2] for r in listed})
         is_several = alike[0] in several
         for number, result in overlay.judge(
-            session, selected, releases=listed, among=entries, several=is_several
+            session, selected, releases=releases, among=own, several=is_several
         ):
             found[number].append(result)
     return found
+
+
+def _values_of(entries: sql.Identifier, relations: Collection[int]) -> sql.Composed:
+    """Compose the values of relations: those of another table may not be numbers of that name."""
+    values = sql.SQL("(SELECT e.value_id FROM {} AS e WHERE e.relation = ANY ({}))")
+    return values.format(entries, sql.Literal(sorted(relations)))
 
 
 def _asked_alike(
@@ -185,7 +192,8 @@ def of_first(
 class _Overlay:
     """What is asked of the values that releases show, with a cell in the place of a class.
 
-    slots: how its columns are called; columns: of ``value``, by number; numbers: which are.
+    slots: how its columns are called; columns: of ``value``, by place, for they may have any name;
+    numbers: which are.
     """
 
     cell: str
@@ -206,11 +214,14 @@ class _Overlay:
             sql.SQL(", (v.value ->> {}){} AS {}").format(
                 sql.Literal(name),
                 sql.SQL("::numeric" if name in numbers else ' COLLATE "C"'),
-                sql.Identifier(name),
+                sql.Identifier(f"v{place}"),
             )
-            for name in sensitive
+            for place, name in enumerate(sensitive)
         ]
-        names = [sql.SQL(", {}").format(sql.Identifier("u", name)) for name in sensitive]
+        names = [
+            sql.SQL(", {} AS {}").format(sql.Identifier("u", f"v{place}"), sql.Identifier(name))
+            for place, name in enumerate(sensitive)
+        ]
         slots = {
             "cell": sql.Identifier(cell),
             "person": sql.Identifier(person),
@@ -224,7 +235,7 @@ class _Overlay:
         overlay: sql.Composable,
         *,
         releases: sql.Composable,
-        among: sql.Identifier,
+        among: sql.Composable,
         several: bool,
     ) -> Iterator[tuple[int, CheckResult]]:
         """Yield what each release achieves of what is asked, of one column after the other.

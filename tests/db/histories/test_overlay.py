@@ -251,6 +251,22 @@ def test_whose_value_is_another_one_when_he_comes_back_is_a_cell_of_its_own(peop
 
 
 @pytest.mark.one_server
+def test_a_sensitive_column_may_have_any_name(people):
+    people.execute("ALTER TABLE public.people RENAME disease TO value_id")
+    people.execute(
+        "INSERT INTO public.people SELECT i, i, i % 2, i % 3 FROM generate_series(1, 12) i"
+    )
+    value = ColumnRule("value_id", Role.SENSITIVE)  # which what is remembered of values has, too
+    rules = (*RULES[:3], value, ColumnRule("wage", Role.IDENTIFIER))
+    policy = Policy(TABLE, rules, (K2, ModelSpec("l-diversity", {"l": 2})))
+    dbanon.set_policy(TABLE, policy, settings=people.settings)
+    dbanon.publish(TABLE, settings=people.settings)
+    found = dbanon.publish(TABLE, seed=1, settings=people.settings).composition
+    assert (1, 2) == found.releases
+    assert "value_id" in {one.result.column for one in found.results}
+
+
+@pytest.mark.one_server
 def test_a_policy_that_releases_share_is_read_once(people, monkeypatch):
     read = []
 

@@ -246,6 +246,22 @@ def test_grouped_anew_each_time_the_releases_tell_persons_apart(seen, clinic):
     assert values < L
 
 
+def test_tables_may_have_a_sensitive_column_of_one_name_and_of_several_types(clinic):
+    for table, name in (("people", "insurance"), ("visits", "cost"), ("findings", "code")):
+        clinic.execute(f"ALTER TABLE public.{table} RENAME {name} TO outcome")
+        text = POLICIES[table].replace(name, "outcome")
+        dbanon.set_policy(table, policies.parse(text), settings=clinic.settings)
+    fresh = {"new_series": True, "recipients_changed": True}
+    dbanon.publish_dataset(dataset_of(TABLES), k=K, l=L, settings=clinic.settings, **fresh)
+    persons, *_ = ARRIVE.split(";")
+    clinic.execute(persons, {"persons": list(range(FIRST + 1, FIRST + 41))})
+    people, *_ = refresh(clinic)
+    assert people.growth.births > 0
+    for table in TABLES:
+        found = dbanon.check_history(f"anon.{table}", settings=clinic.settings)
+        assert all(one.holds for one in found)
+
+
 STREAMS = [*((leavers, seed) for seed in range(200) for leavers in ("defer", "retire"))]
 
 
