@@ -7,7 +7,8 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import Enum, StrEnum, auto
 from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, cast, get_args
+from types import UnionType
+from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, cast, get_args, get_origin
 
 from dbanon.domain.composition import Gate
 from dbanon.domain.errors import ConfigError
@@ -78,6 +79,29 @@ class Option:
     least: float | None = None
     most: float | None = None
     among: tuple[str, ...] = ()
+
+    def keeps(self, value: object, kind: object) -> bool:
+        """Whether the ledger may hold a value of an option of that type."""
+        if self.kept is Kept.NEVER or not _is_of(value, kind):
+            return False
+        if not isinstance(value, int | float):
+            return True
+        return (self.least or 0) <= value and (self.most is None or value <= self.most)
+
+
+def _is_of(value: object, kind: Any) -> bool:  # noqa: ANN401 - a type, or what is spelled as one
+    """Whether a value that was read as JSON is one of a type."""
+    origin, inside = get_origin(kind) or kind, get_args(kind)
+    if origin is UnionType:
+        named = [one for one in inside if one is ReleaseKind]  # no other text than its names
+        return any(_is_of(value, one) for one in named or inside)
+    if origin in {Sequence, tuple}:
+        return isinstance(value, list) and all(_is_of(one, inside[0]) for one in value)
+    if origin is Mapping:
+        return isinstance(value, dict)
+    if origin is ReleaseKind:
+        return value in [*ReleaseKind]
+    return type(value) is origin or (origin is float and type(value) is int)
 
 
 _privacy = partial(Option, Panel.PRIVACY)
@@ -194,9 +218,15 @@ class Request:
 
     @classmethod
     def from_ledger(cls, overrides: Mapping[str, Any]) -> "Request":
-        """Return the request that the ledger kept of a release; raises ConfigError for no such."""
-        kept = {name for name, option in OPTIONS.items() if option.kept is not Kept.NEVER}
-        if not kept.issuperset(overrides):
+        """Return the request that the ledger kept of a release; raises ConfigError for no such.
+
+        Whoever may publish writes the ledger, and no row of it may keep others from being read.
+        """
+        types = {one.name: get_args(one.type)[0] for one in fields(cls)}
+        if not all(
+            name in types and OPTIONS[name].keeps(value, types[name])
+            for name, value in overrides.items()
+        ):
             raise ConfigError(
                 "the ledger has options of a release that dbanon never keeps there",
                 hint="dbanon release list, and publish it again",

@@ -76,6 +76,28 @@ def test_options_that_the_ledger_never_keeps_are_not_taken_from_it(name):
         Request.from_ledger({**Request().to_ledger(), name: "x"})
 
 
+@pytest.mark.parametrize(
+    "forged",
+    [
+        *({"kind": kind} for kind in ("no such", None, 5)),
+        *({"grants": grants} for grants in (5, None, "public", [5])),
+        *({"dataset": names} for names in (3, "public.a", [1])),
+        *({"models": models} for models in (5, ["a"])),
+        *({"params": params} for params in ([1], "a")),
+        *({name: ["a"]} for name in ("subject", "population", "max_suppressed", "k")),
+        *({name: 5} for name in ("algorithm", "schema", "name", "policy", "keep_assignment")),
+        *({name: "no"} for name in ("keep_assignment", "allow_foreign", "seed", "k", "block")),
+        *({name: True} for name in ("k", "seed", "max_suppressed")),
+        *({name: None} for name in ("policy", "schema", "seed")),
+        *({"seed": seed} for seed in (-1, 2**63, 0.5)),
+    ],
+    ids=str,
+)
+def test_no_value_is_taken_from_the_ledger_that_no_option_has(forged):
+    with pytest.raises(ConfigError, match="never keeps"):
+        Request.from_ledger({**Request().to_ledger(), **forged})
+
+
 def test_a_python_without_docstrings_has_options_without_help():
     code = "from dbanon.cli import app; from dbanon.request import OPTIONS; print(OPTIONS['seed'])"
     run = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, check=True)
