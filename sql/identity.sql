@@ -28,45 +28,13 @@ WITH RECURSIVE reached (class, id) AS (
             WHERE r.class = 'pg_class'::regclass
               AND i.inhparent = r.id
             UNION ALL
-           SELECT r.class, x.indexrelid
-             FROM pg_index AS x
-            WHERE r.class = 'pg_class'::regclass
-              AND x.indrelid = r.id
-            UNION ALL
-           SELECT 'pg_statistic_ext'::regclass, s.oid
-             FROM pg_statistic_ext AS s
-            WHERE r.class = 'pg_class'::regclass
-              AND s.stxrelid = r.id
-            UNION ALL
            SELECT 'pg_rewrite'::regclass, w.oid
              FROM pg_rewrite AS w
             WHERE r.class = 'pg_class'::regclass
               AND w.ev_class = r.id
               AND w.ev_type = '1'
             UNION ALL
-           SELECT 'pg_policy'::regclass, p.oid
-             FROM pg_policy AS p
-            WHERE r.class = 'pg_class'::regclass
-              AND p.polrelid = r.id
-            UNION ALL
-           SELECT 'pg_constraint'::regclass, n.oid
-             FROM pg_constraint AS n
-            WHERE r.class = 'pg_type'::regclass
-              AND n.contypid = r.id
-            UNION ALL
-           SELECT r.class, t.part
-             FROM (SELECT b.typbasetype FROM pg_type AS b WHERE b.oid = r.id
-                    UNION ALL
-                   SELECT e.typelem FROM pg_type AS e WHERE e.oid = r.id
-                    UNION ALL
-                   SELECT g.rngsubtype FROM pg_range AS g WHERE r.id IN (g.rngtypid, g.rngmultitypid)
-                    UNION ALL
-                   SELECT a.atttypid
-                     FROM pg_type AS c
-                     JOIN pg_attribute AS a ON a.attrelid = c.typrelid AND a.attnum > 0
-                    WHERE c.oid = r.id) AS t (part)
-            WHERE r.class = 'pg_type'::regclass
-              AND t.part <> 0
+           {parts}
             UNION ALL
            SELECT d.refclassid, d.refobjid
              FROM pg_depend AS d
@@ -173,6 +141,43 @@ SELECT DISTINCT o.name
    AND o.name !~ '^[0-9]+$'
    AND NOT EXISTS (SELECT FROM known AS k WHERE k.relation = l.relation)
  ORDER BY o.name
+
+-- name: parts_of_read
+-- What of a relation or a type "r" PostgreSQL looks at whenever somebody reads it: indexes, statistics and
+-- policies, the constraints of a domain, and the types that a type is made of.
+SELECT r.class, x.indexrelid
+  FROM pg_index AS x
+ WHERE r.class = 'pg_class'::regclass
+   AND x.indrelid = r.id
+ UNION ALL
+SELECT 'pg_statistic_ext'::regclass, s.oid
+  FROM pg_statistic_ext AS s
+ WHERE r.class = 'pg_class'::regclass
+   AND s.stxrelid = r.id
+ UNION ALL
+SELECT 'pg_policy'::regclass, p.oid
+  FROM pg_policy AS p
+ WHERE r.class = 'pg_class'::regclass
+   AND p.polrelid = r.id
+ UNION ALL
+SELECT 'pg_constraint'::regclass, n.oid
+  FROM pg_constraint AS n
+ WHERE r.class = 'pg_type'::regclass
+   AND n.contypid = r.id
+ UNION ALL
+SELECT r.class, t.part
+  FROM (SELECT b.typbasetype FROM pg_type AS b WHERE b.oid = r.id
+         UNION ALL
+        SELECT e.typelem FROM pg_type AS e WHERE e.oid = r.id
+         UNION ALL
+        SELECT g.rngsubtype FROM pg_range AS g WHERE r.id IN (g.rngtypid, g.rngmultitypid)
+         UNION ALL
+        SELECT a.atttypid
+          FROM pg_type AS c
+          JOIN pg_attribute AS a ON a.attrelid = c.typrelid AND a.attnum > 0
+         WHERE c.oid = r.id) AS t (part)
+ WHERE r.class = 'pg_type'::regclass
+   AND t.part <> 0
 
 -- name: serves_release
 -- Whether a view reads the private tables of a release, and belongs to whom they belong. Only who may

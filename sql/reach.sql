@@ -26,30 +26,10 @@ WITH RECURSIVE reached (class, id) AS (
             WHERE r.class = 'pg_class'::regclass
               AND k.conrelid = r.id
             UNION ALL
-           SELECT 'pg_constraint'::regclass, k.oid
-             FROM pg_constraint AS k
-            WHERE r.class = 'pg_type'::regclass
-              AND k.contypid = r.id
-            UNION ALL
            SELECT 'pg_attrdef'::regclass, d.oid
              FROM pg_attrdef AS d
             WHERE r.class = 'pg_class'::regclass
               AND d.adrelid = r.id
-            UNION ALL
-           SELECT r.class, x.indexrelid
-             FROM pg_index AS x
-            WHERE r.class = 'pg_class'::regclass
-              AND x.indrelid = r.id
-            UNION ALL
-           SELECT 'pg_statistic_ext'::regclass, s.oid
-             FROM pg_statistic_ext AS s
-            WHERE r.class = 'pg_class'::regclass
-              AND s.stxrelid = r.id
-            UNION ALL
-           SELECT 'pg_policy'::regclass, p.oid
-             FROM pg_policy AS p
-            WHERE r.class = 'pg_class'::regclass
-              AND p.polrelid = r.id
             UNION ALL
            SELECT 'pg_type'::regclass, a.atttypid
              FROM pg_attribute AS a
@@ -57,14 +37,7 @@ WITH RECURSIVE reached (class, id) AS (
               AND a.attrelid = r.id
               AND NOT a.attisdropped
             UNION ALL
-           SELECT r.class, y.oid
-             FROM pg_type AS t
-             JOIN pg_type AS y ON y.oid IN (t.typbasetype, t.typelem)
-                 OR y.oid IN (SELECT a.atttypid FROM pg_attribute AS a
-                               WHERE a.attrelid = t.typrelid AND a.attnum > 0)
-                 OR y.oid IN (SELECT g.rngsubtype FROM pg_range AS g WHERE g.rngtypid = t.oid)
-            WHERE r.class = 'pg_type'::regclass
-              AND t.oid = r.id
+           {parts}
             UNION ALL
            SELECT d.refclassid, d.refobjid
              FROM pg_depend AS d
@@ -240,7 +213,7 @@ ruled (oid, event, kind, needed) AS (
       FROM part AS p
       JOIN pg_depend AS d ON d.refclassid = p.class AND d.refobjid = p.oid
       JOIN pg_rewrite AS w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
-     CROSS JOIN unnest('{2,3,4}'::"char"[]) AS e (event)
+     CROSS JOIN unnest(ARRAY['2', '3', '4']::"char"[]) AS e (event)
      WHERE p.way = 'policy'
        AND w.ev_type = '1'
        AND w.ev_class = ANY (%(relations)s::oid[])

@@ -15,7 +15,7 @@ from psycopg import sql
 
 from dbanon.db.failures import statement_failure
 from dbanon.db.metadata.tables import DATA_SCHEMA
-from dbanon.db.queries import query, relation
+from dbanon.db.queries import query, relation, template
 from dbanon.db.session import at_once
 from dbanon.domain.errors import ConfigError, DatabaseError, NotPermitted
 from dbanon.domain.table import TableName, quote_identifier
@@ -52,7 +52,7 @@ def _admit(session: Session, info: TableInfo) -> None:
             if info.relkind == "v":  # with all that it is made of: one statement replaces views
                 _lock(session, info)
             held = _moved(session, {info.oid: info.name})
-            code = session.pg.execute(query("identity.foreign_code"), {"relation": info.oid})
+            code = _code_of(session, info)
             moved = _moved(session, names)
     except psycopg.Error as error:
         raise statement_failure(error, session.deeds) from None
@@ -258,8 +258,12 @@ def _refuse(names: Sequence[str], triggers: Sequence[str] = ()) -> None:
 
 def foreign_code(session: Session, info: TableInfo) -> list[tuple[TableName, str]]:
     """Return the functions and views of others that reading may run, with their owners."""
-    code = session.pg.execute(query("identity.foreign_code"), {"relation": info.oid})
-    return _functions(code)
+    return _functions(_code_of(session, info))
+
+
+def _code_of(session: Session, info: TableInfo) -> psycopg.Cursor[Any]:
+    statement = template("identity.foreign_code", parts=query("identity.parts_of_read"))
+    return session.pg.execute(statement, {"relation": info.oid})
 
 
 def _functions(code: psycopg.Cursor[Any]) -> list[tuple[TableName, str]]:

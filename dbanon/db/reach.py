@@ -132,10 +132,9 @@ def targets_of(
     where = [each | _private(found.fetchall()) for each, found in zip(where, private, strict=True)]
     with session.sparing_memory():
         scenes = [_ask(session, "reach.scene", each) for each in where]
-        of_readers = template("reach.readers", scene=query("reach.scene"))
-        readers = [session.pg.execute(of_readers, each) for each in where]
+        readers = [_ask(session, "reach.readers", each) for each in where]
     return [
-        each | _scene(scene.fetchall()) | _readers(found.fetchall())
+        each | _arrays(scene.fetchall(), "scene", "written") | _readers(found.fetchall())
         for each, scene, found in zip(where, scenes, readers, strict=True)
     ]
 
@@ -146,7 +145,7 @@ def reach_of(session: Session, targets: Iterable[Mapping[str, object]]) -> list[
     targets: what ``targets_of`` found in this transaction. Of a live view that includes to look at
     it between two rows of one statement.
     """
-    each = [(_WAYS + (_WAYS_OF_LIVE_VIEWS if one["live"] else ()), one) for one in targets]
+    each = [(_WAYS + (_WAYS_OF_LIVE_VIEWS if one["scene"] else ()), one) for one in targets]
     return _found(session, each)
 
 
@@ -167,11 +166,6 @@ def _private(found: Sequence[tuple[Any, ...]]) -> dict[str, object]:
     }
 
 
-def _scene(found: Sequence[tuple[Any, ...]]) -> dict[str, object]:
-    """Return where writes pass, and whether that is by a live view."""
-    return {"live": bool(found), **_arrays(found, "scene", "written")}
-
-
 def _readers(found: Sequence[tuple[Any, ...]]) -> dict[str, object]:
     """Return who reads a release.
 
@@ -185,7 +179,8 @@ def _readers(found: Sequence[tuple[Any, ...]]) -> dict[str, object]:
 
 
 def _ask(session: Session, name: str, where: Mapping[str, object]) -> psycopg.Cursor[Any]:
-    return session.pg.execute(query(name), where)
+    shared = {"parts": query("identity.parts_of_read"), "scene": query("reach.scene")}
+    return session.pg.execute(template(name, **shared), where)
 
 
 def _arrays(rows: Sequence[Sequence[object]], *names: str) -> dict[str, object]:
