@@ -6,6 +6,7 @@ from selection import exhaustive_after
 from tables import define_patients, publish_patients
 
 import dbanon
+from dbanon.domain.report import CONFIDENTIAL
 from dbanon.domain.table import TableName
 
 pytestmark = pytest.mark.one_server
@@ -46,6 +47,8 @@ def test_a_plan_is_written_as_a_page_and_nothing_is_published(copied, run, tmp_p
     assert f"{path} written" in printed.err
     text = path.read_text("utf-8")
     assert "Plan of anon.patients: Planned" in text
+    assert CONFIDENTIAL in text
+    assert 0o600 == path.stat().st_mode & 0o777
     assert "a range, from the least to the greatest value of the class" in text
     assert [(None,)] == database.execute("SELECT to_regclass('anon.patients')")
 

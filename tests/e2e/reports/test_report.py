@@ -31,6 +31,16 @@ def reported(database, relation="anon.patients", **options):
     return dbanon.report(relation, settings=database.settings, **options)
 
 
+def require_alike(public, report):
+    """Assert that a public report has the figures of the release, by the labels alone."""
+    assert report.checks == public.checks
+    assert report.risk.sizes == public.risk.sizes
+    assert report.risk.disclosures == public.risk.disclosures
+    assert report.risk.not_judged == public.risk.not_judged
+    assert (report.columns, report.readers) == (public.columns, public.readers)
+    assert all(0.0 <= share <= 1.0 for share in public.label_loss.values())
+
+
 def by_attacker(report):
     return {one.attacker: one for one in report.risk.reidentification}
 
@@ -152,11 +162,17 @@ def test_by_anatomy_exact_rows_are_found_and_buckets_disclose(database):
     (disease,) = found.risk.disclosures
     assert disease.highest <= 1 / 3
     assert found.checks.passed
+    public = reported(database, public=True)
+    require_alike(public, found)
+    assert by_attacker(public)[Attacker.PROSECUTOR].highest == 1.0
+    assert {} == public.label_loss
 
 
 def test_a_live_view_has_a_report(copied):
-    found = reported(copied(serve_patients))
+    database = copied(serve_patients)
+    found = reported(database)
     assert found.checks.passed
+    require_alike(reported(database, public=True), found)
     assert by_attacker(found)[Attacker.PROSECUTOR].highest <= 1 / 5
     assert found.hiding is None
 
@@ -178,6 +194,8 @@ def test_masked_values_are_said_not_to_be_judged(database):
     dbanon.publish(table, settings=database.settings)
     found = reported(database).risk
     assert ((), {"disease": "pram (keep 0.8)"}) == (found.disclosures, found.not_judged)
+    public = reported(database, public=True).risk
+    assert ((), found.not_judged) == (public.disclosures, public.not_judged)
     why = {
         "join": "a second relation",
         "membership": "no rows were left out",
@@ -229,6 +247,7 @@ def test_every_recoding_is_read_from_the_database(database, recoding):
     (k,) = [result for result in found.checks.results if result.model == "k-anonymity"]
     assert k.classes == sum(band.classes for band in found.risk.sizes)
     assert k.n_rows == sum(band.rows for band in found.risk.sizes)
+    require_alike(reported(database, public=True), found)
 
 
 def test_a_relation_that_fails_has_a_report_that_says_so(patients, run, monkeypatch):
@@ -388,6 +407,9 @@ def test_the_rows_of_a_person_hide_no_risk_of_theirs(database, run, monkeypatch,
     found = reported(database, threshold=0.15)
     proved = {(one.model, one.column) for one in found.checks.results}
     assert ("k-anonymity", "person, when published") in proved
+    public = reported(database, public=True)
+    assert ("k-anonymity of person, 5 required: passed when it was published",) == public.proofs
+    assert 1 / 5 == pytest.approx(by_attacker(public)[Attacker.PROSECUTOR].average)
     assert all(one.is_bound for one in found.risk.reidentification)
     monkeypatch.setenv("DBANON_DSN", database.dsn)
     run("report", "anon.patients", "--html", tmp_path / "page.html")
