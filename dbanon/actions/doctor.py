@@ -20,6 +20,7 @@ from dbanon.actions.preparation.loading import (
 )
 from dbanon.domain.checks import Verdict
 from dbanon.domain.errors import (
+    DatabaseError,
     DbanonError,
     DriftError,
     NotPermitted,
@@ -77,8 +78,11 @@ def doctor(*, schema: str = "anon", settings: Settings | None = None) -> list[Fi
 
     with connect(settings or Settings.load()) as session:
         with session.transaction(read_only=True, keep=False):
-            damaged = [*_metadata(session)]
-            served = [] if damaged else ledger.releases(session, served=True)
+            damaged, served = [*_metadata(session)], []
+            try:
+                served = [] if damaged else ledger.releases(session, served=True)
+            except DatabaseError as error:
+                damaged = [_failure("ledger", str(error), error.hint)]
             schemas = {release.relation.schema or schema for release in served} or {schema}
             findings = [*_server(session), *_role(session, schemas), *_published(session)]
             findings += damaged or [Finding(Level.OK, "metadata", "the metadata schema is current")]

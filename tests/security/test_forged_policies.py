@@ -1,6 +1,7 @@
 """Whoever may publish writes the metadata: what is written past the commands is found out."""
 
 import json
+from functools import partial
 
 import pytest
 from tables import publish_patients
@@ -135,3 +136,26 @@ def test_a_damaged_policy_is_one_finding_of_the_doctor_s(patients, column, docum
     }
     with pytest.raises(dbanon.PolicyError, match="patients"):
         dbanon.refresh("patients", settings=patients.settings)
+
+
+@pytest.mark.parametrize(
+    ("column", "document"),
+    [
+        ("overrides", "[]"),
+        ("overrides", '{"dataset": 5}'),
+        ("overrides", '{"dataset": ["public.nobody"]}'),
+        ("policy", "[]"),
+        ("policy", '{"columns": 5}'),
+        ("loss", "{}"),
+        ("checks", "[1]"),
+    ],
+)
+def test_a_damaged_release_is_named_by_whatever_reads_the_ledger(patients, column, document):
+    patients.execute(f"UPDATE dbanon.release SET {column} = %s", (document,))
+    ((number,),) = patients.execute("SELECT max(release_id) FROM dbanon.release")
+    said = f"release {number} is damaged in the ledger"
+    (found,) = [f for f in dbanon.doctor(settings=patients.settings) if f.subject == "ledger"]
+    assert (found.level, found.message) == ("failure", said)
+    for action in (dbanon.list_releases, partial(dbanon.refresh, all_tables=True)):
+        with pytest.raises(dbanon.DatabaseError, match=said):
+            action(settings=patients.settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from dbanon.db.queries import query
 from dbanon.domain.assignment import LossReport
 from dbanon.domain.checks import CheckReport, CheckResult, Verdict, Verification
 from dbanon.domain.deeds import Deed
-from dbanon.domain.errors import PolicyError
+from dbanon.domain.errors import DatabaseError, PolicyError
 from dbanon.domain.policy import DEFAULT_NAME
 from dbanon.domain.release import Entry, Release, ReleaseKind
 from dbanon.domain.table import TableName
@@ -189,7 +190,9 @@ def _entries(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator[
     )
     statement = sa.select(*columns).where(*conditions).order_by(c.release_id.desc())
     for row in session.sa.execute(statement).mappings():
-        yield Entry(**_place(row))
+        with _whole(row):
+            entry = Entry(**_place(row))
+        yield entry
 
 
 def _policy_name() -> sa.Label[str]:
@@ -198,17 +201,21 @@ def _policy_name() -> sa.Label[str]:
 
 
 def _place(row: sa.RowMapping) -> dict[str, Any]:
-    """Return the fields of an entry."""
+    """Return the fields of an entry; raises ValueError for a dataset without its own table."""
+    table = TableName(row["table_schema"], row["table_name"])
+    dataset = row["overrides"].get("dataset", [])
+    if dataset and (not isinstance(dataset, list) or str(table) not in dataset):
+        raise ValueError(dataset)
     return {
         "id": row["release_id"],
-        "table": TableName(row["table_schema"], row["table_name"]),
+        "table": table,
         "relation": TableName(row["relation_schema"], row["relation_name"]),
         "kind": ReleaseKind(row["kind"]),
         "served": row["served"],
         "content": row["content"],
         "data_id": row["data_id"],
         "policy_name": row["policy_name"],
-        "dataset": tuple(row["overrides"].get("dataset", ())),
+        "dataset": tuple(dataset),
     }
 
 
@@ -229,21 +236,39 @@ def _releases(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator
         .order_by(m.release.c.release_id.desc())
     )
     for row in session.sa.execute(statement).mappings():
-        place = _place(row)
-        yield Release(
-            **place,
-            policy=policies.from_document(row["policy"]),
-            seed=row["seed"],
-            checks=CheckReport(place["relation"], _results(row["checks"])),
-            loss=LossReport(**row["loss"]),
-            overrides=row["overrides"],
-            taxonomies=row["taxonomies"],
-            fingerprint=row["fingerprint"],
-            compared=row["compared"],
-            earlier=row["earlier"],
-            created_at=row["created_at"],
-            created_by=row["created_by"],
-        )
+        with _whole(row):
+            release = _release(row)
+        yield release
+
+
+def _release(row: sa.RowMapping) -> Release:
+    place = _place(row)
+    return Release(
+        **place,
+        policy=policies.from_document(row["policy"]),
+        seed=row["seed"],
+        checks=CheckReport(place["relation"], _results(row["checks"])),
+        loss=LossReport(**row["loss"]),
+        overrides=row["overrides"],
+        taxonomies=row["taxonomies"],
+        fingerprint=row["fingerprint"],
+        compared=row["compared"],
+        earlier=row["earlier"],
+        created_at=row["created_at"],
+        created_by=row["created_by"],
+    )
+
+
+@contextmanager
+def _whole(row: sa.RowMapping) -> Iterator[None]:
+    """Raise DatabaseError for a row that no release was ever entered as."""
+    try:
+        yield
+    except (TypeError, ValueError, KeyError, AttributeError, PolicyError):
+        raise DatabaseError(
+            f"release {row['release_id']} is damaged in the ledger",
+            hint="restore its row of dbanon.release from a backup",
+        ) from None
 
 
 def _documents(results: Iterable[CheckResult]) -> list[dict[str, Any]]:
