@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymization.adjusting.feasible import rows_in_reach
-from dbanon.anonymization.adjusting.merging import merge_with_nearest, numbered
-from dbanon.anonymization.adjusting.moving import moved
+from dbanon.anonymization.adjusting.merging import merge_with_nearest, moved, numbered
 from dbanon.anonymization.adjusting.population_merging import cover
 from dbanon.anonymization.adjusting.repair import enforce
 from dbanon.anonymization.buckets import in_buckets

@@ -6,24 +6,28 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.anonymization.algorithms.approximation.forest import Forest, Matching, TwoFactor
 from dbanon.anonymization.algorithms.approximation.gather import Cellular, Gather, GatherOutliers
-from dbanon.anonymization.algorithms.clustering.chameleon import Chameleon
 from dbanon.anonymization.algorithms.clustering.density import Dbscan, Denclue, Optics
 from dbanon.anonymization.algorithms.clustering.growth import KMember, NearestNeighbour
 from dbanon.anonymization.algorithms.clustering.hierarchical import (
     Agglomerative,
     Birch,
+    Chameleon,
     Divisive,
     Rock,
 )
-from dbanon.anonymization.algorithms.clustering.k_means import KMeans, OnePassKMeans
-from dbanon.anonymization.algorithms.clustering.k_medoids import Clarans, KMedoids
+from dbanon.anonymization.algorithms.clustering.partitional import (
+    Clarans,
+    KMeans,
+    KMedoids,
+    OnePassKMeans,
+)
 from dbanon.anonymization.algorithms.lattice.full_domain import (
     Datafly,
     FullDomain,
+    Incognito,
     OptimalLattice,
     Samarati,
 )
-from dbanon.anonymization.algorithms.lattice.incognito import Incognito
 from dbanon.anonymization.algorithms.microaggregation.mdav import Mdav, VMdav
 from dbanon.anonymization.algorithms.microaggregation.microaggregation import (
     Microaggregation,

@@ -26,11 +26,10 @@ ALLOWED = {
     "dbanon/actions/releases/report.py": (Purpose.REPORT, {"default_rng"}),
     "dbanon/actions/server.py": (Purpose.DEMO, {"default_rng"}),
     "dbanon/anonymization/algorithms/clustering/growth.py": (Purpose.SEARCH, {"default_rng"}),
-    "dbanon/anonymization/algorithms/clustering/k_means.py": (
+    "dbanon/anonymization/algorithms/clustering/partitional.py": (
         Purpose.SEARCH,
         {"default_rng", "random_state"},
     ),
-    "dbanon/anonymization/algorithms/clustering/k_medoids.py": (Purpose.SEARCH, {"default_rng"}),
     "dbanon/anonymization/algorithms/microaggregation/microaggregation.py": (
         Purpose.SEARCH,
         {"default_rng"},
@@ -43,7 +42,7 @@ ALLOWED = {
     "dbanon/anonymization/attacks/together/pair.py": (Purpose.REPORT, {"default_rng"}),
     "dbanon/anonymization/attacks/together/registry.py": (Purpose.REPORT, {"default_rng"}),
     "dbanon/anonymization/auto/distribution_cuts.py": (Purpose.SEARCH, {"default_rng"}),
-    "dbanon/anonymization/auto/peel.py": (Purpose.SEARCH, {"default_rng"}),
+    "dbanon/anonymization/auto/start.py": (Purpose.SEARCH, {"default_rng"}),
     "dbanon/anonymization/auto/rounds.py": (Purpose.SEARCH, {"default_rng"}),
     "dbanon/anonymization/masking/geometric.py": (Purpose.HIDING, {"secrets."}),
     "dbanon/anonymization/utility/classifications.py": (Purpose.REPORT, {"random_state"}),

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.anonymization.outcome import Outcome
-    from dbanon.anonymization.regions.cutting import Region
-    from dbanon.anonymization.regions.domains import Domains, Values
+    from dbanon.anonymization.regions.cutting import Domains, Region, Values
     from dbanon.anonymization.regions.grouping import Groups
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
@@ -133,7 +132,7 @@ def _grouped(
 
 def _domains(session: Session, loaded: Loaded, policy: Policy) -> Domains:
     """Return the values of all columns, by which any block is encoded."""
-    from dbanon.anonymization.regions.domains import domains_of
+    from dbanon.anonymization.regions.cutting import domains_of
     from dbanon.db.blocks import reading
 
     info = loaded.info
@@ -330,7 +329,7 @@ def joined(
     """Return all rows, block by block, and their groups; requirement: of all of them."""
     import pyarrow as pa
 
-    from dbanon.anonymization.regions.joining import join
+    from dbanon.anonymization.regions.grouping import join
     from dbanon.db.transfer import SourceRows
 
     domains = job.domains

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.regions.domains import Domains
+    from dbanon.anonymization.regions.cutting import Domains
     from dbanon.anonymization.regions.grouping import Border, Groups
     from dbanon.db.blocks.snapshots import Snapshot
     from dbanon.domain.assignment import EncodedTable, Slice

@@ -15,7 +15,7 @@ from unittest import mock
 
 from measuring import say
 
-from dbanon.anonymization.auto import algorithm, peel, plans
+from dbanon.anonymization.auto import algorithm, plans, start
 from dbanon.anonymization.auto.plans import EFFORTS, Plan
 from dbanon.anonymization.auto.start import PEELING, USUAL, Start, start_by_carving
 from dbanon.domain.errors import DbanonError
@@ -42,16 +42,16 @@ def beginning(way: str) -> Iterator[None]:
 
     def chosen(space, *, seed, **_):
         if way == "peeled":
-            levels = peel.lattice(space)
-            label = peel.peel_off(space, levels, lookups=LOOKUPS)
-            return Start(peel.complete(space, label, seed=seed), PEELING)
+            levels = start.lattice(space)
+            label = start.peel_off(space, levels, lookups=LOOKUPS)
+            return Start(start.complete(space, label, seed=seed), PEELING)
         label = start_by_carving(space, seeds=SEEDS, segment=space.n_rows, seed=seed)
         return Start(label, way)
 
     rounds = Plan(ROUNDS, ROUNDS, ROUNDS, work=0.0, annealing=0.0, carving=USUAL)
     with (
         mock.patch.object(algorithm, "start", chosen),
-        mock.patch.object(peel, "MAX_NODES", NODES),
+        mock.patch.object(start, "MAX_NODES", NODES),
         mock.patch.object(plans, "_FADED", 0.0),
         mock.patch.dict(EFFORTS, {"fast": rounds, "balanced": rounds}),
     ):

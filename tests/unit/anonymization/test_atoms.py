@@ -8,8 +8,7 @@ from builders import encoded, policy_of, tables_and_requirements
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.adjusting.merging import Merging
-from dbanon.anonymization.adjusting.moving import moved
+from dbanon.anonymization.adjusting.merging import Merging, moved
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.problem import Problem, solve, unsafe
 from dbanon.domain.assignment import Assignment

@@ -16,7 +16,7 @@ from naive import models
 from dbanon.anonymization.algorithms.microaggregation.mdav import Mdav
 from dbanon.anonymization.algorithms.microaggregation.points import mdav_points
 from dbanon.anonymization.data_frame import anonymize
-from dbanon.anonymization.distances import values as value_distances
+from dbanon.anonymization.distances import rows as value_distances
 from dbanon.anonymization.distances.rows import pairwise
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.problem import Problem, solve

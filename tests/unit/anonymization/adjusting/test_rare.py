@@ -5,7 +5,7 @@ from builders import encoded, policy_of, tables_and_requirements
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.adjusting.rare import leave_rare
+from dbanon.anonymization.adjusting.repair import leave_rare
 from dbanon.anonymization.algorithms.partitioning.mondrian import Mondrian
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.problem import Problem, solve

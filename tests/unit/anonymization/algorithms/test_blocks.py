@@ -8,11 +8,11 @@ from builders import encoded, policy_of, tables_and_requirements
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.algorithms.candidates import assign_in_blocks, part_of
 from dbanon.anonymization.algorithms.microaggregation.mdav import Mdav
 from dbanon.anonymization.algorithms.partitioning.mondrian import Mondrian
 from dbanon.anonymization.interfaces import Requirement, require_at_most
 from dbanon.anonymization.problem import Problem, solve
+from dbanon.anonymization.search import assign_in_blocks, part_of
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.progress import Stages

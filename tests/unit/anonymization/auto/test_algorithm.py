@@ -21,11 +21,17 @@ from dbanon.anonymization import threads
 from dbanon.anonymization.algorithms.microaggregation.mdav import Mdav
 from dbanon.anonymization.algorithms.partitioning.mondrian import RelaxedMondrian
 from dbanon.anonymization.auto.algorithm import Auto
-from dbanon.anonymization.auto.duplicates import freeze
-from dbanon.anonymization.auto.peel import MAX_NODES, column_levels, lattice, start_by_peeling
 from dbanon.anonymization.auto.plans import EFFORTS
-from dbanon.anonymization.auto.space import make_space, total_cost
-from dbanon.anonymization.auto.start import BLOCKS, PEELING, start
+from dbanon.anonymization.auto.space import freeze, make_space, total_cost
+from dbanon.anonymization.auto.start import (
+    BLOCKS,
+    MAX_NODES,
+    PEELING,
+    column_levels,
+    lattice,
+    start,
+    start_by_peeling,
+)
 from dbanon.anonymization.encoding.encode import encode
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.problem import Problem, solve

@@ -11,9 +11,8 @@ from dbanon.anonymization.algorithms.clustering.growth import KMember
 from dbanon.anonymization.algorithms.partitioning.mondrian import Mondrian
 from dbanon.anonymization.auto.algorithm import Auto
 from dbanon.anonymization.auto.block_start import start_in_blocks
-from dbanon.anonymization.auto.duplicates import freeze
 from dbanon.anonymization.auto.plans import EFFORTS
-from dbanon.anonymization.auto.space import can_be_carved, make_space, total_cost
+from dbanon.anonymization.auto.space import can_be_carved, freeze, make_space, total_cost
 from dbanon.anonymization.auto.start import (
     CARVING,
     segment_for,

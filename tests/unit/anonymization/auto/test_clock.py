@@ -11,12 +11,10 @@ from dbanon.anonymization.auto import algorithm, clock
 from dbanon.anonymization.auto.algorithm import Auto
 from dbanon.anonymization.auto.block_start import start_in_blocks
 from dbanon.anonymization.auto.clock import Clock
-from dbanon.anonymization.auto.duplicates import freeze
-from dbanon.anonymization.auto.peel import affordable_lookups, lattice
 from dbanon.anonymization.auto.plans import EFFORTS, Phase
 from dbanon.anonymization.auto.rounds import LARGE, LIGHT, MOVES, TURNS, coordinates, improve
-from dbanon.anonymization.auto.space import make_space, total_cost
-from dbanon.anonymization.auto.start import BLOCKS, PEELING, start
+from dbanon.anonymization.auto.space import freeze, make_space, total_cost
+from dbanon.anonymization.auto.start import BLOCKS, PEELING, affordable_lookups, lattice, start
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.progress import Stages
 

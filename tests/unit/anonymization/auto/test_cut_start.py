@@ -7,8 +7,7 @@ from naive import engine
 from spaces import random_table, table_of
 
 from dbanon.anonymization.auto.block_start import start_in_blocks
-from dbanon.anonymization.auto.duplicates import freeze
-from dbanon.anonymization.auto.space import make_space, total_cost
+from dbanon.anonymization.auto.space import freeze, make_space, total_cost
 from dbanon.anonymization.auto.start import CUTS, PEELING, Carving, can_be_cut, start, start_in_cuts
 from dbanon.anonymization.interfaces import Requirement
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from builders import encoded
 
-from dbanon.anonymization.auto import precompile, rounds, start
+from dbanon.anonymization.auto import rounds, start
 from dbanon.anonymization.auto.algorithm import Auto
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.kernels import cache
@@ -23,7 +23,7 @@ def search():
 
 
 def test_the_round_of_twelve_rows_compiles_what_a_search_calls():
-    precompile.run_a_round()
+    rounds.run_a_round()
     search()
     assert 1 == len(improve_block.signatures)
 
@@ -32,7 +32,7 @@ def test_the_round_of_twelve_rows_compiles_what_a_search_calls():
 def uncached(monkeypatch, tmp_path):
     """Have a cold cache, and another process that runs a script of the test's."""
     monkeypatch.setattr(cache, "is_cached", lambda _: False)
-    monkeypatch.setattr(precompile, "processors", lambda: 2)
+    monkeypatch.setattr(rounds, "processors", lambda: 2)
 
     def run(script):
         file = tmp_path / "python"
@@ -47,7 +47,7 @@ def uncached(monkeypatch, tmp_path):
 def test_the_block_ends_when_the_other_process_has(uncached):
     folder = uncached('sleep 0.3; touch "$(dirname "$0")/done"')
     told = []
-    with on_compile(lambda: told.append("compiling")) as compiled, precompile.rounds_made_ready():
+    with on_compile(lambda: told.append("compiling")) as compiled, rounds.rounds_made_ready():
         assert not (folder / "done").exists()
     assert (folder / "done").exists()
     assert ["compiling"] == told
@@ -76,6 +76,6 @@ def test_another_process_that_fails_is_no_error(uncached):
 def test_an_error_does_not_wait_for_the_other_process(uncached):
     uncached("exec sleep 60")
     began = monotonic()
-    with pytest.raises(KeyboardInterrupt), precompile.rounds_made_ready():
+    with pytest.raises(KeyboardInterrupt), rounds.rounds_made_ready():
         raise KeyboardInterrupt
     assert monotonic() - began < 30

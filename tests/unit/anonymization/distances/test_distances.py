@@ -11,9 +11,19 @@ from builders import encoded, leaf_tree, policy_of, tables, tree
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from dbanon.anonymization.distances import values as value_distances
-from dbanon.anonymization.distances.rows import DISTANCES, pairwise, power_sum
-from dbanon.anonymization.distances.values import edit, eq, log, num, rank, tax, z
+from dbanon.anonymization.distances import rows as value_distances
+from dbanon.anonymization.distances.rows import (
+    DISTANCES,
+    edit,
+    eq,
+    log,
+    num,
+    pairwise,
+    power_sum,
+    rank,
+    tax,
+    z,
+)
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.registry import make_algorithm
 from dbanon.domain.errors import PolicyError, Unsatisfiable

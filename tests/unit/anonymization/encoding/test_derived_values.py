@@ -6,7 +6,7 @@ from builders import encoded, tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.encoding.derived_values import with_derived
+from dbanon.anonymization.encoding.encode import with_derived
 from dbanon.domain.errors import TaxonomyError
 from dbanon.formats.taxonomies import from_rows, rows
 

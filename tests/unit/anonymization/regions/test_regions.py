@@ -13,10 +13,8 @@ from dbanon.anonymization.encoding.encode import encode
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss.metrics import publication, report
 from dbanon.anonymization.outcome import published_values, requirement_of
-from dbanon.anonymization.regions.cutting import cut_regions, slices_of
-from dbanon.anonymization.regions.domains import domains_of
-from dbanon.anonymization.regions.grouping import border_of, group_rows, improve_border
-from dbanon.anonymization.regions.joining import join
+from dbanon.anonymization.regions.cutting import cut_regions, domains_of, slices_of
+from dbanon.anonymization.regions.grouping import border_of, group_rows, improve_border, join
 from dbanon.anonymization.registry import METRICS
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import DatabaseError

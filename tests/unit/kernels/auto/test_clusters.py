@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from naive import engine as naive
 from spaces import random_table, spaces
 
-from dbanon.anonymization.auto.duplicates import freeze
 from dbanon.anonymization.auto.rounds import LIGHT, TURNS, Effort, coordinates, improve
-from dbanon.anonymization.auto.space import ladders, make_space, total_cost
+from dbanon.anonymization.auto.space import freeze, ladders, make_space, total_cost
 from dbanon.anonymization.auto.start import start
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.kernels import random as generator

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive import clustering
 
-from dbanon.anonymization.algorithms.clustering.chameleon import (
+from dbanon.anonymization.algorithms.clustering.hierarchical import (
     Chameleon,
     bisected,
     divided,

@@ -11,21 +11,21 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 from sklearn.cluster import OPTICS
 
-from dbanon.anonymization.algorithms.clustering.chameleon import Chameleon
 from dbanon.anonymization.algorithms.clustering.density import Dbscan, Denclue, Optics, ordering
 from dbanon.anonymization.algorithms.clustering.hierarchical import (
     LINKAGES,
     Agglomerative,
     Birch,
+    Chameleon,
     Divisive,
     Rock,
     entries,
     smallest_unions,
     split,
 )
-from dbanon.anonymization.algorithms.clustering.k_means import KMeans
-from dbanon.anonymization.algorithms.clustering.k_medoids import (
+from dbanon.anonymization.algorithms.clustering.partitional import (
     Clarans,
+    KMeans,
     KMedoids,
     swapped,
     wandered,

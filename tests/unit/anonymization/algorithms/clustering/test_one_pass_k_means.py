@@ -6,7 +6,7 @@ from hypothesis import given
 from naive import greedy
 
 from dbanon.anonymization.algorithms.clustering.growth import weighted_heights
-from dbanon.anonymization.algorithms.clustering.k_means import OnePassKMeans
+from dbanon.anonymization.algorithms.clustering.partitional import OnePassKMeans
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import Unsatisfiable

@@ -18,14 +18,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from naive import lattice as twin
 
-from dbanon.anonymization.algorithms.lattice import full_domain, incognito
+from dbanon.anonymization.algorithms.lattice import full_domain
 from dbanon.anonymization.algorithms.lattice.full_domain import (
     Datafly,
     FullDomain,
+    Incognito,
     OptimalLattice,
     Samarati,
 )
-from dbanon.anonymization.algorithms.lattice.incognito import Incognito
 from dbanon.anonymization.algorithms.lattice.nodes import (
     Condition,
     column_levels,
@@ -170,7 +170,7 @@ def test_all_searches_agree_with_looking_at_every_node(drawn, t, share):
     minimal = twin.minimal(passing)
     lowest = [node for node in sorted(passing) if sum(node) == min(map(sum, passing))]
     assert minimal == sorted(full_domain.minimal_nodes(found, condition=wanted))
-    assert minimal == sorted(incognito.minimal_nodes(found, condition=wanted))
+    assert minimal == sorted(full_domain.minimal_nodes_by_subsets(found, condition=wanted))
     assert lowest == full_domain.lowest_nodes(found, condition=wanted)
     loss = {node: twin.loss(table, kept) for node, kept in passing.items()}
     chosen = {
@@ -226,7 +226,7 @@ def test_the_searches_agree_on_measured_data():
     requirement = Requirement(5, 1, 0.05)
     wanted, found = condition(table, requirement, t=1.0), lattice(table)
     minimal = full_domain.minimal_nodes(found, condition=wanted)
-    assert sorted(minimal) == sorted(incognito.minimal_nodes(found, condition=wanted))
+    assert sorted(minimal) == sorted(full_domain.minimal_nodes_by_subsets(found, condition=wanted))
     assert set(full_domain.lowest_nodes(found, condition=wanted)) <= set(minimal)
 
 

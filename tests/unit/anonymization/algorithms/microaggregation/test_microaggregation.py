@@ -9,7 +9,7 @@ from naive import cost_of_codes, members
 from naive.microaggregation import error, v_mdav
 
 from dbanon.anonymization import threads
-from dbanon.anonymization.algorithms.microaggregation import regions
+from dbanon.anonymization.algorithms.microaggregation import microaggregation
 from dbanon.anonymization.algorithms.microaggregation.mdav import Mdav, VMdav
 from dbanon.anonymization.algorithms.microaggregation.microaggregation import Microaggregation
 from dbanon.anonymization.algorithms.microaggregation.points import MOST_NODES, mdav_points
@@ -87,7 +87,7 @@ def test_a_time_limit_ends_the_search(tarragona):
 
 @pytest.mark.parametrize("effort", ["fast", "best"])
 def test_regions_give_the_same_groups_with_any_number_of_threads(monkeypatch, effort):
-    monkeypatch.setattr(regions, "REGION", 300)
+    monkeypatch.setattr(microaggregation, "REGION", 300)
     rows = np.random.default_rng(0).normal(size=(2_000, 2)).round(3)
     table = encoded({"x": rows[:, 0].tolist(), "y": rows[:, 1].tolist()})
     algorithm = Microaggregation(effort=effort, trials=2)
