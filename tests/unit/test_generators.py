@@ -109,7 +109,7 @@ def test_what_hides_persons_draws_from_the_system_or_from_the_secret_key():
 
 def test_a_seed_reaches_searches_reports_and_nothing_else():
     """The rows of a person, the buckets of anatomy and masked values are drawn without one."""
-    for name in ("chance", "masking", "sampling", "subjects"):
+    for name in ("chance", "masking"):
         text = (ROOT / f"dbanon/actions/preparation/{name}.py").read_text()
         assert not re.search(r"\bseed\b", text), name
     assert "seed" not in (ROOT / "dbanon/anonymization/buckets.py").read_text()
