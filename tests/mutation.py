@@ -69,19 +69,14 @@ _COUNTS = ["tests/security/test_budgets.py", "tests/e2e/policies/test_counts.py"
 _PSEUDONYMS = ["tests/security/histories/test_pseudonyms.py"]
 _JOINT = ["tests/db/proofs/test_linked.py", "tests/security/test_linked_tables.py"]
 _OVERLAYS = ["tests/db/histories/test_overlay.py"]
-_TOLD = [
-    "tests/unit/anonymization/released/test_small_counts.py",
-    "tests/unit/anonymization/risk/test_telling.py",
-]
 TARGETS = {
     "dbanon/db/rights.py": ["tests/e2e/test_grant.py", "tests/security/readers/test_access.py"],
     "dbanon/db/proofs/checks.py": _PROOF,
     "dbanon/db/releases/copies.py": ["tests/e2e/interruptions/test_idle_readers.py"],
     "dbanon/actions/releases/counting.py": _COUNTS,
-    "dbanon/actions/publication/series.py": _PSEUDONYMS,
-    "dbanon/anonymization/released/held.py": _TOLD,
-    "dbanon/anonymization/released/small_counts.py": _TOLD,
-    "dbanon/anonymization/risk/telling.py": _TOLD,
+    "dbanon/actions/publication/series.py": [*_PSEUDONYMS, "tests/security/test_masked_series.py"],
+    "dbanon/formats/support.py": ["tests/unit/test_support.py"],
+    "dbanon/actions/releases/seeing.py": ["tests/e2e/reports/test_noninterference.py"],
     "dbanon/db/histories/companions.py": ["tests/unit/db/test_companions.py"],
     "dbanon/db/histories/joint.py": [*_JOINT, "tests/security/histories/test_linked_releases.py"],
     "dbanon/db/proofs/linked.py": _JOINT,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
-import json
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -28,7 +26,7 @@ from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.specs import of_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     import numpy as np
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
     from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
-    from dbanon.domain.table import TableInfo, TableName
+    from dbanon.domain.table import TableInfo
     from dbanon.domain.taxonomy import Taxonomy
     from dbanon.request import Request
 
@@ -374,6 +372,7 @@ def _read(
     session: Session, info: TableInfo, policy: Policy, *, several: bool
 ) -> tuple[SourceRows, int]:
     """Read the rows that are published, and count those of persons who are not drawn."""
+    from dbanon.actions.preparation.chance import draw
     from dbanon.db import transfer
 
     owned = several or policy.sample is not None or bool(policy.masking) or policy.anatomy
@@ -433,75 +432,6 @@ def trees_of(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, di
         if ORDERED in asked and rule.order is not None:
             documents.setdefault(rule.column, {}).update(order_document(rule.order))
     return documents
-
-
-_NUMBER = 8  # bytes of a hash that are compared with the fraction
-
-
-def draw(session: Session, rows: SourceRows, policy: Policy) -> tuple[SourceRows, int]:
-    """Return the rows of the persons who are drawn, and how many others there were.
-
-    rows: with the subject, if the policy has one; without one each row is a person. Raises
-    DatabaseError when the secret key is gone by which persons are drawn.
-    """
-    import pyarrow as pa
-
-    from dbanon.db.metadata import store
-
-    if policy.sample is None:
-        return rows, 0
-    key = store.sampling_key(session)
-    if policy.subject is None:
-        persons = zip(*(column.to_pylist() for column in rows.keys.columns), strict=True)
-        drawn = pa.array(_are_drawn(persons, policy.sample, key=key, of=policy.table))
-    else:
-        drawn = _with_a_subject(rows.columns.column(policy.subject), policy.sample, key=key)
-    kept = None if rows.kept is None else _filtered(rows.kept, drawn)
-    found = replace(
-        rows,
-        keys=rows.keys.filter(drawn),
-        columns=_filtered(rows.columns, drawn),
-        kept=kept,
-    )
-    return found, len(rows.keys) - len(found.keys)
-
-
-def _with_a_subject(subjects: pa.ChunkedArray, fraction: float, *, key: bytes) -> pa.Array:
-    """Return of each row whether its person is drawn; a row of nobody stays, to be refused."""
-    import pyarrow as pa
-    from pyarrow import compute
-
-    from dbanon.formats.values.coded import one_chunk
-
-    column = one_chunk(subjects)
-    persons = ((text,) for text in column.dictionary.to_pylist())
-    drawn = pa.array(_are_drawn(persons, fraction, key=key, of=None), pa.bool_())
-    return compute.fill_null(drawn.take(column.indices), True)  # noqa: FBT003 - a fill value
-
-
-def _are_drawn(
-    persons: Iterable[tuple[object, ...]], fraction: float, *, key: bytes, of: TableName | None
-) -> list[bool]:
-    """Return of each person, or each row of a table, whether it is drawn.
-
-    A larger sample holds every smaller one. Persons are drawn alike wherever their subject is the
-    same; rows of two tables have nothing to do with each other.
-    """
-    threshold = int(fraction * 2 ** (8 * _NUMBER))
-    prefix = [] if of is None else [str(of)]
-    drawn = []
-    for person in persons:
-        message = json.dumps([*prefix, *map(str, person)]).encode()
-        number = hmac.digest(key, message, "sha256")[:_NUMBER]
-        drawn.append(int.from_bytes(number, "big") < threshold)
-    return drawn
-
-
-def _filtered(table: pa.Table, drawn: pa.Array) -> pa.Table:
-    """Return rows whose dictionaries hold no value of the others."""
-    from dbanon.formats.values.coded import with_own_values
-
-    return with_own_values(table.filter(drawn))
 
 
 def several_a_person(
