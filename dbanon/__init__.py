@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         load_taxonomy,
     )
     from dbanon.anonymization.data_frame import anonymize
-    from dbanon.anonymization.risk.disclosure import posterior
+    from dbanon.anonymization.risk.judge import posterior
     from dbanon.domain.checks import CheckFailed, CheckReport, CheckResult, Verdict
     from dbanon.domain.errors import (
         CommitUnknown,
@@ -104,7 +104,7 @@ _HOMES = {
     "actions.taxonomy": "derive_taxonomy drop_taxonomy export_taxonomy import_taxonomy"
     " list_taxonomies load_taxonomy",
     "anonymization.data_frame": "anonymize",
-    "anonymization.risk.disclosure": "posterior",
+    "anonymization.risk.judge": "posterior",
     "domain.checks": "CheckFailed CheckReport CheckResult Verdict",
     "domain.errors": "CommitUnknown ConfigError DatabaseError DbanonError DriftError NotPermitted"
     " PolicyError SchemaOutOfDate TableNotFound TaxonomyError Unsatisfiable",

@@ -98,9 +98,8 @@ TARGETS = {
         "tests/db/proofs/test_model_checks.py",
         "tests/db/proofs/test_verify.py",
     ],
-    "dbanon/db/releases/live/guards.py": _GUARDS,
     "dbanon/db/identity.py": [*_OPENED, *_NAMES, "tests/security/names/test_owner.py"],
-    "dbanon/db/releases/live/guard_conditions.py": [
+    "dbanon/db/releases/live/guards.py": [
         "tests/db/releases/test_guarded_models.py",
         *_GUARDS,
     ],

@@ -88,7 +88,7 @@ def inspect_query(
 
     Raises ConfigError for a query of which there is no view, or a name that is taken.
     """
-    from dbanon.db import catalog, identity, query_views
+    from dbanon.db import catalog, identity
     from dbanon.db.session import connect
 
     name = TableName.parse(create_view) if isinstance(create_view, str) else create_view
@@ -100,7 +100,7 @@ def inspect_query(
     ):
         if name is not None and name.schema is None:
             name = TableName(session.search_path[0] if session.search_path else "public", name.name)
-        view = query_views.create(session, query, name)
+        view = catalog.create(session, query, name)
         found = _inspected(session, catalog.describe(session, view), stages or Stages())
         identity.require_admitted(session)
     return found

@@ -105,8 +105,7 @@ def plan_report_request(table: str | TableName, request: Request) -> tuple[Plan,
 def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -> Report:
     """Return the report of what readers would see; asks nothing of the database."""
     from dbanon.actions.releases.report import Bench, judged
-    from dbanon.anonymization.released.certified import certified
-    from dbanon.anonymization.released.reading import of_outcome
+    from dbanon.anonymization.released.reading import certified, of_outcome
     from dbanon.anonymization.risk.judge import Everybody
     from dbanon.db.printing import printed
     from dbanon.db.proofs import checks

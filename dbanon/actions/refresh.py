@@ -7,8 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.loading import fingerprint
-from dbanon.actions.publication.growing import Unchanged, grow, obstacle
-from dbanon.actions.publication.growing_together import grow_together
+from dbanon.actions.publication.growing import Unchanged, grow, grow_together, obstacle
 from dbanon.actions.publication.steps import Built, serve
 from dbanon.actions.publish import publish_in, publishing
 from dbanon.domain.checks import CheckFailed

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from uuid import UUID
 
-    from dbanon.db.histories.apart import Apart
     from dbanon.db.histories.memory import Known
+    from dbanon.db.histories.turnover import Apart
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.composition import Composition, Gate
@@ -321,7 +321,7 @@ def difference(session: Session, publication: Publication, *, shared: bool) -> D
     classes of earlier ones, so that published sensitive values stay.
     """
     from dbanon.anonymization.registry import within_classes
-    from dbanon.db.histories import apart
+    from dbanon.db.histories import turnover
     from dbanon.db.metadata import ledger
 
     if publication.kind is ReleaseKind.VIEW:
@@ -336,7 +336,7 @@ def difference(session: Session, publication: Publication, *, shared: bool) -> D
     # Permuted values are told by the class, too.
     labels = policy.published_quasi if within_classes(policy) else ()
     names = {number: (*one.columns, *labels) for number, one in earlier.items()}
-    return Difference(earlier, apart.same_values(session, publication, names))
+    return Difference(earlier, turnover.same_values(session, publication, names))
 
 
 def _compared(policy: Policy, other: Policy, *, shared: bool) -> Iterator[tuple[str, _Reason]]:
@@ -377,11 +377,11 @@ def require_enough_changed(
     remembered, so that those who came or left have to be k. Nor do these hide anybody else where a
     column is masked in another way, or by values that readers see as they were.
     """
-    from dbanon.db.histories import apart
+    from dbanon.db.histories import turnover
 
     if not found.earlier:
         return
-    earlier = apart.persons_apart(session, publication, found.earlier.keys())
+    earlier = turnover.persons_apart(session, publication, found.earlier.keys())
     unchanged = {
         column
         for one in earlier

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dbanon.cli import files
-from dbanon.cli.pages import risk, rules, summary, utility
+from dbanon.cli.notation import at_most, number, percent
+from dbanon.cli.pages import risk as risks
+from dbanon.cli.pages import utility
+from dbanon.cli.pages.figures import FIGURE, WORDS, Bar, Ink, Noted, Ruling, Table
 from dbanon.cli.pages.rendering import rendered
 from dbanon.cli.terminal.report import anatomy, asked
-from dbanon.domain.report import BEYOND
-from dbanon.domain.wording import alike_in_words
+from dbanon.domain.checks import Verdict
+from dbanon.domain.policy import K_ANONYMITY, Role
+from dbanon.domain.report import BEYOND, Attacker
+from dbanon.domain.wording import RECODED, alike_in_words, floor_in_words, method_in_words
+from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from dbanon.cli.pages.figures import Cell
     from dbanon.domain.assignment import LossReport
-    from dbanon.domain.report import Report, Utility
+    from dbanon.domain.checks import CheckResult
+    from dbanon.domain.policy import ColumnRule, Policy
+    from dbanon.domain.report import Attack, Disclosure, Report, Risk, Utility
+
 
 _MOST_BINS, _MOST_SETS = 12, 10  # of values and columns, before the others are folded
 
@@ -32,27 +44,27 @@ def render(report: Report) -> str:
     return rendered(
         "report.html",
         report=report,
-        ruling=summary.ruling(report),
-        models=summary.of_models(report),
-        facts=summary.facts(report),
+        ruling=ruling(report),
+        models=of_models(report),
+        facts=facts(report),
         anatomy=anatomy(report.policy),
-        risks=summary.of_risk(report),
-        beyond=summary.beyond(found),
-        losses=summary.of_loss(report),
-        records=risk.of_records(found.reidentification),
-        sizes=risk.of_sizes(found.sizes),
-        beliefs=risk.of_beliefs(found.disclosures, group=group),
-        changes=risk.of_changes(found.disclosures, group=group),
-        populations=risk.of_populations(found.uniqueness),
-        sets=risk.of_sets(found.unique_sets).parts(_MOST_SETS),
-        attacks=risk.of_attacks(found.attacks),
+        risks=of_risk(report),
+        beyond=beyond(found),
+        losses=of_loss(report),
+        records=risks.of_records(found.reidentification),
+        sizes=risks.of_sizes(found.sizes),
+        beliefs=risks.of_beliefs(found.disclosures, group=group),
+        changes=risks.of_changes(found.disclosures, group=group),
+        populations=risks.of_populations(found.uniqueness),
+        sets=risks.of_sets(found.unique_sets).parts(_MOST_SETS),
+        attacks=risks.of_attacks(found.attacks),
         methods=list(dict.fromkeys((one.name, one.words) for one in found.attacks)),
         labels=utility.of_labels(report.label_loss),
         **({} if report.loss is None else _of_loss(report.loss)),
         **({} if report.utility is None else _of_utility(report.utility)),
-        columns=rules.of_columns(report),
+        columns=of_columns(report),
         asked=[("every class meets", asked(spec)) for spec in report.policy.models],
-        choices=rules.choices(report.policy),
+        choices=choices(report.policy),
     )
 
 
@@ -73,3 +85,302 @@ def _of_utility(found: Utility) -> dict[str, object]:
         "queries": utility.of_queries(found.queries),
         "predictions": utility.of_predictions(found.classifications),
     }
+
+
+_ROLES = {
+    Role.IDENTIFIER: "not published",
+    Role.QUASI: "what others may know",
+    Role.SENSITIVE: "what nobody should learn",
+    Role.INSENSITIVE: "published as it is",
+    Role.WEIGHT: "how many persons a row stands for",
+}
+
+
+def of_columns(report: Report) -> Table:
+    """Return what becomes of each column, in the order of the policy."""
+    heads = {"column": WORDS, "role": WORDS, "published as": WORDS, "type": WORDS}
+    rows = (
+        (
+            rule.column,
+            Noted(rule.role.value, _ROLES[rule.role]),
+            _shown(rule, report.policy),
+            ", ".join(_types(rule, report.columns)) or "-",
+        )
+        for rule in report.policy.columns
+    )
+    return Table("What becomes of each column", heads, tuple(rows))
+
+
+def _types(rule: ColumnRule, types: Mapping[str, str]) -> Iterator[str]:
+    return (types[name] for name in rule.published_as if name in types)
+
+
+def _shown(rule: ColumnRule, policy: Policy) -> str:
+    if not rule.role.is_published:
+        return "left out"
+    recoded = rule.role is Role.QUASI and not rule.keep and not policy.anatomy
+    said = [_recoded(rule)] if recoded else ["as it is"]
+    said += [text for text in floor_in_words(rule).split("; ") if text]
+    if rule.taxonomy is not None:
+        said.append(f"by the taxonomy {rule.taxonomy}")
+    if rule.order is not None:
+        said.append(f"{number(len(rule.order))} values in an order")
+    if rule.pooled is not None:
+        prefix = "prefix" if len(rule.pooled) == 1 else "prefixes"
+        said.append(f"{number(len(rule.pooled))} {prefix} in one cell")
+    if rule.weight != 1:
+        said.append(f"its loss counts {rule.weight:g} times")
+    said += [f"masked by {method_in_words(step)}" for step in policy.masked(rule.column)]
+    return "; ".join(said)
+
+
+def _recoded(rule: ColumnRule) -> str:
+    if rule.recoding is None:
+        return "recoded as its type has it"
+    return RECODED.get(rule.recoding, rule.recoding)
+
+
+def choices(policy: Policy) -> list[tuple[str, str]]:
+    """Return everything that a policy says besides models and columns, as (what, in words)."""
+    return list(_choices(policy))
+
+
+def _choices(policy: Policy) -> Iterator[tuple[str, str]]:
+    yield "name", policy.name
+    params = ", ".join(f"{name} = {value}" for name, value in policy.params.items())
+    yield "algorithm", f"{policy.algorithm} ({params})" if params else policy.algorithm
+    if policy.block is not None:
+        yield "blocks", f"about {number(policy.block)} rows"
+    if policy.max_suppressed:
+        yield "rows left out", f"{percent(policy.max_suppressed)} at most"
+    yield from _persons(policy)
+    if policy.where:
+        chosen = dict.fromkeys(f"{one.column} {one.comparison}" for one in policy.where)
+        yield "rows chosen by", ", ".join(_condition(text) for text in chosen)
+    if policy.anatomy:
+        yield "anatomy", "sensitive values of buckets, in a relation of their own"
+    if policy.budget is not None:
+        yield "budget of counts with noise", f"epsilon {policy.budget:g}"
+    for allowed in policy.allow:
+        yield "meant as it is", allowed
+    for rule in policy.columns:
+        for allowed in rule.allow:
+            yield f"meant as it is, of {rule.column}", allowed
+
+
+def _persons(policy: Policy) -> Iterator[tuple[str, str]]:
+    if policy.subject is not None:
+        yield "persons told apart by", policy.subject
+    if policy.rows_per_subject is not None:
+        yield "rows of a person", str(policy.rows_per_subject)
+    if policy.sample is not None:
+        yield "persons drawn", percent(policy.sample)
+    if policy.population is not None:
+        yield "population", str(policy.population)
+    if policy.pseudonym is not None:
+        yield "pseudonym", policy.pseudonym
+    if policy.erase_within is not None:
+        yield "who is gone is shown for", f"{policy.erase_within} at most"
+
+
+def _condition(text: str) -> str:
+    return text if text.endswith("null") else f"{text} ..."
+
+
+_SIGNS = {
+    Verdict.PASSED: ("passed", "✔", "Passed"),
+    Verdict.FAILED: ("failed", "✘", "Failed"),
+    Verdict.NOT_CHECKED: ("open", "○", "Not checked"),
+}
+_LINES = {
+    Verdict.PASSED: "The database counted every model on the relation that readers see: all hold.",
+    Verdict.FAILED: "Some class does not meet a model. Until it does, nobody should read it.",
+    Verdict.NOT_CHECKED: "Not all that is required was counted, so nothing is promised.",
+}
+_PLANNED = {
+    Verdict.PASSED: "Nothing is published. The search met every model; the database counts again.",
+    Verdict.FAILED: "Nothing is published, and a model is not met.",
+    Verdict.NOT_CHECKED: "Nothing is published. The database has counted nothing yet.",
+}
+
+
+def ruling(report: Report) -> Ruling:
+    """Return the verdict on all of it."""
+    verdict = report.checks.verdict
+    if report.release is not None:
+        return Ruling(*_SIGNS[verdict], _LINES[verdict])
+    kind, sign, word = ("open", "○", "Planned") if report.checks.passed else _SIGNS[verdict]
+    return Ruling(kind, sign, word, _PLANNED[verdict])
+
+
+def of_models(report: Report) -> Table:
+    """Return what each model requires of every class, and what the worst one achieves."""
+    heads = {"model": WORDS, "required": FIGURE, "achieved": FIGURE, "verdict": WORDS}
+    planned = report.release is None
+    rows = tuple(_checked(result, planned=planned) for result in report.checks.results)
+    group, _ = alike_in_words(report.policy)
+    would = "would" if planned else "does"
+    caption = f"What every {group} must achieve, and what the worst one {would}"
+    return Table(caption, heads, rows)
+
+
+def _checked(result: CheckResult, *, planned: bool) -> tuple[Cell, ...]:
+    model = MODELS.get(result.model)
+    bound = "" if model is None else f"{model.bound} "
+    failing = f"{number(result.failing_classes)} of {number(result.classes)} classes fail"
+    found = Ruling(*_SIGNS[result.verdict], failing if result.failing_classes else "")
+    if planned and result.verdict is Verdict.PASSED:
+        found = Ruling("open", "○", "Met")
+    return (
+        Noted(result.model, "all rows" if result.column is None else result.column),
+        f"{bound}{number(result.required)}",
+        number(result.achieved),
+        found,
+    )
+
+
+def facts(report: Report) -> list[tuple[str, str]]:
+    """Return the counts that everybody asks for first, of a live view as it is now."""
+    loss, now = report.loss, report.now
+    one, all_of_them = alike_in_words(report.policy)
+    if loss is None or report.hidden:
+        hidden = [("rows hidden since", number(report.hidden))] if report.hidden else []
+        return [
+            ("rows shown now", number(None if now is None else now.n_rows)),
+            *hidden,
+            (all_of_them, number(None if now is None else now.classes)),
+            (f"smallest {one}", number(_smallest(report))),
+        ]
+    return [
+        ("rows published", number(loss.n_rows - loss.n_suppressed)),
+        ("rows left out", number(loss.n_suppressed)),
+        (all_of_them, number(loss.n_classes)),
+        (f"smallest {one}", number(loss.smallest_class)),
+    ]
+
+
+def _smallest(report: Report) -> float | None:
+    """Return the rows of the smallest class, None where they are not what was checked."""
+    found = (one.achieved for one in report.checks.results if one.model == K_ANONYMITY)
+    return next(found, None)
+
+
+def of_risk(report: Report) -> list[Bar]:
+    """Return what an attacker can have at most and on average; shorter is better."""
+    found = report.risk
+    return [*_records(report), *_values(found.disclosures, alike_in_words(report.policy)[0])]
+
+
+def beyond(risk: Risk) -> list[Bar]:
+    """Return the attacks that no model bounds, or bounds by less, the worst column of each."""
+    worst: dict[str, Attack] = {}
+    for one in risk.attacks:
+        known = worst.get(one.name)
+        if one.is_beyond and (known is None or one.rate > known.rate):
+            worst[one.name] = one
+    return [_assumed(one) for one in sorted(worst.values(), key=lambda one: -one.rate)]
+
+
+def _assumed(attack: Attack) -> Bar:
+    return replace(risks.drawn(attack), label=risks.called(attack), about=attack.words)
+
+
+_KNOWS = {
+    Attacker.PROSECUTOR: "by somebody who knows that the person is in the relation",
+    Attacker.JOURNALIST: "by somebody who knows that a person of the population is in it",
+    Attacker.MARKETER: "by somebody who wants as many persons as can be had",
+}
+
+
+_FINDS = "by whoever knows the quasi-identifiers, which are published: the row, and not the value"
+
+
+def _records(report: Report) -> Iterator[Bar]:
+    for one in report.risk.reidentification[:1]:
+        knows = _FINDS if report.policy.anatomy else _KNOWS[one.attacker]
+        marks = (risks.bound(one.threshold, "threshold"),)
+        average = ("on average", one.average, one.is_bound)
+        for label, share, is_bound in (("easiest to find", one.highest, False), average):
+            yield Bar(
+                Ink.RISK,
+                share,
+                at_most(share, is_bound=is_bound),
+                marks,
+                label=f"Record {label}",
+                about=knows,
+            )
+
+
+def _values(found: Sequence[Disclosure], group: str) -> Iterator[Bar]:
+    """Yield the surest belief, the column that is guessed best, and that which gains most."""
+    if not found:
+        return
+    surest = max(found, key=lambda one: one.highest)
+    yield Bar(
+        Ink.RISK,
+        surest.highest,
+        percent(surest.highest),
+        label=f"Surest belief in a value of {surest.column}",
+        about=f"the greatest share in a {group}{_first('surest', found)}",
+    )
+    chosen = {max(found, key=lambda one: one.guessed): "best guessed"}
+    gains = max(found, key=lambda one: one.guessed - one.baseline)
+    chosen.setdefault(gains, "furthest above a guesser")
+    for one, which in chosen.items():
+        yield Bar(
+            Ink.RISK,
+            one.guessed,
+            percent(one.guessed),
+            (risks.guesser(one.baseline),),
+            label=f"Values of {one.column} guessed right",
+            about=f"by the most frequent value of each {group}{_first(which, found)}",
+        )
+
+
+def _first(which: str, found: Sequence[Disclosure]) -> str:
+    """Say as what a column was chosen, if there are others."""
+    return f"; of {len(found)} sensitive columns the {which}" if len(found) > 1 else ""
+
+
+def of_loss(report: Report) -> list[Bar]:
+    """Return what analysts miss; shorter is better."""
+    found = report.utility
+    if report.loss is None or found is None:
+        return [
+            _lost(share, f"Detail of {name} lost", "by its labels; 100% would say nothing")
+            for name, share in report.label_loss.items()
+        ]
+    about = "of the range of each column; 100% would say nothing"
+    detail = _lost(report.loss.ncp, "Detail lost (NCP)", about)
+    return [detail, *_apart(found), *_counts(found), *_learned(found)]
+
+
+def _lost(share: float, label: str, about: str) -> Bar:
+    return Bar(Ink.USE, share, percent(share), label=label, about=about)
+
+
+def _apart(utility: Utility) -> Iterator[Bar]:
+    if utility.distributions:
+        worst = max(utility.distributions, key=lambda one: one.distance)
+        label = f"Distribution most changed: {worst.column}"
+        yield _lost(worst.distance, label, "the share of rows that would have to move to undo it")
+
+
+def _counts(utility: Utility) -> Iterator[Bar]:
+    if utility.queries:
+        worst = max(utility.queries, key=lambda one: one.median)
+        label = f"Error of counts of {percent(worst.selectivity)} of the rows"
+        yield _lost(worst.median, label, f"the median of {number(worst.queries)} random queries")
+
+
+def _learned(utility: Utility) -> Iterator[Bar]:
+    if not utility.classifications:
+        return
+    worst = max(utility.classifications, key=lambda one: (one.is_predicted, one.lost))
+    source, published, guess = map(percent, worst.accuracy)
+    if not worst.is_predicted:
+        label, about = f"Accuracy in predicting {worst.column}", worst.guessed_in_words
+        yield Bar(Ink.USE, None, "nothing to lose", label=label, about=about)
+        return
+    about = f"{source} from the source, {published} from the release, {guess} by a guesser"
+    yield _lost(worst.lost, f"Accuracy lost in predicting {worst.column}", about)

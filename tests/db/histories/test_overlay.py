@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import dbanon
 from dbanon.db import catalog
-from dbanon.db.histories import increments, overlay
+from dbanon.db.histories import overlay
 from dbanon.db.metadata import ledger
 from dbanon.db.releases import relations, release_rows
 from dbanon.db.releases.publication import Publication
@@ -454,7 +454,7 @@ def carried(monkeypatch):
     found = Counter()
 
     def counted(name):
-        carry_on = getattr(increments.Increment, name)
+        carry_on = getattr(overlay.Increment, name)
 
         def counting(*arguments):
             figures = carry_on(*arguments)
@@ -463,9 +463,9 @@ def carried(monkeypatch):
 
         return counting
 
-    monkeypatch.setattr(increments, "_SHARE", 1)
+    monkeypatch.setattr(overlay, "_SHARE", 1)
     for name in ("results", "compared"):
-        monkeypatch.setattr(increments.Increment, name, counted(name))
+        monkeypatch.setattr(overlay.Increment, name, counted(name))
     return found
 
 

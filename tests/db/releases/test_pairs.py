@@ -9,7 +9,7 @@ from builders import encoded
 from psycopg import sql
 
 from dbanon.anonymization.registry import RECODINGS
-from dbanon.db.releases.pairs import pair
+from dbanon.db.releases.publication import pair
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.table import ColumnKind
 

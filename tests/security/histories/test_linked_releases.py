@@ -175,10 +175,10 @@ class Attacker:
 @pytest.fixture
 def attacker(database, monkeypatch):
     from dbanon.actions import publish
-    from dbanon.actions.publication import growing, growing_together
+    from dbanon.actions.publication import growing
 
     found = Attacker(database)
-    for module in (publish, growing, growing_together):
+    for module in (publish, growing):
         monkeypatch.setattr(module, "build", found.watch(module.build))
     return found
 

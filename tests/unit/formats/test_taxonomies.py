@@ -4,8 +4,14 @@ from hypothesis import strategies as st
 
 from dbanon.domain.errors import ConfigError, TaxonomyError
 from dbanon.formats import taxonomies
-from dbanon.formats.taxonomies import read_csv, render_tree, rows, write_csv
-from dbanon.formats.taxonomy_builder import from_edges, from_levels
+from dbanon.formats.taxonomies import (
+    from_edges,
+    from_levels,
+    read_csv,
+    render_tree,
+    rows,
+    write_csv,
+)
 
 ODD = st.sampled_from(["parent", "child", "*", ";", ",", '"', "\r\n", "\ufeffa", " ", "a;b", "''"])
 LABELS = ODD | st.text(min_size=1, max_size=5).filter(lambda text: "\x00" not in text)

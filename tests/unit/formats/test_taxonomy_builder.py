@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbanon.domain.errors import TaxonomyError
-from dbanon.formats.taxonomies import NodeRow, from_rows, rows
-from dbanon.formats.taxonomy_builder import MAX_HEIGHT, from_edges, from_levels
+from dbanon.formats.taxonomies import MAX_HEIGHT, NodeRow, from_edges, from_levels, from_rows, rows
 
 NAMES = st.text(min_size=1, max_size=6).filter(lambda text: "\x00" not in text)
 

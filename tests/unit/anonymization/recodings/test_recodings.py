@@ -15,7 +15,7 @@ from dbanon.anonymization.registry import RECODINGS, accepts, default_recoding
 from dbanon.domain.assignment import Assignment, label_rows
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import ColumnKind
-from dbanon.formats.taxonomy_builder import from_levels
+from dbanon.formats.taxonomies import from_levels
 
 MOMENT = datetime(2020, 1, 1, tzinfo=UTC)
 

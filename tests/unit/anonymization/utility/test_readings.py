@@ -14,8 +14,8 @@ from naive.released import taken_for
 from dbanon.anonymization.outcome import Outcome
 from dbanon.anonymization.registry import RECODINGS
 from dbanon.anonymization.released.reading import of_outcome
-from dbanon.anonymization.utility.associations import association
 from dbanon.anonymization.utility.distributions import Bins, categories_of
+from dbanon.anonymization.utility.measure import association
 from dbanon.anonymization.utility.queries import Asked, Query, answers, parts_of
 from dbanon.anonymization.utility.readings import readings_of
 from dbanon.domain.assignment import Assignment, GroupValues

@@ -8,9 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from dbanon.cli.pages.report import render
-from dbanon.cli.pages.rules import choices
-from dbanon.cli.pages.summary import beyond, of_loss, of_risk
+from dbanon.cli.pages.report import beyond, choices, of_loss, of_risk, render
 from dbanon.cli.pages.utility import of_association
 from dbanon.domain.checks import CheckReport, CheckResult, Verdict
 from dbanon.domain.policy import ColumnRule, Comparison, Condition, ModelSpec, Policy, Role

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from dbanon.actions.releases.differences import compare
-from dbanon.cli.releases import differences
+from dbanon.cli.releases import report
 
 NOW = SimpleNamespace(relation="anon.patients", release=2)
 NOTHING = {"checks": {}, "loss": {}, "risk": {}, "utility": {}}
@@ -15,7 +15,7 @@ ATTACKED = {"risk": {"attacks": [{"name": "skewness", "column": "disease", "rate
 
 def shown(before, now, capsys):
     before, now = NOTHING | before, NOTHING | now
-    differences.show(NOW, compare(before, now), before)
+    report.show(NOW, compare(before, now), before)
     return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
 
 
