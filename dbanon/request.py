@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import Enum, StrEnum, auto
@@ -11,7 +12,7 @@ from types import UnionType
 from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, cast, get_args, get_origin
 
 from dbanon.domain.composition import Gate
-from dbanon.domain.errors import ConfigError
+from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.keys import meanings_of
 from dbanon.domain.policy import DEFAULT_NAME, K_ANONYMITY, L_DIVERSITY, ModelSpec, Policy, Scalar
 from dbanon.domain.progress import Stages
@@ -316,10 +317,15 @@ class Request:
         return of_buckets(policies.changed(replace(kept, models=tuple(models.values())), given))
 
     def _models(self) -> tuple[ModelSpec, ...]:
-        """Return the models that are asked for; raises PolicyError for k or l out of bounds."""
+        """Return the models that are asked for, each once; raises PolicyError."""
         counts = ((K_ANONYMITY, "k", self.k), (L_DIVERSITY, "l", self.l))
         plain = [ModelSpec(name, {key: n}) for name, key, n in counts if n is not None]
-        return (*_specs(plain), *self.specs)
+        asked = (*_specs(plain), *self.specs)
+        for name, times in Counter(spec.name for spec in asked).items():
+            if times > 1:
+                msg = f"{name} is asked for {times} times, and only one of them could hold"
+                raise PolicyError(msg, hint="ask for each model once")
+        return asked
 
 
 def _options() -> Iterator[tuple[str, Option]]:

@@ -240,7 +240,7 @@ def at_once(pg: psycopg.Connection) -> Iterator[None]:
     """Send the statements of the block in one message; results can be fetched after the block.
 
     The first statement that fails raises its error, and none after it runs. A block within another
-    is part of it.
+    is part of it: its results, and the error of a statement, come after the outer block.
     """
     if pg.pgconn.pipeline_status != PipelineStatus.OFF:
         yield

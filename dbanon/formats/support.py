@@ -283,6 +283,7 @@ def _taken(asked: Asked) -> Iterator[Found]:
 
 
 def _coarser(rule: ColumnRule) -> bool:
+    """Whether a rule says more of a column than its role, weight and order."""
     exact = ColumnRule(rule.column, rule.role, weight=rule.weight, order=rule.order)
     return replace(rule, allow=()) != exact
 

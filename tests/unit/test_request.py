@@ -108,3 +108,17 @@ def test_a_python_without_docstrings_has_options_without_help():
 def test_a_model_that_is_none_is_refused_before_anything_is_read(models):
     with pytest.raises(PolicyError):
         Request(models=models)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"k": 5, "models": [ModelSpec("k-anonymity", {"k": 2})]},
+        {"l": 3, "models": [ModelSpec("l-diversity", {"l": 2})]},
+        {"models": [ModelSpec("t-closeness", {"t": t}) for t in (0.2, 0.9)]},
+    ],
+)
+def test_a_model_that_is_asked_for_twice_is_refused(given):
+    """One would replace the other, and readers would be promised less than was asked for."""
+    with pytest.raises(PolicyError, match="is asked for 2 times"):
+        Request(**given).over(Policy(dbanon.TableName("public", "people"), ()))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dbanon.domain.table import TableName
 
 _NUMBER = 8  # bytes of a hash that are compared with the fraction
-OF_A_DEAL = 3  # numbers of a person, as ``dbanon.anonymization.algorithms.anatomy.deal`` needs
+OF_A_DEAL = 3  # numbers of a person, as ``dbanon.anonymization.buckets.deal`` needs
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -63,7 +63,6 @@ def obstacle(
     session: Session, loaded: Sequence[Loaded], request: Request, present: Sequence[Release]
 ) -> str | None:
     """Return why releases can only be grouped anew, None if their classes can stay as they are."""
-    from dbanon.actions.preparation.linked import members_of
     from dbanon.db.histories import joint
 
     together, shared = len(loaded) > 1, loaded[0].versions
