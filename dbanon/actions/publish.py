@@ -89,8 +89,7 @@ def publish_in(
         key = _key_of(session, built[0]) if built else None  # that of the persons, who come first
         made = partial(build, session, one, request, stages, previous=entry, gate=gate)
         built.append(made(key=key, hashed=ahead.hashed))
-    with stages("record"):
-        found = fingerprint(session, loaded, request, of_rows=ahead.of_rows)
+    found = fingerprint(session, loaded, request, of_rows=ahead.of_rows)
     served = partial(serve, session, loaded, built, request, stages)
     first, *rest = served(gate=gate, fingerprint=found)
     return [replace(first, sharing=sharing), *rest]
