@@ -116,8 +116,10 @@ class Line:
         if most is not None:
             hi = (bisect_right if closed else bisect_left)(self.numbers, most) - 1
         low = 0.0 if least is None else self.place(least)
-        high = 1.0 if most is None else self.place(most)
         nulls = least is None and most is None
+        high = 1.0
+        if most is not None or (least is not None and self.numbers):
+            high = self.place(self.numbers[-1] if most is None else most)
         return Cell(lo, max(hi, lo - 1), low, high, nulls=nulls)
 
     def code(self, text: str) -> int | None:

@@ -145,6 +145,15 @@ def assert_tight(column, groups, cells, released):
                 assert ends == pytest.approx([cells.low[label], cells.high[label]], abs=1e-12)
 
 
+def test_the_open_range_of_the_only_value_is_a_point():
+    """The greatest integer has no end that a range could exclude."""
+    table = encoded({"x": [2**63 - 1, 2**63 - 1]})
+    groups = Assignment(np.zeros(2, np.int32), 1)
+    released = of_outcome(table, outcome_of(table, ["interval"], groups), policy_for(table))
+    (cells,) = released.columns
+    assert ([0.0], [0.0]) == (cells.low.tolist(), cells.high.tolist())
+
+
 def test_a_range_of_days_ends_on_its_last_day():
     rules = {"x": {"recoding": "interval-text"}}
     table = encoded({"x": [date(1999, 12, 28), date(2000, 1, 1)]}, rules=rules)
