@@ -16,7 +16,7 @@ from dbanon.actions.distribution.tasks import perform
 from dbanon.domain.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from multiprocessing.process import BaseProcess
 
@@ -93,9 +93,7 @@ class Processes:
                 if not pools:
                     pools.append(_pool(job, settings))
                 try:
-                    futures: dict[Future, int] = {
-                        pools[0].submit(_perform_here, task): i for i, task in todo.items()
-                    }
+                    futures = _submitted(pools[0], todo)
                     for number, result in landed(futures, stopped=stopped):
                         del todo[number]
                         yield number, result
@@ -110,6 +108,14 @@ class Processes:
         finally:
             for pool in pools:
                 _end(pool, others)
+
+
+def _submitted(pool: ProcessPoolExecutor, todo: Mapping[int, Task]) -> dict[Future, int]:
+    """Hand tasks to a pool; raises BrokenProcessPool also if it breaks while a process begins."""
+    try:
+        return {pool.submit(_perform_here, task): number for number, task in todo.items()}
+    except OSError as error:  # its pipes are closed already
+        raise BrokenProcessPool from error
 
 
 def _end(pool: ProcessPoolExecutor, others: Collection[BaseProcess]) -> None:
