@@ -15,7 +15,7 @@ from dbanon.domain.table import (
     TableName,
 )
 from dbanon.formats.policies import parse
-from dbanon.formats.policy.draft import draft
+from dbanon.formats.policy.proposals import draft
 from dbanon.formats.suggestions import (
     candidates,
     differing,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, ColumnStats, TableInfo, TableName
 from dbanon.formats.policies import parse
-from dbanon.formats.policy.draft import draft
+from dbanon.formats.policy.proposals import draft
 from dbanon.formats.policy_validation import floor_problems
 from dbanon.formats.suggestions import suggest
 
