@@ -1,1 +1,1 @@
-"""Published relations: how they are made, guarded, served and withdrawn."""
+"""Published relations: creation, guards, replacement and withdrawal."""

@@ -1,8 +1,7 @@
-"""Free the name of a relation without dropping what others made of it.
+"""Free the name of a relation that other relations depend on.
 
-What others made of a relation, such as a temporary view of an idle session, keeps it from being
-dropped. So the relation is moved away, shows nothing from then on, and is dropped as soon as it can
-be.
+A dependent object of another role, such as a temporary view of an idle session, blocks DROP. The
+relation is then renamed, moved to the private schema and emptied, and dropped as soon as possible.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ _COMMENT = "nothing of {} any more, kept as other relations depend on it; made b
 def set_aside(
     session: Session, name: TableName, *, oid: int, is_view: bool = False
 ) -> TableName | None:
-    """Take a relation away from its name and from everybody, with all that it shows.
+    """Rename a relation, empty it and revoke all rights on it.
 
     Returns its new name if other relations depend on it, None if it could be dropped. Raises
-    DatabaseError when rights on it were changed since the snapshot of the transaction.
+    DatabaseError if rights on it were changed since the snapshot of the transaction.
     """
     moved = TableName(name.schema, f"{_PREFIX}{oid}")
     away = TableName(DATA_SCHEMA, moved.name)
@@ -63,18 +62,18 @@ def set_aside(
 
 
 def is_retired(name: str) -> bool:
-    """Whether a relation among the data of releases is one that was set aside."""
+    """Return True if a table or view of the private schema is one that was set aside."""
     return name.startswith(_PREFIX)
 
 
 def drop(session: Session, name: str, kind: str) -> None:
-    """Drop what was set aside, a VIEW or a TABLE, if nothing depends on it any more."""
+    """Drop a VIEW or TABLE that was set aside; fails while other objects depend on it."""
     statement = sql.SQL("DROP {} {}").format(sql.SQL(kind), sql.Identifier(DATA_SCHEMA, name))
     session.pg.execute(statement)
 
 
 def _hold_rights(session: Session, name: TableName, columns: list[str]) -> None:
-    """Write a new version of each column, so that nobody else changes rights on it any more."""
+    """Write new versions of all column rights, so that a concurrent GRANT or REVOKE fails."""
     names = identifiers(columns)
     for statement in (
         "GRANT SELECT ({}) ON {} TO CURRENT_USER",
@@ -84,11 +83,7 @@ def _hold_rights(session: Session, name: TableName, columns: list[str]) -> None:
 
 
 def _require_same_rights(session: Session, name: TableName, *, oid: int, written: int) -> None:
-    """Raise DatabaseError when rights on a relation changed since the snapshot.
-
-    Those that are given to what takes its place were read from it: one that was taken away
-    meanwhile would come back.
-    """
+    """Raise DatabaseError if rights changed since the snapshot: revoked ones would return."""
     values = {"relation": oid, "written": written}
     row = session.pg.execute(query("releases.rights_changed"), values).fetchone()
     if row is None or row[0]:
@@ -99,7 +94,7 @@ def _require_same_rights(session: Session, name: TableName, *, oid: int, written
 
 
 def _showing_nothing(view: TableName, columns: list[tuple[str, str]]) -> sql.Composed:
-    """Compose a view of the same columns without a row; types are in words of the catalog's."""
+    """Compose a view with the same columns and no rows; types are catalog text."""
     nulls = (
         sql.SQL("NULL::{} AS {}").format(sql.SQL(kind), sql.Identifier(name))
         for name, kind in columns

@@ -1,4 +1,4 @@
-"""The PostgreSQL type in which a recoding publishes a column."""
+"""The PostgreSQL types of published columns."""
 
 from __future__ import annotations
 
@@ -35,15 +35,12 @@ _SCALARS = {
 
 
 def stored_type(recoding: str, column: ColumnInfo) -> str:
-    """Return the name of the type of a group's value: two columns are those of a range."""
+    """Return the type of a value in the group table; a pair of columns is stored as a range."""
     return published_type("interval" if recoding in PAIRS else recoding, column)
 
 
 def published_type(recoding: str, column: ColumnInfo) -> str:
-    """Return the type's name; ranges and scalars keep the width of an integer column.
-
-    Of a recoding that publishes two columns, that of the first.
-    """
+    """Return the type of a published column (of two, the first); integers keep their width."""
     kind = column.kind
     if recoding == BOUNDS:
         return _BOUNDS.get(kind, "int8" if column.base_type == "int8" else "int4")

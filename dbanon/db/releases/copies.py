@@ -1,9 +1,7 @@
-"""Make the private tables that a release is served from, or fill the former ones anew.
+"""Create the private tables of a release, or replace the rows of the previous ones.
 
-Tables that are filled anew keep their names, and the view of them stays as it is. Then nobody has
-to wait: the old rows are deleted and new ones inserted in the one transaction of the publication,
-and PostgreSQL shows every snapshot the rows of its own time, those of one release, until no
-snapshot needs the old ones and VACUUM takes them.
+Replaced tables keep their names and views, so no reader waits. Each snapshot sees the rows of
+exactly one release; VACUUM removes the old rows when no snapshot needs them.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def make(session: Session, publication: Publication, previous: Entry | None) -> Publication:
-    """Fill the former tables if they are intact and of the right shape, else make new ones.
+    """Reuse the previous tables if they are intact and have the same columns, or create new ones.
 
     Returns the publication with the number of its tables.
     """
@@ -49,7 +47,7 @@ def make(session: Session, publication: Publication, previous: Entry | None) -> 
 
 
 def is_closed(session: Session, previous: Entry) -> bool:
-    """Whether nobody could change the former copy, nor the view of it."""
+    """Return True if nobody could change the previous copy or its view."""
     published = views.oid_of(session, previous.relation)
     if published is None or previous.content is None:
         return False
@@ -57,7 +55,7 @@ def is_closed(session: Session, previous: Entry) -> bool:
 
 
 def is_sealed(session: Session, publication: Publication, previous: Entry) -> bool:
-    """Whether the former copy is as publishing left it, and has the columns that are needed."""
+    """Return True if the previous copy is unchanged and has the columns of the new one."""
     if not is_closed(session, previous):
         return False
     served = relations.served_rows(publication)
@@ -72,21 +70,17 @@ def is_sealed(session: Session, publication: Publication, previous: Entry) -> bo
 
 
 def _shapes(session: Session, one: sql.Identifier, other: sql.Identifier) -> psycopg.Cursor:
-    """Ask whether two relations have the same columns."""
     names = {"one": one.as_string(), "other": other.as_string()}
     return session.pg.execute(query("releases.same_shape"), names)
 
 
 def same_shape(session: Session, one: sql.Identifier, other: sql.Identifier) -> bool:
-    """Whether two relations have the same columns."""
+    """Return True if two relations have the same columns."""
     return _shapes(session, one, other).fetchone() == (True,)
 
 
 def _guarded(session: Session, new: Publication, former: Publication) -> bool:
-    """Whether the former membership of a live view can hold the new one, under its guards.
-
-    Of a partitioned source it cannot: which partitions there are, and where, may have changed.
-    """
+    """Return True if the tables and guards of the previous live view fit the new membership."""
     tables = [former.rows, former.groups, data_table("marks", former.data_id)]
     names = {"tables": [table.as_string() for table in tables], "unkeyed": tables[-1].as_string()}
     return (
@@ -95,7 +89,7 @@ def _guarded(session: Session, new: Publication, former: Publication) -> bool:
         and same_shape(session, new.rows, former.rows)
         and same_shape(session, new.groups, former.groups)
         and guards.stand(session, former)
-        # Under another view, readers would see in old classes what is new.
+        # Under another view, readers would see new rows in old classes.
         and _is_like(session, former, former.view, relations.view_statement)
     )
 
@@ -103,7 +97,7 @@ def _guarded(session: Session, new: Publication, former: Publication) -> bool:
 def _is_like(
     session: Session, former: Publication, view: TableName, create: Callable[..., sql.Composed]
 ) -> bool:
-    """Whether a view is as it would be made now; ``create`` composes it under a given name."""
+    """Return True if a view equals the one that ``create`` composes now."""
     candidate = former.candidate
     session.pg.execute(create(former, candidate))
     like, present = views.oid_of(session, candidate) or 0, views.oid_of(session, view) or 0
@@ -113,7 +107,7 @@ def _is_like(
 
 
 def _move(session: Session, new: Publication, former: Publication) -> None:
-    """Put the new membership in the place of the former; nobody writes the source meanwhile."""
+    """Replace the previous membership with the new one; writers of the source are locked out."""
     session.run(guards.class_statements(new))
     for source, target in ((new.groups, former.groups), (new.rows, former.rows)):
         session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(target))
@@ -121,7 +115,7 @@ def _move(session: Session, new: Publication, former: Publication) -> None:
         session.pg.execute(sql.SQL("DROP TABLE {}").format(source))
         session.pg.execute(sql.SQL("ANALYZE {}").format(target))
     if not _is_like(session, former, former.members, guards.members_statement):
-        # Another policy: a dump of the database that has begun waits for it, and misses it.
+        # Another policy: a running dump of the database waits for it, and misses it.
         session.pg.execute(sql.SQL("DROP VIEW IF EXISTS {}").format(relation(former.members)))
         session.pg.execute(guards.members_statement(former, former.members))
     for compose in (guards.function_statements, guards.mark_statements, relations.seen_statements):
@@ -136,21 +130,18 @@ def _refill(session: Session, publication: Publication) -> None:
 
 
 def unseal(session: Session, release: sql.Identifier) -> None:
-    """Let the open transaction, and no other, change the rows of a copy."""
+    """Allow the open transaction, and no other, to change the rows of a copy."""
     session.run(immutability.open_statements(release))
 
 
 def empty(session: Session, release: sql.Identifier) -> None:
-    """Open a copy and delete all of its rows."""
+    """Unseal a copy and delete all of its rows."""
     unseal(session, release)
     session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(release))
 
 
 def vacuum(session: Session, releases: Iterable[Entry]) -> None:
-    """Free the room of rows that no snapshot needs; what cannot be done now, the server does later.
-
-    The file keeps its length: to cut it, nobody may read the table.
-    """
+    """VACUUM the tables of releases, except locked ones; truncation would lock out readers."""
     session.pg.rollback()
     session.pg.autocommit = True
     try:

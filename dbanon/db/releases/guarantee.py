@@ -1,4 +1,4 @@
-"""What a published relation says of itself, in its comment, to anyone who can read it."""
+"""The promise of a published relation, stored in its comment for everyone who can read it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _MARK = "dbanon"
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """The models of a release and the roles of its columns; nothing that is secret.
+    """The models of a release and the roles of its columns; nothing secret.
 
-    trees: the taxonomies and orders of the sensitive columns whose models compare by them, as
-    ``dbanon.distances`` takes them; proved_at: when it was written, None if nothing says so;
-    anatomy: whether the sensitive values are in the relation beside it.
+    trees: the taxonomies and orders of sensitive columns whose models compare by distance, as
+    ``dbanon.distances`` takes them; proved_at: time of the proof, None if unknown; anatomy: True if
+    the sensitive values are in a companion relation.
     """
 
     release: int
@@ -41,12 +41,12 @@ class Promise:
 
     @property
     def k(self) -> int:
-        """The least number of rows in a class, 1 when not promised."""
+        """The minimum number of rows in a class, 1 if not promised."""
         return self._count(K_ANONYMITY, "k")
 
     @property
     def l(self) -> int:
-        """The least number of distinct values of every sensitive column, 1 when not promised."""
+        """The minimum number of distinct values of every sensitive column, 1 if not promised."""
         return self._count(L_DIVERSITY, "l")
 
     def _count(self, name: str, parameter: str) -> int:
@@ -63,7 +63,7 @@ class Promise:
 
 
 def promise_of(publication: Publication) -> Promise:
-    """Return what the publication promises."""
+    """Return the promise of a publication."""
     policy = publication.policy
     return Promise(
         release=publication.id,
@@ -90,7 +90,7 @@ def describe_promise(publication: Publication) -> str:
 
 
 def read_promise(session: Session, info: TableInfo) -> Promise | None:
-    """Read the comment of a relation; None when it is not one of dbanon's."""
+    """Read the promise from the comment of a relation; None if dbanon did not write it."""
     row = session.pg.execute(query("catalog.relation_comment"), (info.oid,)).fetchone()
     text = row[0] if row and row[0] else ""
     if not text.startswith(f"{_MARK}: "):

@@ -1,4 +1,4 @@
-"""What keeps a released table as it was published, and what tells when it is not."""
+"""Make the copy of a release immutable, and detect changes of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RIGHTS = sql.SQL("INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER")
 
 
 class Broken(NamedTuple):
-    """A seal that does not hold, and what mends it, None where publishing again does."""
+    """A broken seal and its remedy; None if publishing again repairs it."""
 
     problem: str
     remedy: str | None = None
@@ -49,26 +49,28 @@ _BROKEN = (
 
 
 def shape(release_id: int) -> sql.Identifier:
-    """Name the type that a released table is bound to."""
+    """Name the composite type that fixes the columns of a released table."""
     return sql.Identifier(DATA_SCHEMA, f"shape_{release_id}")
 
 
 def seen(number: int) -> sql.Identifier:
-    """Name the function that tells whether a snapshot sees what a release is served from."""
+    """Name the function that checks if a snapshot sees the current release."""
     return sql.Identifier(DATA_SCHEMA, f"seen_{number}")
 
 
 def seen_body(table: sql.Identifier) -> str:
-    """Return the source of that function; ``table`` is what the release is served from."""
+    """Return the source of that function; ``table`` is the private copy."""
     return template("releases.seen_body", table=table).as_string()
 
 
 def seal_statements(release: sql.Identifier, release_id: int) -> Iterator[sql.Composed]:
-    """Yield what makes a filled copy immutable to all but superusers.
+    """Yield the statements that make a filled copy immutable to all but superusers.
 
-    Its type holds the columns, a trigger refuses every statement, and not even the owner keeps
-    the right to write. An owner can undo each of these, but no one statement that undoes one
-    changes a row: ``broken_seals`` and the digest of ``content`` tell afterwards.
+    Its type fixes the columns, a trigger refuses every statement, and even the owner loses the
+    right
+    to write. The owner can undo each of these, but no single statement both undoes one and changes
+    a
+    row. ``broken_seals`` and the digest of ``content`` detect it afterwards.
     """
     trigger, kind = sql.Identifier(_TRIGGER), shape(release_id)
     body = template(
@@ -85,9 +87,9 @@ def seal_statements(release: sql.Identifier, release_id: int) -> Iterator[sql.Co
 
 
 def open_statements(release: sql.Identifier) -> Iterator[sql.Composed]:
-    """Yield what lets the open transaction, and no other, fill the copy anew.
+    """Yield the statements that let the open transaction, and no other, replace the rows of a copy.
 
-    The trigger goes under a lock that keeps all other writers out until the end.
+    DISABLE TRIGGER takes a lock that excludes all other writers until commit.
     """
     trigger = sql.Identifier(_TRIGGER)
     yield sql.SQL("ALTER TABLE {} DISABLE TRIGGER {}").format(release, trigger)
@@ -95,17 +97,14 @@ def open_statements(release: sql.Identifier) -> Iterator[sql.Composed]:
 
 
 def close_statements(release: sql.Identifier) -> Iterator[sql.Composed]:
-    """Yield what makes the copy immutable again."""
+    """Yield the statements that make the copy immutable again."""
     trigger = sql.Identifier(_TRIGGER)
     yield sql.SQL("ALTER TABLE {} ENABLE ALWAYS TRIGGER {}").format(release, trigger)
     yield sql.SQL("REVOKE {} ON {} FROM CURRENT_USER, PUBLIC").format(_RIGHTS, release)
 
 
 def broken_seals(session: Session, published: int, data_id: int) -> Iterator[Broken]:
-    """Yield in which ways the copy behind a published view is open, or the view was changed.
-
-    published: the view, by OID; data_id: the number of the copy.
-    """
+    """Yield the broken seals of the copy ``data_id`` and of its published view (an OID)."""
     copy = sql.Identifier(DATA_SCHEMA, f"release_{data_id}")
     asked = {
         "trigger": _TRIGGER,
@@ -122,17 +121,14 @@ def broken_seals(session: Session, published: int, data_id: int) -> Iterator[Bro
 
 
 def definition(session: Session, published: TableInfo) -> str:
-    """Digest the statement that a published view stands for, as this server prints it.
-
-    Each version of PostgreSQL prints in its own way, and the digest begins with the version.
-    """
+    """Return the server's major version, on which the text depends, and its digest."""
     text: str = session.one(query("catalog.view_definition"), (published.oid,))[0]
     digest = hashlib.sha256(text.encode()).hexdigest()
     return f"{session.pg.info.server_version // 10_000}:{digest}"
 
 
 def same_definition(session: Session, published: TableInfo, digest: str) -> bool | None:
-    """Whether a view still stands for what was published, None when another version printed it."""
+    """Return True if a view still has that definition, None if another version printed it."""
     now = definition(session, published)
     if now.partition(":")[0] != digest.partition(":")[0]:
         return None
@@ -140,10 +136,7 @@ def same_definition(session: Session, published: TableInfo, digest: str) -> bool
 
 
 def content(session: Session, published: TableInfo, *beside: TableInfo) -> str:
-    """Digest what readers of a relation see, in any order; one scan of all its columns.
-
-    beside: what else they are served with it.
-    """
+    """Return a digest of the rows of some relations, in any order; scans each once."""
     document: list[object] = []
     for relation in (published, *beside):
         names = [column.name for column in relation.columns]

@@ -1,4 +1,4 @@
-"""A release about to be published, and how SQL names and reads what belongs to it."""
+"""A release that is being published, with the SQL names and expressions of its objects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """One release about to be published; ``id`` names its private tables."""
+    """One release that is being published; ``id`` names its private tables."""
 
     id: int
     info: TableInfo
@@ -56,7 +56,7 @@ class Publication:
 
     @property
     def membership_id(self) -> int:
-        """The number of the membership; that of a table release is needed for publishing only."""
+        """The number of the membership tables; a table release needs them only while publishing."""
         return self.data_id if self.kind is ReleaseKind.VIEW else self.id
 
     @property
@@ -71,71 +71,68 @@ class Publication:
 
     @property
     def release(self) -> sql.Identifier:
-        """The private copy that a table release is served from."""
+        """The private copy of a table release."""
         return data_table("release", self.data_id)
 
     @property
     def seen(self) -> sql.Identifier:
-        """The function by which a snapshot learns that it is older than the release."""
+        """The function that detects a snapshot older than the release."""
         return seen(self.data_id)
 
     @property
     def candidate(self) -> TableName:
-        """The view that is proved before readers have one like it; only within publishing."""
+        """The view that is proved before readers get an equal one; exists only while publishing."""
         return TableName(DATA_SCHEMA, f"candidate_{self.id}")
 
     @property
     def draft(self) -> sql.Identifier:
-        """The table that the private copy is made of, if it is drafted; only within publishing."""
+        """The table of values that the private copy is built from; exists only while publishing."""
         return data_table("draft", self.id)
 
     @property
     def persons(self) -> sql.Identifier:
-        """The table of persons that models are proved of; only within publishing."""
+        """The table of persons for which models are proved; exists only while publishing."""
         return data_table("persons", self.id)
 
     @property
     def source(self) -> sql.Identifier:
-        """The table that is published."""
+        """The published table."""
         return relation(self.info.name)
 
     @property
     def stage(self) -> sql.Identifier:
-        """The temporary copy of what is needed of the source; only within publishing."""
+        """The temporary copy of the needed source columns; exists only while publishing."""
         return sql.Identifier("pg_temp", f"stage_{self.id}")
 
     @property
     def frozen(self) -> sql.Identifier:
-        """The temporary table of values that are published as before; only within publishing."""
+        """The temporary table of values that do not change; exists only while publishing."""
         return sql.Identifier("pg_temp", f"frozen_{self.id}")
 
     @property
     def codes(self) -> sql.Identifier:
-        """The temporary table of what the codes of values stand for; only within publishing."""
+        """The temporary table that maps codes to values; exists only while publishing."""
         return sql.Identifier("pg_temp", f"codes_{self.id}")
 
     @property
     def reading(self) -> sql.Identifier:
-        """The table that is published, as publishing reads it."""
+        """The relation from which publishing reads the source."""
         return self.pin or self.source
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """The names of the key in ``rows``: never those of the source, so none can collide."""
+        """The key columns of ``rows``; renamed, so that they cannot collide with other columns."""
         return tuple(f"k{i}" for i in range(1, len(self.info.primary_key) + 1))
 
     @property
     def noted_columns(self) -> tuple[str, ...]:
-        """The columns of ``rows`` that are gone once it is remembered who is in which class."""
+        """The columns of ``rows`` that are dropped once the membership is stored in the history."""
         if self.kind is ReleaseKind.VIEW:
             return ()
         return ("value",) if self.hashed is None else ("value", "place")
 
     def keys(self, *, of: str) -> list[sql.Composed]:
-        """Compose the primary key of the relation ``of``, without its domains.
-
-        The constraints of a domain are code that COPY would run, and equality knows base types.
-        """
+        """Compose the primary key of the relation ``of`` in base types, without domain code."""
         columns = [self.info.column(name) for name in self.info.primary_key]
         return [
             sql.SQL("{}::{}").format(
@@ -147,7 +144,7 @@ class Publication:
 
     @property
     def join(self) -> sql.Composed:
-        """Rows ``r`` of the membership are rows ``s`` of the source."""
+        """The join of membership rows ``r`` with source rows ``s``."""
         return sql.SQL(" AND ").join(
             sql.SQL("r.{} = {}").format(sql.Identifier(name), key)
             for name, key in zip(self.key_columns, self.keys(of="s"), strict=True)
@@ -155,11 +152,11 @@ class Publication:
 
     @property
     def members(self) -> TableName:
-        """The private view of ``live_members``, by which guards read the source."""
+        """The private view of ``live_members``, from which guards read the source."""
         return TableName(DATA_SCHEMA, f"members_{self.data_id}")
 
     def live_members(self, columns: Mapping[str, sql.Identifier]) -> sql.Composed:
-        """Select the class of each row of a live release with those of the columns, renamed."""
+        """Compose the query of the class and the given columns of each row of a live release."""
         selected = [
             sql.SQL(", s.{} AS {}").format(sql.Identifier(name), alias)
             for name, alias in columns.items()
@@ -167,11 +164,10 @@ class Publication:
         return self.live("live.live_members", columns=sql.SQL("").join(selected))
 
     def live(self, name: str, **slots: sql.Composable) -> sql.Composed:
-        """Compose a template for the source, or for each of its partitions that hold rows.
+        """Compose a template for the source, or for each of its leaf partitions.
 
-        A view keeps these as they were when it was published, whatever their names mean later: a
-        partition attached later is not in the release, and one that is detached stays in it, guards
-        and all.
+        The view is bound to the present partitions: later ones are not released, detached ones
+        stay.
         """
         parts = [(relation(leaf.name), self._join_leaf(i)) for i, leaf in self.numbered_leaves]
         return sql.SQL("\n UNION ALL\n").join(
@@ -181,7 +177,7 @@ class Publication:
 
     @property
     def numbered_leaves(self) -> list[tuple[int, Partition]]:
-        """The partitions that hold rows, by the number that ``rows`` has for them."""
+        """The leaf partitions, with the number that ``rows`` has for them."""
         return list(enumerate(self.info.leaves, 1))
 
     def _join_leaf(self, number: int) -> sql.Composed:
@@ -189,7 +185,7 @@ class Publication:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The published columns, in the order of the source; what is added to these comes last."""
+        """The published columns in the order of the source; added columns come last."""
         rules = {rule.column: rule for rule in self.policy.columns}
         names = [name for column in self.info.columns for name in rules[column.name].published_as]
         if self.policy.anatomy:
@@ -199,7 +195,6 @@ class Publication:
 
     @property
     def _pseudonyms(self) -> tuple[str, ...]:
-        """The column of pseudonyms, if the policy asks for one."""
         return () if self.policy.pseudonym is None else (self.policy.pseudonym,)
 
     @property
@@ -219,17 +214,13 @@ class Publication:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """The columns that are published as they are, in the order of the source."""
+        """The columns that are published unchanged, in the order of the source."""
         made = {*self.policy.published_quasi, *self._pseudonyms}
         return tuple(name for name in self.names if name not in made)
 
     @property
     def drafted(self) -> bool:
-        """Whether the copy can be made of what publishing has read, with no join to the source.
-
-        So it can when all columns that are kept were read, as texts that give back the very value
-        and make no type's code run.
-        """
+        """True if the copy can be built from memory: texts that restore the exact values."""
         sensitive = {rule.column for rule in self.policy.with_role(Role.SENSITIVE)}
         columns = [self.info.column(name) for name in self.kept]
         of_copy = self.kind is ReleaseKind.TABLE and not self._pseudonyms
@@ -259,12 +250,11 @@ class Publication:
 
     @property
     def person(self) -> tuple[str, ...]:
-        """The columns that tell a person: the subject, or the key where each row is one."""
+        """The columns that identify a person: the subject, or the key if each row is a person."""
         subject = self.policy.subject
         return self.info.primary_key if subject is None else (subject,)
 
     def _pseudonym(self) -> sql.Composed:
-        """Compose what stands for the person of a row ``s`` of the source."""
         columns = [self.info.column(name) for name in self.person]
         texts = [equal_text(column, sql.Identifier("s", column.name)) for column in columns]
         return template(
@@ -272,10 +262,7 @@ class Publication:
         )
 
     def _recoded(self) -> Iterator[tuple[str, sql.Composable]]:
-        """Yield each published quasi-identifier with its value, from the groups ``g``.
-
-        By anatomy, the bucket.
-        """
+        """Yield each published quasi-identifier with its value, or the bucket, from ``g``."""
         if self.policy.anatomy:
             yield BUCKET, sql.Identifier("g", "q1")
             return
@@ -289,7 +276,7 @@ class Publication:
                 yield rule.column, value
 
 
-# Types whose every value is read back from its text, and read in as text by the source's reader.
+# Types with values that their text restores exactly, and that the source is read in as text.
 # Not numeric, which is read without trailing zeros, nor char, which is read without its blanks.
 _EXACT_TEXTS = frozenset(
     {"bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "name", "uuid"}
@@ -298,11 +285,7 @@ _EXACT_TEXTS = frozenset(
 
 
 def identity_statement(table: sql.Composable) -> sql.Composed:
-    """Compose the statement that lets any publication include a table, which may have no key.
-
-    PostgreSQL changes no row of a table that a logical publication includes, as one FOR ALL TABLES
-    does, if nothing identifies its rows.
-    """
+    """Compose REPLICA IDENTITY FULL, which a table in a logical publication needs to be updated."""
     return sql.SQL("ALTER TABLE {} REPLICA IDENTITY FULL").format(table)
 
 
@@ -345,10 +328,7 @@ _CENTERS: Mapping[str, tuple[str, str]] = {
 
 
 def pair(recoding: str, stored: str, value: sql.Composable) -> tuple[sql.Composed, sql.Composed]:
-    """Compose the two columns of a range: its ends, or its middle and how far these are from it.
-
-    stored: the type of the range. NULL where the range is open.
-    """
+    """Compose the two columns of a range, bounds or center and radius; NULL if it is open."""
     least = sql.SQL("pg_catalog.lower({})").format(value)
     greatest = sql.SQL("pg_catalog.upper({})").format(value)
     if stored in _OF_STEPS:  # they end before their upper bound, however they began

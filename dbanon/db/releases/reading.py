@@ -1,4 +1,4 @@
-"""Read a published relation as Arrow, in types that data frames know."""
+"""Read a published relation as Arrow, in types that data frames support."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class _Part(NamedTuple):
 
 
 def read(session: Session, name: TableName, columns: Iterable[ColumnInfo]) -> list[pa.Table]:
-    """Return the values of columns of all rows, each as a table.
+    """Return one table per column, with the values of all rows.
 
-    A table has one column, ``value``, or those of a range: its least and its greatest value
-    (``low``, ``high``), NULL where it is open, whether the greatest belongs to it (``closed``), and
-    whether it is one at all (``known``). Times are microseconds since 1970, in UTC where they have
-    a zone; infinite ones are NULL. Sets are JSON.
+    A table has one column ``value``; for a range, its bounds ``low`` and ``high`` (NULL if open),
+    ``closed`` (True if the range includes ``high``) and ``known`` (False if the range is NULL).
+    Times
+    are microseconds since 1970, in UTC if they have a zone; infinite ones are NULL. Sets are JSON.
     """
     columns = list(columns)
     parts = [_parts(column) for column in columns]
@@ -75,10 +75,9 @@ def read(session: Session, name: TableName, columns: Iterable[ColumnInfo]) -> li
 def texts(
     session: Session, name: TableName, columns: Sequence[str], *, counted: str | None = None
 ) -> pa.Table:
-    """Return the distinct rows of some columns, as texts, and how often each is there.
+    """Return the distinct rows of some columns, as texts, with their number in ``COUNTED``.
 
-    The columns bear the names that are given, the last one is ``COUNTED``. counted: a column of
-    numbers that says how often a row is there; without it, rows are counted.
+    counted: a column with the number of rows that each row represents; without it each counts once.
     """
     shown = [sql.SQL("{}::text").format(sql.Identifier(column)) for column in columns]
     one = sql.SQL("1") if counted is None else sql.Identifier(counted)
@@ -112,7 +111,6 @@ def _parsed(buffer: io.BytesIO, types: Mapping[str, pa.DataType]) -> pa.Table:
 
 
 def _parts(column: ColumnInfo) -> dict[str, _Part]:
-    """Compose what is read of a column."""
     name = sql.Identifier(column.name)
     if column.base_type in RANGES:
         return _ends(column.base_type, name)

@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 
 def needed_tables(release: Entry) -> tuple[str, ...]:
-    """Return the names that the private tables of a served release may have."""
+    """Return the possible names of the private tables of a served release."""
     membership = membership_id(release)
     prefixes = ("rows", "groups", "marks")
     return f"release_{release.data_id}", *(f"{prefix}_{membership}" for prefix in prefixes)
 
 
 def membership_id(release: Entry) -> int:
-    """Return the number of the membership of a release, which live views share."""
+    """Return the number of the membership of a release, which releases of a live view share."""
     return release.data_id if release.kind is ReleaseKind.VIEW else release.id
 
 
 def build_statements(publication: Publication) -> Iterator[sql.Composed]:
-    """Yield what makes the empty private tables."""
+    """Yield the statements that create the empty private tables."""
     yield _rows_statement(publication)
     yield identity_statement(publication.rows)
     recoded = sql.SQL(",\n    ").join(
@@ -86,7 +86,7 @@ def _rows_statement(publication: Publication) -> sql.Composed:
 
 
 def serve_statements(publication: Publication) -> Iterator[sql.Composed]:
-    """Yield what the published view needs below it: a sealed copy, or guards on the source."""
+    """Yield the statements that create the sealed copy, or the guards on the source."""
     if publication.kind is ReleaseKind.VIEW:
         yield from guard_statements(publication)
     else:
@@ -99,9 +99,9 @@ def serve_statements(publication: Publication) -> Iterator[sql.Composed]:
 def copy_statements(
     publication: Publication, name: str, **slots: sql.Composable
 ) -> Iterator[sql.Composed]:
-    """Yield what fills the private copy, by the template of that name with these slots besides."""
+    """Yield the statements that fill the private copy by a template with additional slots."""
     if publication.drafted:
-        # Else PostgreSQL expects many groups of one number, and sorts the rows to join them.
+        # Without statistics PostgreSQL expects many groups of one number, and sorts to join.
         yield sql.SQL("ANALYZE {} (group_id)").format(publication.groups)
     served = served_rows(publication)
     yield template(name, release=publication.release, served=served, **slots)
@@ -110,7 +110,7 @@ def copy_statements(
 
 
 def served_rows(publication: Publication) -> sql.Composed:
-    """Compose the query whose rows the private copy holds."""
+    """Compose the query of the rows of the private copy."""
     columns, groups = publication.columns(), publication.groups
     if publication.drafted:
         draft = publication.draft
@@ -128,16 +128,16 @@ def served_rows(publication: Publication) -> sql.Composed:
 
 
 def seen_statements(publication: Publication) -> Iterator[sql.Composed]:
-    """Yield the function that keeps a snapshot older than the release from taking it for empty."""
+    """Yield the function that raises an error for older snapshots, which would see no rows."""
     of_copy = publication.kind is ReleaseKind.TABLE
     body = seen_body(publication.release) if of_copy else marks.seen_body(publication)
     yield template("releases.create_seen", seen=publication.seen, body=sql.Literal(body))
-    # Readers call it, whatever the default privileges of the role say.
+    # Readers call it, even if default privileges revoke EXECUTE.
     yield sql.SQL("GRANT EXECUTE ON FUNCTION {}() TO PUBLIC").format(publication.seen)
 
 
 def view_statement(publication: Publication, name: TableName | None = None) -> sql.Composed:
-    """Compose the view that readers see, or one just like it of another name."""
+    """Compose the published view, or an equal one under another name."""
     view, names = relation(name or publication.view), identifiers(publication.names)
     if publication.kind is ReleaseKind.TABLE:
         return template(
@@ -158,7 +158,7 @@ def view_statement(publication: Publication, name: TableName | None = None) -> s
 
 
 def comment_statement(publication: Publication, candidate: TableName | None = None) -> sql.Composed:
-    """Compose the comment in which the view, or the candidate for it, states what it promises."""
+    """Compose the comment with the promise, for the view or its candidate."""
     return sql.SQL("COMMENT ON VIEW {} IS {}").format(
         relation(candidate or publication.view), sql.Literal(describe_promise(publication))
     )
@@ -167,10 +167,7 @@ def comment_statement(publication: Publication, candidate: TableName | None = No
 def wording_statements(
     publication: Publication, written: Mapping[str, str] | None = None
 ) -> Iterator[sql.Composed]:
-    """Yield the comments in which the columns of the view say in words what they are.
-
-    written: what somebody has written of some of them, which stays.
-    """
+    """Yield the comments that describe the columns of the view; written: user comments to keep."""
     recodings = dict(publication.recodings)
     rules = {name: rule for rule in publication.policy.columns for name in rule.published_as}
     for name in publication.names:
@@ -189,7 +186,7 @@ def wording_statements(
 
 
 def forget_statements(publication: Publication) -> Iterator[sql.Composed]:
-    """Yield what drops the assignment of rows to classes, which a proved copy needs no more."""
+    """Yield the statements that drop the membership, which a proved copy does not need."""
     for table in (publication.rows, publication.groups):
         yield sql.SQL("DROP TABLE {}").format(table)
 
@@ -205,7 +202,7 @@ def drop_membership(session: Session, number: int) -> None:
 
 
 def drop_copy(session: Session, number: int) -> None:
-    """Drop the private copy of that number with its type, and what tells who can see a release."""
+    """Drop a private copy with its type and its snapshot function."""
     table = data_table("release", number)
     session.pg.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table))
     session.pg.execute(sql.SQL("DROP FUNCTION IF EXISTS {}()").format(seen(number)))

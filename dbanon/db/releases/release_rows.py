@@ -53,11 +53,11 @@ def _draft_columns(publication: Publication) -> list[str]:
 
 
 def staged(session: Session, publication: Publication, source: SourceRows) -> Publication:
-    """Return the publication as it reads a temporary copy of the source from now on.
+    """Copy the needed source columns to a temporary table, and read that from now on.
 
-    Only an owner publishes live, and what is drafted was read already, but for the subject. Of a
-    source whose rows are computed when it is read, the copy holds what was read, from which means
-    are proved.
+    Not for live views, which only an owner publishes, nor for a draft that is complete in memory.
+    Means
+    of a source with computed rows are proved from the rows that were read.
     """
     drafted = publication.drafted and publication.policy.subject is None
     proved = publication.info.is_computed and bool(publication.policy.means)
@@ -78,7 +78,7 @@ def staged(session: Session, publication: Publication, source: SourceRows) -> Pu
 
 
 def _freeze(session: Session, publication: Publication, source: SourceRows) -> None:
-    """Put the sensitive values of some rows in the place of those in the copy of the source."""
+    """Replace the sensitive values of some rows in the copy of the source."""
     info, names = publication.info, source.columns.column_names
     numbered = [*zip(names, (f"v{i}" for i in range(1, len(names) + 1)), strict=True)]
     keys = [
@@ -105,11 +105,7 @@ def _freeze(session: Session, publication: Publication, source: SourceRows) -> N
 
 
 def _stage_statements(publication: Publication) -> tuple[sql.Composed, sql.Composed]:
-    """Compose what makes an empty temporary table like the source, and what fills it.
-
-    It has the columns that are read again once the groups are known; without the domains, whose
-    constraints would be checked of each row.
-    """
+    """Compose the statements that create and fill the temporary copy, in base types."""
     info, subject = publication.info, publication.policy.subject
     names = {*info.primary_key, *publication.kept, *([] if subject is None else [subject])}
     if publication.policy.anatomy:
@@ -137,11 +133,11 @@ def fill(
     assignment: Assignment,
     values: GroupValues,
 ) -> None:
-    """COPY membership, group values and, if there is one, the draft; suppressed rows stay out.
+    """COPY membership, group values and the draft, if any, without suppressed rows.
 
-    source: keys and at least the sensitive columns. What a copy is drafted from tells nothing of
-    the order of the source, in whatever order PostgreSQL joins it: the rows of the draft and the
-    numbers of the groups are shuffled.
+    source: keys and at least the sensitive columns. Draft rows and group numbers are shuffled, so
+    that
+    the copy does not disclose the order of the source, whatever join PostgreSQL chooses.
     """
     drafted = publication.drafted
     order = shuffled(values.n_groups) if drafted else np.arange(values.n_groups)
@@ -173,7 +169,7 @@ def _parts(size: int) -> Iterator[slice]:
 
 
 def _rows(keys: pa.Table, numbers: list[NDArray[np.int32]], names: list[str]) -> Iterator[pa.Table]:
-    """Yield the rows that are shown, by the first of their numbers."""
+    """Yield the published rows: those whose first number is not negative."""
     for part in _parts(len(keys)):
         table, shown = keys.slice(part.start, part.stop - part.start), numbers[0][part] >= 0
         columns = [*table.columns, *(pa.array(number[part]) for number in numbers)]
@@ -201,7 +197,7 @@ def _draft(kept: pa.Table, group: NDArray[np.int32], names: list[str]) -> Iterat
 
 
 def _misfit(publication: Publication, error: psycopg.DataError) -> PolicyError:
-    """Name the column whose published values its type cannot hold; the context also holds one."""
+    """Name the column whose type cannot hold a value, without the error's context, which has it."""
     found = re.search(r"\bq(\d+)\b", error.diag.context or "")
     names = [column for column, _ in publication.recodings]
     name = quote_identifier(names[int(found[1]) - 1]) if found else ", ".join(names)

@@ -1,4 +1,4 @@
-"""Let one publication of a table run at a time, and none lose to a change of rights beside it."""
+"""Serialize publications of a table, and retry on a concurrent GRANT or REVOKE."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _ATTEMPTS = 5
 
 
 class _Overtaken(Exception):
-    """Another publication was first, or was committed after this one's snapshot."""
+    """Another publication was first, or committed after this one's snapshot."""
 
 
 class _Busy(Exception):
-    """Somebody writes the source; who also wants to write it waits no longer than an attempt."""
+    """Another session writes the source and blocks its lock."""
 
     def __init__(self, source: TableInfo) -> None:
         super().__init__()
@@ -47,14 +47,14 @@ class _Busy(Exception):
 def alone(
     session: Session, sources: Sequence[TableInfo], *, exclude_writers: bool, keep: bool, deed: Deed
 ) -> Iterator[None]:
-    """Open the one REPEATABLE READ transaction of a publication, the only one of its tables.
+    """Open the REPEATABLE READ transaction of a publication, with the publication locks.
 
-    Turns are taken by a row that only those who publish may lock; anybody can take an advisory
-    lock. The transaction itself holds it, so that it ends with whatever happens to the session,
-    and changes it, so that no snapshot misses what the publication before has committed. The
-    sources are locked earlier still, as ``lock_source`` must be before any snapshot: therefore the
-    rows are not waited for in this transaction, but before. Raises DatabaseError that says who
-    holds one after 60 seconds.
+    A lock is a row that only publishers may lock; anybody can take an advisory lock. The
+    transaction
+    holds it, so it ends with the session, and updates it, so that a snapshot older than the
+    previous
+    publication fails. The sources are locked before any snapshot (``lock_source``); an earlier
+    transaction waits for the rows. Raises DatabaseError that names the holder after 60 seconds.
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
     sources = sorted(sources, key=lambda source: source.oid)
@@ -89,7 +89,7 @@ def _lock(session: Session, source: TableInfo, *, exclude_writers: bool) -> None
 
 
 def _pause(session: Session, source: TableInfo, deadline: float) -> None:
-    """Let writers get on; raises DatabaseError that names who is in the way when time is up."""
+    """Wait before the next attempt; raises DatabaseError that names the lock holder on timeout."""
     if time.monotonic() + PAUSE < deadline:
         time.sleep(PAUSE)
         return
@@ -136,10 +136,9 @@ def _take(session: Session, source: TableInfo) -> None:
 
 
 def former_names(session: Session, source: TableInfo) -> dict[TableName, list[int]]:
-    """Return by which names a source may have been published before, with what is served on.
+    """Return earlier names under which a source may be published, with the served releases.
 
-    That is within the turn of its first publication by the name it has now. A turn is taken by an
-    OID, which outlives a name: of several names that are gone, nothing tells which one it had.
+    The OID outlives a rename; of several names that no longer exist, none can be excluded.
     """
     named = {"source": source.oid, "schema": source.name.schema, "name": source.name.name}
     rows = session.pg.execute(query("turns.former_names"), named)
@@ -147,10 +146,9 @@ def former_names(session: Session, source: TableInfo) -> dict[TableName, list[in
 
 
 def settled(session: Session, deed: Deed, *, keep: bool, work: Callable[[], T]) -> T:
-    """Do some work in a transaction, and again when it met another change of the same rights.
+    """Run ``work`` in a transaction, and again from scratch after a concurrent change of rights.
 
-    GRANT and REVOKE wait for a publication that is about to be committed, and then fail on the
-    entry that it left. What they mean by now is looked up anew.
+    GRANT and REVOKE wait for an open publication, and then fail on its new catalog entry.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         try:

@@ -1,4 +1,4 @@
-"""Replace the view that readers use without losing what hangs on it."""
+"""Replace the published view and preserve its privileges."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class Privilege:
 
 
 class DependedOn(DatabaseError):
-    """Other objects depend on a relation that was to be dropped."""
+    """Other objects depend on a relation that should be dropped."""
 
 
 @contextmanager
 def dropping(name: TableName) -> Iterator[None]:
-    """Raise DependedOn when what is dropped in the block cannot be."""
+    """Raise DependedOn if the DROP in the block fails because of dependent objects."""
     try:
         yield
     except psycopg.errors.DependentObjectsStillExist:
@@ -71,17 +71,16 @@ def oids_of(session: Session, names: Iterable[TableName]) -> list[int]:
 
 
 def oid_of(session: Session, name: TableName) -> int | None:
-    """Return the OID of whatever relation has that name, None if there is none."""
+    """Return the OID of the relation with that name, None if there is none."""
     row = session.pg.execute(query("catalog.relation_oid"), (name.schema, name.name)).fetchone()
     return row[0] if row else None
 
 
 def replace(session: Session, view: TableName, create: sql.Composed) -> TableName | None:
-    """Run a CREATE OR REPLACE VIEW, keeping grants even when the columns change.
+    """Run CREATE OR REPLACE VIEW, or create the view again with its grants if its columns change.
 
-    PostgreSQL replaces a view in place only while its columns stay; otherwise the view is made
-    again. Returns the new name of the former one if other relations depend on it: they show
-    nothing from then on.
+    Returns the new name of the previous view if other relations depend on it; it then shows no
+    rows.
     """
     left = None
     try:
@@ -98,18 +97,18 @@ def replace(session: Session, view: TableName, create: sql.Composed) -> TableNam
 
 
 def same(session: Session, one: int, other: int) -> bool:
-    """Whether two views, given by OID, are defined alike, down to the types of their columns."""
+    """Return True if two views, given by OID, have equal definitions and column types."""
     return session.one(query("releases.same_view"), {"one": one, "other": other}) == (True,)
 
 
 def put_in_place(
     session: Session, view: TableName, create: sql.Composed, *, candidate: TableName
 ) -> TableName | None:
-    """Let readers have a view like the candidate, which goes.
+    """Replace the published view by one equal to the candidate, unless it is equal already.
 
-    One that is so already stays untouched, and nobody waits. Else it is replaced, for which nobody
-    may be reading it: in short attempts. Raises Held when somebody would not stop; returns what
-    ``replace`` does.
+    Replacing needs an exclusive lock, in short attempts. Raises Held if readers do not release
+    theirs;
+    returns the result of ``replace``.
     """
     like, present = oid_of(session, candidate) or 0, oid_of(session, view)
     left: list[TableName | None] = []
@@ -128,13 +127,13 @@ def put_in_place(
 
 
 def grants(session: Session, view: TableName) -> list[Privilege]:
-    """Return what others than its owner were granted on a view."""
+    """Return the privileges on a view of roles other than its owner."""
     rows = session.pg.execute(query("rights.grants"), (view.schema, view.name)).fetchall()
     return [Privilege(*row) for row in rows]
 
 
 def comments(session: Session, view: TableName) -> dict[str, str]:
-    """Return what others than dbanon have written of the columns of a view, by column."""
+    """Return the comments on columns of a view that dbanon did not write."""
     if oid_of(session, view) is None:
         return {}
     found = {column.name: column.comment for column in catalog.describe(session, view).columns}
@@ -161,10 +160,7 @@ def _assert_barrier(session: Session, view: TableName) -> None:
 
 
 def drop(session: Session, view: TableName, *, data_id: int) -> None:
-    """Drop a view of the private tables of that number; what is in its place by now stays.
-
-    Raises DatabaseError when other objects depend on it.
-    """
+    """Drop a view if it reads the tables of that number; raises DependedOn."""
     oid = oid_of(session, view)
     if oid is not None and serves(session, oid, data_id):
         _drop(session, view)

@@ -1,7 +1,7 @@
-"""Take releases away, and drop what they were served from once nobody holds it any more.
+"""Withdraw releases, and drop their objects when no session uses them any more.
 
-A release is taken away without a lock that readers stand in the way of. To drop views, tables and
-triggers needs such locks: what cannot be had in short attempts stays for later, out of reach.
+Withdrawing takes no lock that conflicts with readers. Dropping does: objects that short attempts
+cannot lock stay, out of reach, and are dropped later.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from dbanon.domain.release import Entry
     from dbanon.domain.table import TableName
 
-# How long to wait for those who read what was withdrawn.
+# Seconds to wait for readers of a withdrawn release.
 PATIENCE = 3.0
 
 
 def retire(session: Session, previous: Entry, *, by: Entry) -> None:
-    """Drop what a replaced release was served from, or leave it idle if somebody holds it."""
+    """Drop the objects of a replaced release, or disarm its guards if a session uses them."""
 
     def drop() -> None:
         with at_once(session.pg):
@@ -54,10 +54,10 @@ def retire(session: Session, previous: Entry, *, by: Entry) -> None:
 
 
 def withdraw(session: Session, release: Entry) -> bool:
-    """Take a release away from everybody, in a transaction that no reader keeps waiting.
+    """Revoke all access to a release and delete its rows, without waiting for readers.
 
-    Returns whether it was served until now. All rights go, and what it is served from is deleted:
-    so whoever reads it in an open transaction gets nothing more either, but an error.
+    Open transactions that read it get an error from then on. Returns True if it was served until
+    now.
     """
     view = views.oid_of(session, release.relation)
     if view is not None and identity.serves(session, view, release.data_id):
@@ -79,7 +79,7 @@ def _empty_copy(session: Session, release: Entry) -> None:
 
 
 def _hide(session: Session, release: Entry) -> None:
-    """Let writers go on and readers not; what a writer has under way cannot be deleted."""
+    """Hide a live view without blocking writers; groups that they lock are skipped."""
     guards.disarm(session, release.data_id)
     groups = data_table("groups", release.data_id)
     if _exists(session, groups):
@@ -94,10 +94,7 @@ def _hide(session: Session, release: Entry) -> None:
 
 
 def drop(session: Session, release: Entry) -> None:
-    """Drop the view and all private objects of a release that is withdrawn.
-
-    Raises Held, and DatabaseError when other objects depend on the view.
-    """
+    """Drop all objects of a withdrawn release; raises Held, or DependedOn for the view."""
     shared = ledger.serves_data(session, release.data_id)
 
     def act() -> None:
@@ -114,10 +111,7 @@ def drop(session: Session, release: Entry) -> None:
 
 
 def left(session: Session, release: Entry) -> list[int]:
-    """Return by OID what of a release is still there, and the tables that its guards are on.
-
-    What another release is served from by now is not left.
-    """
+    """Return the OIDs of remaining objects of a release, and of the tables with its guards."""
     number = release.id if release.kind is ReleaseKind.TABLE else None
     numbers: dict[str, int | None] = {"id": number, "data_id": None, "view": None}
     if not ledger.serves_data(session, release.data_id) or release.served:
@@ -131,10 +125,7 @@ def left(session: Session, release: Entry) -> list[int]:
 
 
 def _sweep(session: Session) -> list[Entry]:
-    """Drop what could not be dropped with the releases it belongs to, and can be now.
-
-    Returns all releases that are served.
-    """
+    """Drop leftovers of earlier releases if possible; returns all served releases."""
     served = ledger.served_entries(session)
     kept = [name for release in served for name in relations.needed_tables(release)]
     for name, kind in session.pg.execute(query("releases.orphans"), (kept,)).fetchall():
@@ -150,9 +141,9 @@ def _sweep(session: Session) -> list[Entry]:
 
 
 def tidy(session: Session, table: TableName) -> None:
-    """Do after a publication of a table what need not succeed."""
+    """Drop remaining objects and run VACUUM after a publication; errors are ignored."""
     with suppress(psycopg.Error, sa.exc.DBAPIError, DbanonError):
-        # On one snapshot: what is published between two looks would seem to be left over.
+        # One snapshot: a release published between two queries would look like a leftover.
         with session.transaction(snapshot=True):
             served = [entry for entry in _sweep(session) if entry.table == table]
         copies.vacuum(session, served)

@@ -1,1 +1,1 @@
-"""Ordinary tables beside a release, for its readers."""
+"""Companion relations: ordinary tables that are published together with a view."""

@@ -1,7 +1,6 @@
-"""The relation that has the sensitive values of a release by anatomy, bucket by bucket.
+"""The companion relation with the sensitive values of an anatomy release, by bucket.
 
-It is made beside the candidate for the view first, and proved with it. Readers get a copy of what
-was proved, and that is proved again.
+It is built and proved for the candidate view; readers get a copy, which is proved again.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def statements(publication: Publication) -> Iterator[sql.Composed]:
-    """Yield what makes the relation beside the candidate, if the policy asks for it."""
+    """Yield the statement that creates the candidate's relation, if the policy uses anatomy."""
     if not publication.policy.anatomy:
         return
     (rule,) = publication.policy.with_role(Role.SENSITIVE)
@@ -43,7 +42,7 @@ def statements(publication: Publication) -> Iterator[sql.Composed]:
 
 
 def column(publication: Publication) -> str | None:
-    """Return the sensitive column whose values are beside the release, if there is one."""
+    """Return the sensitive column of an anatomy release, None without anatomy."""
     if not publication.policy.anatomy:
         return None
     (rule,) = publication.policy.with_role(Role.SENSITIVE)
@@ -51,7 +50,7 @@ def column(publication: Publication) -> str | None:
 
 
 def values(publication: Publication) -> sql.Composed:
-    """Compose the query of the sensitive values that will be beside the release, one a row."""
+    """Compose the query of the sensitive values that the relation will hold, one per row."""
     name = column(publication) or ""
     return template(
         "beside.values",
@@ -66,10 +65,7 @@ def values(publication: Publication) -> sql.Composed:
 def values_beside(
     session: Session, publication: Publication, view: TableName
 ) -> sql.Composed | None:
-    """Compose those that are beside a served release, in parentheses; None if they are not there.
-
-    They are read from what nobody else can change.
-    """
+    """Compose the query of a served relation's values; None if others could change it."""
     name, sensitive, found = (
         BUCKETS.name(view),
         column(publication),
@@ -85,7 +81,7 @@ def values_beside(
 
 
 def served_statements(publication: Publication) -> list[sql.Composed]:
-    """Return what makes the empty relation beside the view, if the policy asks for it."""
+    """Return the statements that create the view's empty relation, if the policy uses anatomy."""
     if not publication.policy.anatomy:
         return []
     view = publication.view
@@ -104,7 +100,7 @@ def served_statements(publication: Publication) -> list[sql.Composed]:
 
 
 def fill_statements(publication: Publication) -> list[sql.Composed]:
-    """Return the statements that fill the empty relation beside the view with what was proved."""
+    """Return the statements that copy the proved values into the relation of the view."""
     if not publication.policy.anatomy:
         return []
     name, candidate = (
@@ -117,10 +113,10 @@ def fill_statements(publication: Publication) -> list[sql.Composed]:
 
 
 def publish(session: Session, publication: Publication) -> TableName | None:
-    """Let readers of the view read the values of its buckets, or nothing of the kind.
+    """Publish the values of the buckets, or retire the relation if the policy has no anatomy.
 
-    Returns the new name of what was there, if it had other columns and others depend on it. Raises
-    ConfigError when the name is that of something else.
+    Returns the new name of the previous relation if it had other columns and others depend on it.
+    Raises ConfigError if the name is taken.
     """
     view = publication.view
     if not publication.policy.anatomy:

@@ -1,4 +1,4 @@
-"""The relation that has counts of the source with noise."""
+"""The companion relation with noisy counts of the source."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ def publish(
     *,
     epsilon: float,
 ) -> TableName | None:
-    """Let readers of the view read the rows, a label for each column and a count.
+    """Publish rows of labels, one per column of ``by``, each with its noisy count.
 
-    Counts by the same columns take the place of what is there. Returns the new name of counts by
-    other columns, if others depend on them. Raises ConfigError when the name is that of something
-    else.
+    Counts by the same columns are replaced in place. Counts by other columns are set aside; returns
+    their new name if others depend on them. Raises ConfigError if the name is taken.
     """
     name, left = COUNTS.name(view), None
     oid = COUNTS.require_free(session, view).oid
@@ -51,13 +50,13 @@ def publish(
 
 
 def keep(session: Session, view: TableName) -> None:
-    """Give those who may read a view the same right on counts beside it, if there are any."""
+    """Grant SELECT on existing counts to the roles that may read the view."""
     if COUNTS.find(session, view) is not None:
         COUNTS.share(session, view)
 
 
 def unaccounted(session: Session) -> list[TableName]:
-    """Return the counts of which nothing says what they have spent, as after a backup in part."""
+    """Return the counts without a record of the spent budget, as after a partial backup."""
     names = session.pg.execute(
         query("releases.relations_like"), {"comment": COUNTS.comment_pattern}
     ).fetchall()
@@ -83,7 +82,6 @@ def _create_statements(view: TableName, by: Sequence[str]) -> list[sql.Composed]
 
 
 def _word_statements(view: TableName, by: Sequence[str], *, epsilon: float) -> list[sql.Composed]:
-    """Compose the comments in which the columns say in words what they are."""
     words = {one: counted_by_in_words(one) for one in by}
     words[_PERSONS] = noisy_in_words(_PERSONS, epsilon=epsilon)
     name, comment = relation(COUNTS.name(view)), sql.SQL("COMMENT ON COLUMN {}.{} IS {}")

@@ -1,8 +1,4 @@
-"""The relation in which readers of a release look up what is above its labels.
-
-What it holds, the view shows, or says no more than what it shows. So there is nothing in it to
-guard.
-"""
+"""The companion relation with the ancestors of published labels, which discloses nothing more."""
 
 from __future__ import annotations
 
@@ -26,7 +22,7 @@ _COLUMNS = ("column_name", *LabelRow._fields)
 
 
 def statements(publication: Publication) -> list[sql.Composed]:
-    """Return what makes the empty relation, if the policy asks for it."""
+    """Return the statements that create the empty relation, if the policy publishes labels."""
     if not publication.policy.labels:
         return []
     view = publication.view
@@ -35,9 +31,9 @@ def statements(publication: Publication) -> list[sql.Composed]:
 
 
 def publish(session: Session, publication: Publication, columns: Iterable[ValueColumn]) -> None:
-    """Let readers of the view read what is above its labels, or nothing of the kind.
+    """Publish the ancestors of the labels, or retire the relation.
 
-    Raises ConfigError when the name is that of something else.
+    Raises ConfigError if the name is taken.
     """
     view = publication.view
     if not publication.policy.labels:

@@ -1,7 +1,6 @@
-"""What the relations beside a release have in common: they are found, shared and dropped with it.
+"""Find, share and drop the companion relations of a view.
 
-Each is an ordinary table in the schema of the view, so that it may be filled anew while others read
-it, and nobody but the publisher may change it.
+Each is a table in the schema of the view: its rows can be replaced while others read it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Found(NamedTuple):
-    """What has the name: its OID, None if nothing has it, and whether it is dbanon's."""
+    """The relation that has a name: its OID (None if there is none), and True if dbanon made it."""
 
     oid: int | None = None
     is_ours: bool = False
@@ -36,10 +35,11 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A kind of relation beside a view.
+    """A kind of companion relation, identified by its comment.
 
-    key: of the policy that asks for it; ending: what its name has after that of the view; sentence:
-    its comment, by which it is known, with a place for the view.
+    key: the policy key that turns it on; ending: the suffix of its name; sentence: its comment,
+    with a
+    slot for the view.
     """
 
     key: str
@@ -47,7 +47,7 @@ class Beside:
     sentence: str
 
     def name(self, view: TableName) -> TableName:
-        """Return its name beside a view; raises ConfigError if that is too long."""
+        """Return the name of the relation for a view; raises ConfigError if it is too long."""
         name = f"{view.name}{self.ending}"
         if len(name.encode()) > LONGEST_NAME:
             raise ConfigError(
@@ -57,16 +57,16 @@ class Beside:
         return TableName(view.schema, name)
 
     def comment(self, view: TableName) -> str:
-        """Return what it says of itself beside a view."""
+        """Return the comment of the relation for a view."""
         return self.sentence.format(view)
 
     @property
     def comment_pattern(self) -> str:
-        """What its comment beside any view is like."""
+        """The LIKE pattern of its comment for any view."""
         return self.sentence.format("%")
 
     def looked_up(self, session: Session, view: TableName) -> Found:
-        """Return what has its name beside a view."""
+        """Look up the relation by its name."""
         parameters = {
             "schema": view.schema,
             "name": f"{view.name}{self.ending}",
@@ -77,12 +77,12 @@ class Beside:
         return Found() if row is None else Found(row[0], bool(row[1]))
 
     def find(self, session: Session, view: TableName) -> int | None:
-        """Return its OID beside a view, None if there is none of dbanon's."""
+        """Return the OID of dbanon's relation for a view, None if there is none."""
         oid, is_ours = self.looked_up(session, view)
         return oid if is_ours else None
 
     def require_free(self, session: Session, view: TableName) -> Found:
-        """Return what has its name; raises ConfigError when that is something else."""
+        """Look up the relation by its name; raises ConfigError if it is not dbanon's."""
         found = self.looked_up(session, view)
         if found.oid is not None and not found.is_ours:
             raise ConfigError(
@@ -93,7 +93,7 @@ class Beside:
         return found
 
     def statements(self, view: TableName, create: sql.Composed) -> list[sql.Composed]:
-        """Return what makes it, empty and for nobody; create: what makes the table."""
+        """Return the statements that create it, empty and without rights; create: CREATE TABLE."""
         name = relation(self.name(view))
         comment = sql.Literal(self.comment(view))
         return [
@@ -104,7 +104,7 @@ class Beside:
         ]
 
     def share(self, session: Session, view: TableName) -> None:
-        """Give whoever may read the view the same right, take it from all others, and admit it."""
+        """Grant SELECT to exactly the roles that may read the view, and admit the table."""
         name = self.name(view)
         wanted = {grant for grant in views.grants(session, view) if grant.privilege == "SELECT"}
         wanted = {grant for grant in wanted if grant.column is None}
@@ -118,11 +118,7 @@ class Beside:
             session.admitted[made] = name
 
     def retire(self, session: Session, view: TableName) -> None:
-        """Take it away when the policy asks for it no more; who reads it keeps nobody waiting.
-
-        One that cannot be dropped yet, or that a view of others needs, stays without rows or
-        rights.
-        """
+        """Withdraw the relation, and drop it unless a lock or another object prevents that."""
         oid = self.find(session, view)
         if oid is None:
             return
@@ -133,21 +129,21 @@ class Beside:
             identity.dismiss(session, self.name(view))
 
     def withdraw(self, session: Session, view: TableName) -> None:
-        """Take it away from everybody, without a lock that readers stand in."""
+        """Revoke all rights and delete all rows; takes no lock that conflicts with readers."""
         if self.find(session, view) is not None:
             name = self.name(view)
             rights.take_from_all(session, name)
             self.empty(session, view)
 
     def empty(self, session: Session, view: TableName) -> None:
-        """Delete all of its rows, while others may read it."""
+        """Delete all rows, without blocking readers."""
         session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(relation(self.name(view))))
 
     def set_aside(self, session: Session, view: TableName, *, oid: int) -> TableName | None:
-        """Free its name for one of other columns, in short attempts.
+        """Free the name for a table with other columns, in short lock attempts.
 
-        Returns its new name if others depend on it. Raises DatabaseError when somebody would not
-        stop reading it.
+        Returns the new name of the previous table if others depend on it. Raises DatabaseError if a
+        session does not release it.
         """
         name = self.name(view)
         left: list[TableName | None] = []
@@ -166,7 +162,7 @@ class Beside:
         return left[0]
 
     def drop(self, session: Session, view: TableName) -> None:
-        """Drop it, if it is there; raises DependedOn when others need it."""
+        """Drop the relation if it exists; raises DependedOn if other objects depend on it."""
         if self.find(session, view) is not None:
             name = self.name(view)
             with views.dropping(name):
@@ -182,21 +178,18 @@ KINDS = (LABELS, BUCKETS, COUNTS)
 
 
 def comments_by_ending() -> dict[str, str | None]:
-    """Return what ends the names of the relations of a release, with LIKE patterns of comments.
-
-    The view itself has any comment.
-    """
+    """Return the LIKE patterns of comments by name suffix; the view may have any (None)."""
     return {"": None} | {kind.ending: kind.comment_pattern for kind in KINDS}
 
 
 def present(session: Session, view: TableName) -> dict[Beside, int]:
-    """Return the OID of each relation beside a view."""
+    """Return the OID of each companion relation of a view."""
     found = {kind: kind.find(session, view) for kind in KINDS}
     return {kind: oid for kind, oid in found.items() if oid is not None}
 
 
 def grant_statements(session: Session, view: TableName, roles: Sequence[str]) -> list[sql.Composed]:
-    """Return the grants that let roles read what is beside a view."""
+    """Return the statements that grant SELECT on the companion relations to roles."""
     return [
         sql.SQL("GRANT SELECT ON {} TO {}").format(relation(kind.name(view)), sql.Identifier(role))
         for kind in present(session, view)
@@ -207,7 +200,7 @@ def grant_statements(session: Session, view: TableName, roles: Sequence[str]) ->
 def revoke_statements(
     session: Session, view: TableName, roles: Sequence[str]
 ) -> list[sql.Composed]:
-    """Return what takes what is beside a view away from roles."""
+    """Return the statements that revoke rights on the companion relations from roles."""
     return [
         rights.revoke_statement(kind.name(view), role)
         for kind in present(session, view)

@@ -1,1 +1,1 @@
-"""What keeps a live view from showing a class that no longer holds."""
+"""Live views: hide a class as soon as it fails its models."""

@@ -1,4 +1,4 @@
-"""Triggers that keep a live view within its models while the source changes."""
+"""Triggers that check a live view when its source changes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _ALWAYS, _REPLICA = "ALWAYS", "REPLICA"
 
 
 class Armed(NamedTuple):
-    """A trigger that a live view needs: its table, by OID and name, its name, and when it fires."""
+    """A trigger of a live view: OID and name of its table, its own name, and when it fires."""
 
     oid: int
     table: TableName
@@ -65,9 +65,10 @@ def guard(release_id: int, event: str) -> sql.Identifier:
 def triggers(release_id: int, source: TableInfo) -> list[Armed]:
     """List the triggers that a live view needs.
 
-    A statement fires the triggers of the table that it names, and of no other, so that every
-    partition has them all. ALWAYS: they fire in a session that replicates, too. But what logical
-    replication applies is no statement; the triggers for its rows are idle everywhere else.
+    A statement fires only the triggers of the table that it names, so every partition has all of
+    them. ALWAYS triggers also fire in a session in replication mode. Logical replication applies
+    rows
+    without a statement: the REPLICA row triggers fire for these only.
     """
     tables = _tables(source)
     rows = [(leaf.oid, leaf.name) for leaf in source.leaves] or tables
@@ -87,7 +88,7 @@ def _trigger(release_id: int, event: str) -> str:
 
 
 def guard_statements(publication: Publication) -> Iterator[sql.Composed]:
-    """Yield the keys, functions and triggers of a live view."""
+    """Yield the statements that create the keys, functions and triggers of a live view."""
     yield from class_statements(publication)
     yield from _key_statements(publication)
     yield from function_statements(publication)
@@ -112,13 +113,13 @@ def guard_statements(publication: Publication) -> Iterator[sql.Composed]:
 
 
 def mark_statements(publication: Publication) -> Iterator[sql.Composed]:
-    """Yield what notes the state of the source and of its guards, once these stand as they are."""
+    """Yield the statements that store the fingerprint of the source and its guards."""
     armed = triggers(publication.data_id, publication.info)
     yield from marks.mark_statements(publication, [trigger.name for trigger in armed])
 
 
 def function_statements(publication: Publication) -> Iterator[sql.Composed]:
-    """Yield the trigger functions, which know the release and its models, and what they read."""
+    """Yield the statements that create the trigger functions and the view that they read."""
     if publication.former is None:
         yield members_statement(publication, publication.members)
     for event in (*_EVENTS, *_ROW_EVENTS, *([_ROUTE] if publication.info.partitions else [])):
@@ -126,13 +127,13 @@ def function_statements(publication: Publication) -> Iterator[sql.Composed]:
 
 
 def members_statement(publication: Publication, view: TableName) -> sql.Composed:
-    """Compose the view by which guards read the source, under a name of its own or another."""
+    """Compose the view that the guards read, under its own name or another."""
     live = publication.live_members(watched(publication))
     return template("live.create_members", members=relation(view), live=live)
 
 
 def class_statements(publication: Publication) -> Iterator[sql.Composed]:
-    """Yield what makes classes of the groups, and notes where each row lies."""
+    """Yield the statements that merge groups into classes and store the partition of each row."""
     rows, groups = publication.rows, publication.groups
     classes = identifiers((f"q{i}" for i, _ in enumerate(publication.recodings, 1)), of="g")
     for name in ("live.merge_rows", "live.merge_groups"):
@@ -165,7 +166,7 @@ def _create(publication: Publication, event: str) -> Iterator[sql.Composed]:
 
 
 def _hierarchy_statements(publication: Publication) -> Iterator[sql.Composed]:
-    """Yield what keeps writers from ways to the rows that no guard stands on."""
+    """Yield the triggers that stop writes to the rows through a relation without guards."""
     if not publication.info.partitions:
         yield template(
             "guards.create_fence",
@@ -186,7 +187,7 @@ def _hierarchy_statements(publication: Publication) -> Iterator[sql.Composed]:
 
 
 def stand(session: Session, publication: Publication) -> bool:
-    """Whether the triggers of a live view of one table are just those that it needs."""
+    """Return True if the triggers of a live view are exactly those that it needs."""
     needed = triggers(publication.data_id, publication.info)
     events = [one.name.removeprefix(_trigger(publication.data_id, "")) for one in needed]
     functions = ["delete" if event == _FENCE else event for event in events]
@@ -202,7 +203,7 @@ def stand(session: Session, publication: Publication) -> bool:
 
 
 def drop_guards(session: Session, release_id: int) -> None:
-    """Remove functions and triggers; dropping a function takes its triggers along."""
+    """Drop functions and triggers; dropping a function drops its triggers."""
     marks.drop_marks(session, release_id)
     for event in (*_EVENTS, *_ROW_EVENTS, _ROUTE):
         function = guard(release_id, event)
@@ -210,7 +211,7 @@ def drop_guards(session: Session, release_id: int) -> None:
 
 
 def disarm(session: Session, release_id: int) -> None:
-    """Let the guards of a release do nothing, which takes no lock on the source."""
+    """Replace the guards of a release with no-ops; takes no lock on the source."""
     for event in (*_EVENTS, *_ROW_EVENTS, _ROUTE):
         function = guard(release_id, event)
         name = f"{function.as_string()}()"
@@ -246,7 +247,7 @@ def _body(publication: Publication, event: str) -> sql.Composed:
 
 
 def _changed(publication: Publication, columns: Sequence[str], event: str) -> sql.Composed:
-    """Select the keys of old rows that are gone, or differ now in one of the columns."""
+    """Compose the query of the keys of rows that were deleted or changed in one of the columns."""
     removed, added = (_OLD, _NEW) if event in _ROW_EVENTS else (_REMOVED, _ADDED)
     keys = sql.SQL(", ").join(
         sql.SQL("{} AS {}").format(key, sql.Identifier(name))
@@ -264,27 +265,26 @@ def _changed(publication: Publication, columns: Sequence[str], event: str) -> sq
 
 
 def _settings(publication: Publication) -> sql.Composed:
-    """Spell values in a guard as the proof does, whatever the writer's session is set to."""
+    """Fix the settings that format values, so that a guard formats them as the proof does."""
     if not depends_on_settings(publication):
         return sql.Composed([])
     return sql.SQL("\n").join(map(sql.SQL, VALUE_SETTINGS))
 
 
 def lock_source(session: Session, source: TableInfo, *, exclude_writers: bool) -> None:
-    """Keep the columns as they are, as the first statement of a transaction.
+    """Lock the source against DDL, and against writers with ``exclude_writers``.
 
-    With ``exclude_writers`` the rows too, until the guards stand. LOCK takes no snapshot: what is
-    read after it includes everything that was committed before.
+    It must be the first statement: LOCK takes no snapshot, so later statements see all commits.
     """
     if source.relkind not in {"r", "p", "v"}:
-        return  # nothing else can be locked so
+        return  # other relations cannot be locked
     mode = "SHARE ROW EXCLUSIVE" if exclude_writers else "ACCESS SHARE"
     statement = sql.SQL("LOCK TABLE {} IN {} MODE")
     session.pg.execute(statement.format(relation(source.name), sql.SQL(mode)))
 
 
 def require_owner(session: Session, info: TableInfo) -> None:
-    """Raise NotPermitted unless the role owns the source, which is a table."""
+    """Raise NotPermitted unless the role owns the source table."""
     for oid, name in _tables(info):
         if session.pg.execute(query("rights.is_owner"), (oid,)).fetchone() != (True,):
             raise NotPermitted(
@@ -293,12 +293,12 @@ def require_owner(session: Session, info: TableInfo) -> None:
             )
 
 
-_TRIED = 4  # times k or l: where values are skewed, l of them take some rows to find
+_TRIED = 4  # times k or l: finding l values takes more rows if they are skewed
 _NUMBERS = frozenset({"int2", "int4", "int8", "numeric", "float4", "float8"})
 
 
 def watched(publication: Publication) -> dict[str, sql.Identifier]:
-    """Name the columns that models look at, as ``live_members`` gives them."""
+    """Return the aliases of the columns that the models need, as ``live_members`` uses them."""
     policy = publication.policy
     names = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     if policy.subject is not None:
@@ -307,10 +307,11 @@ def watched(publication: Publication) -> dict[str, sql.Identifier]:
 
 
 def plain_block(publication: Publication, members: sql.Composable) -> sql.Composed:
-    """Compose what hides the touched classes that fail k or distinct l.
+    """Compose the block that hides the changed classes that fail k or distinct l.
 
-    members: the statement of ``live_members``. Where more rows cannot break what some rows meet,
-    a class costs as much as it takes to find them, however large it is.
+    members: the statement of ``live_members``. If further rows cannot break the conditions, a few
+    rows
+    are read first, so that the cost does not depend on the size of the class.
     """
     holds, policy = plain_conditions(publication), publication.policy
     plain = template("guards.guard_plain", groups=publication.groups, members=members, holds=holds)
@@ -321,10 +322,7 @@ def plain_block(publication: Publication, members: sql.Composable) -> sql.Compos
 
 
 def _grows(publication: Publication) -> bool:
-    """Whether k and distinct l hold of all rows of a class when they hold of some.
-
-    Not when the rows of a person must agree.
-    """
+    """Return True if a class cannot lose k or distinct l by additional rows."""
     policy = publication.policy
     return len(policy.models) == 1 or policy.subject in {None, *_whole_key(publication)}
 
@@ -335,10 +333,9 @@ def _whole_key(publication: Publication) -> tuple[str, ...]:
 
 
 def plain_conditions(publication: Publication) -> sql.Composed:
-    """Compose what the rows ``s`` of a class must meet for k and distinct l.
+    """Compose the conditions for k and distinct l on the rows ``s`` of a class.
 
-    A person with several rows counts once in k, and with two values of a sensitive column not even
-    distinct l would hold for persons.
+    A person with several rows counts once. With further models all rows of a person must agree.
     """
     policy, columns = publication.policy, watched(publication)
     sensitive = [columns[rule.column] for rule in policy.with_role(Role.SENSITIVE)]
@@ -359,22 +356,19 @@ def plain_conditions(publication: Publication) -> sql.Composed:
 
 
 def depends_on_settings(publication: Publication) -> bool:
-    """Whether a model compares texts or numbers that a session's settings would spell anew."""
+    """Return True if a model compares texts or numbers: their format depends on settings."""
     return any(MODELS[s.name].reads is not Reads.NOTHING for s in publication.policy.models)
 
 
 def model_blocks(publication: Publication, members: sql.Composable) -> Iterator[sql.Composed]:
-    """Yield the blocks that hide the touched classes which fail a model beyond k and distinct l.
-
-    members: the statement of ``live_members``.
-    """
+    """Yield the blocks that hide changed classes that fail another model."""
     names = [rule.column for rule in publication.policy.with_role(Role.SENSITIVE)]
     for demand in demands(publication.policy.models, quasi=(), sensitive=names):
         yield _block(publication, demand, members)
 
 
 def _block(publication: Publication, demand: Demand, members: sql.Composable) -> sql.Composed:
-    """Compose what hides the classes that fail one model, by the arithmetic of its check."""
+    """Compose the block that hides the classes that fail one model, with its check's arithmetic."""
     name, columns = demand.spec.name, watched(publication)
     model, values = MODELS[name], _values(demand.spec)
     assert not model.of_whole  # noqa: S101 - refused before anything is read
@@ -396,7 +390,6 @@ def _block(publication: Publication, demand: Demand, members: sql.Composable) ->
 
 
 def _values(spec: ModelSpec) -> dict[str, sql.Composable]:
-    """Compose the values of a model's parameters, in the types of its check."""
     known = MODELS[spec.name].parameters()
     return {
         name: sql.SQL("CAST({} AS {})").format(
@@ -408,7 +401,7 @@ def _values(spec: ModelSpec) -> dict[str, sql.Composable]:
 
 
 def _part(others: Sequence[sql.Identifier]) -> sql.Composable:
-    """Tell the classes of a group apart, which other sensitive columns make if judged strictly."""
+    """Compose the number of a subclass, by the other sensitive columns, for the strict check."""
     if not others:
         return sql.SQL("0")
     columns = sql.SQL(", ").join(sql.SQL("v.{}").format(name) for name in others)
@@ -416,12 +409,10 @@ def _part(others: Sequence[sql.Identifier]) -> sql.Composable:
 
 
 def _label(column: ColumnInfo) -> sql.Composable:
-    """Compose the text of a value as ``dbanon.tally`` spells it."""
     return equal_text(column, sql.SQL("v.s"))
 
 
 def _number(column: ColumnInfo) -> sql.Composable:
-    """Compose the number of a value as ``dbanon.tally`` does."""
     if column.base_schema == "pg_catalog" and column.base_type in _NUMBERS:
         return sql.SQL("v.s::text::double precision")
     return sql.SQL("NULL::double precision")

@@ -1,4 +1,4 @@
-"""What tells a live view that its source was changed in a way that no guard has seen."""
+"""The source fingerprint of a live view: detects changes that fire no guard, such as DDL."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _marks(number: int) -> sql.Identifier:
 
 
 def mark_statements(publication: Publication, triggers: Sequence[str]) -> Iterator[sql.Composed]:
-    """Yield what notes the state of the source, and compares it later; the triggers stand."""
+    """Yield the statements that store the source fingerprint, to run after the guards exist."""
     marks, altered = _marks(publication.data_id), _altered(publication.data_id)
     members = sql.Literal(relation(publication.members).as_string())
     now = template(
@@ -65,7 +65,7 @@ def mark_statements(publication: Publication, triggers: Sequence[str]) -> Iterat
 
 
 def _as_noted(marks: sql.Identifier) -> sql.Composed:
-    """Compose the present state of what was noted; an older snapshot sees what was noted then."""
+    """Compose the current fingerprint, for the tables and columns that the stored one has."""
     named = "ARRAY(SELECT m.name FROM {} AS m WHERE m.kind = {})"
     kinds = {"columns": "column", "triggers": "trigger", "enums": "label"}
     return template(
@@ -76,7 +76,7 @@ def _as_noted(marks: sql.Identifier) -> sql.Composed:
 
 
 def seen_body(publication: Publication) -> str:
-    """Return the source of what tells a reader whether a live view may show anything."""
+    """Return the source of the function that decides if a live view may show rows."""
     return template(
         "live.live_seen_body",
         groups=publication.groups,
@@ -106,19 +106,18 @@ def _enums(publication: Publication) -> list[str]:
 
 
 def drop_marks(session: Session, number: int) -> None:
-    """Remove what ``mark_statements`` made; no view may use it any more."""
+    """Drop the objects of ``mark_statements``; no view may use them any more."""
     session.pg.execute(sql.SQL("DROP FUNCTION IF EXISTS {}()").format(_altered(number)))
     session.pg.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(_marks(number)))
 
 
 def _are_kept(session: Session, number: int) -> bool:
-    """Whether a live release notices changes."""
     name = _altered(number).as_string()
     return session.pg.execute("SELECT to_regproc(%s) IS NOT NULL", (name,)).fetchone() == (True,)
 
 
 def alterations(session: Session, release: Entry) -> list[str]:
-    """Return what hides all of a live release, or would if it could tell."""
+    """Describe the changes of the source that hide a live release, or a missing fingerprint."""
     if release.kind is not ReleaseKind.VIEW:
         return []
     if not _are_kept(session, release.data_id):
@@ -136,17 +135,18 @@ def alterations(session: Session, release: Entry) -> list[str]:
 
 
 def _is_restored(session: Session, number: int) -> bool:
-    """Whether the view by which guards read is not the one that was noted: a dump has made it."""
+    """Return True if the guards' view is not the stored one, as in a restored dump."""
     members = sql.Identifier(DATA_SCHEMA, f"members_{number}").as_string()
     statement = sql.SQL("SELECT NOT EXISTS (SELECT FROM {} WHERE relation = to_regclass(%s)::oid)")
     return session.pg.execute(statement.format(_marks(number)), (members,)).fetchone() == (True,)
 
 
 def require_lasting(session: Session, info: TableInfo) -> None:
-    """Raise ConfigError for tables that change by what is neither a statement nor DDL.
+    """Raise ConfigError for tables that can change without a statement or DDL.
 
-    A crash empties one that is not logged, and who comes to have a key later would be shown in
-    the class of whoever had it before; row-level security shows what settings of the moment say.
+    A crash empties an unlogged table, and a later person with the same key would appear in the
+    class
+    of the former one. Row-level security depends on the settings of a session.
     """
     oids = [part.oid for part in info.partitions] or [info.oid]
     row = session.pg.execute(query("releases.fleeting"), (oids,)).fetchone()
