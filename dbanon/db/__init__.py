@@ -1,1 +1,1 @@
-"""PostgreSQL: connections, catalog, metadata, transfer, relations and checks; no algorithm."""
+"""PostgreSQL: connections, catalog, metadata, transfer, relations and checks; no algorithms."""

@@ -1,4 +1,4 @@
-"""Facts about a server, a role and a release that only an audit asks for."""
+"""Facts about a server, a role and a release that only an audit needs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,7 @@ OLDEST = 13
 
 @dataclass(frozen=True, slots=True)
 class RoleFacts:
-    """The role that acts: its name, and what matters of its rights.
-
-    ``can_create`` tells whether it may make schemas, or needs none that is not there.
-    """
+    """The current role; ``can_create``: it may create the schemas it needs, or they exist."""
 
     name: str
     superuser: bool
@@ -42,33 +39,33 @@ def server_version(session: Session) -> tuple[int, str]:
 
 
 def role_facts(session: Session, schemas: Iterable[str]) -> RoleFacts:
-    """Return what the current role is, who publishes in these schemas."""
+    """Describe the current role, for publishing in these schemas."""
     named = {"schemas": [DATA_SCHEMA, *schemas]}
     row = session.one(query("session.role_facts"), named)
     return RoleFacts(*row)
 
 
 def can_read(session: Session, info: TableInfo) -> bool:
-    """Whether the current role may read every column of a relation."""
+    """Return True if the current role may read every column of a relation."""
     return session.pg.execute(query("rights.can_read"), (info.oid,)).fetchone() == (True,)
 
 
 def orphans(session: Session, served: Iterable[Entry]) -> list[tuple[str, str]]:
-    """Return the names of release data that belong to none of the served releases, with kinds."""
+    """Return name and kind of private relations that no served release needs."""
     needed = [name for release in served for name in needed_tables(release)]
     rows = session.pg.execute(query("releases.orphans"), (needed,)).fetchall()
     return [(name, kind) for name, kind in rows]
 
 
 def private_publications(session: Session) -> list[tuple[str, int]]:
-    """Return the publications that include private tables, and how many of these."""
+    """Return the logical publications that include private tables, with the number of these."""
     return session.pg.execute(query("releases.private_publications")).fetchall()
 
 
 def view_problems(
     session: Session, published: TableInfo, *, release: Release, source: TableInfo
 ) -> Iterator[str]:
-    """Yield what is wrong with the relation that serves a release."""
+    """Yield the defects of the relation that serves a release."""
     view, row = published.name, None
     if published.relkind == "v":
         row = session.pg.execute(query("catalog.view_options"), (view.schema, view.name)).fetchone()

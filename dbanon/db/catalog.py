@@ -1,4 +1,4 @@
-"""What PostgreSQL's catalogs say of a table, a role and a server."""
+"""Read tables, columns, keys and statistics from PostgreSQL's catalogs."""
 
 from __future__ import annotations
 
@@ -55,10 +55,7 @@ _KINDS = {
 def describe(
     session: Session, name: TableName, *, hint: str = "dbanon inspect schema.table"
 ) -> TableInfo:
-    """Read everything that publishing depends on; raises TableNotFound.
-
-    hint: what to do next when no relation has a similar name.
-    """
+    """Describe a relation; raises TableNotFound, with ``hint`` if no name is similar."""
     schemas = list(session.search_path) if name.schema is None else [name.schema]
     statement = template(
         "catalog.describe",
@@ -97,10 +94,7 @@ def _name(part: Mapping[str, Any]) -> TableName:
 
 
 def describe_source(session: Session, name: TableName) -> TableInfo:
-    """Describe a relation whose rows are about to be read, and let them be read.
-
-    Raises TableNotFound, and what ``identity.admit`` raises.
-    """
+    """Describe and admit a relation; raises TableNotFound and as ``identity.admit``."""
     info = describe(session, name)
     admit(session, info)
     return info
@@ -119,7 +113,7 @@ def _similar(session: Session, name: TableName) -> str | None:
 
 
 def meant(name: TableName, there: Sequence[TableName]) -> str | None:
-    """Ask whether one of some relations was meant, those of the same name before similar ones."""
+    """Ask if one of some relations was meant: those of the same name, otherwise similar ones."""
     wanted = name.name.lower()
     found = [one for one in there if one.name.lower() == wanted]
     if not found:
@@ -149,7 +143,7 @@ def _kind(base: str, schema: str, labels: Sequence[str] | None) -> ColumnKind:
 
 
 def readable_columns(session: Session, info: TableInfo, names: Collection[str]) -> set[str]:
-    """Return those of some columns of a table that the current role may read."""
+    """Return the columns among ``names`` that the current role may read."""
     asked = {"relation": info.oid, "names": list(names)}
     return {name for (name,) in session.pg.execute(query("catalog.readable_columns"), asked)}
 
@@ -171,10 +165,7 @@ def unique_columns(session: Session, info: TableInfo) -> list[tuple[str, ...]]:
 
 
 def foreign_keys(session: Session, info: TableInfo) -> list[ForeignKey]:
-    """Return the foreign keys of a table to others; of a view, those whose columns it shows.
-
-    A view shows a column if it has one of the same name.
-    """
+    """Return the foreign keys of a table; of a view, those with columns of the same names."""
     rows = session.pg.execute(query("catalog.foreign_keys"), {"relation": info.oid}).fetchall()
     shown = {column.name for column in info.columns}
     keys = [ForeignKey(tuple(columns), TableName(*name)) for columns, *name in rows]
@@ -184,10 +175,7 @@ def foreign_keys(session: Session, info: TableInfo) -> list[ForeignKey]:
 def statistics(
     session: Session, info: TableInfo, names: Collection[str] | None = None
 ) -> tuple[int, dict[str, ColumnStats]]:
-    """Count rows, and NULLs and distinct values of every column that can be compared; exact.
-
-    names: of the columns to look at, None for all.
-    """
+    """Count rows, and NULLs and distinct values of columns with equality (in ``names``); exact."""
     n_rows, stats, _ = statistics_and_pairs(session, info, (), names=names)
     return n_rows, stats
 
@@ -199,9 +187,9 @@ def statistics_and_pairs(
     *,
     names: Collection[str] | None = None,
 ) -> tuple[int, dict[str, ColumnStats], dict[str, dict[str, int]]]:
-    """Count the same, and the distinct pairs of some columns with every other one; exact.
+    """Count as ``statistics``, and the distinct pairs of ``paired`` columns with all others; exact.
 
-    What is made when it is read is made once. paired: of the columns that can be compared.
+    Computed relations are materialized, so that they run once. paired: columns with equality.
     """
     wanted = [column for column in info.columns if names is None or column.name in names]
     known = [column.name for column in wanted if column.has_equality]
@@ -224,7 +212,7 @@ def statistics_and_pairs(
 
 
 def spreads(session: Session, info: TableInfo, names: Sequence[str]) -> dict[str, float]:
-    """Return how far the first and the last quarter of the numbers of columns are apart."""
+    """Return the interquartile range of each numeric column."""
     if not names:
         return {}
     quarters = sql.SQL(", ").join(
@@ -267,10 +255,11 @@ def _pairs(number: int, column: str, others: Sequence[str]) -> sql.Composed:
 def sampled_hashes(
     session: Session, info: TableInfo, names: Sequence[str], *, n_rows: int, most: int
 ) -> list[tuple[int, ...]]:
-    """Return a hash of each value of some columns, of about ``most`` rows of ``n_rows``.
+    """Return hashes of the values of some columns, for about ``most`` of ``n_rows`` rows.
 
-    Equal values have equal hashes, and NULL has one of its own; the values stay where they are. Of
-    a table it is the same sample each time.
+    Equal values have equal hashes, NULL has its own, and values stay in the database. The sample of
+    a
+    table is the same each time.
     """
     texts = [equal_text(info.column(name), sql.Identifier(name)) for name in names]
     hashes = [sql.SQL("coalesce(hashtextextended({}, 0), 0)").format(text) for text in texts]
@@ -286,7 +275,7 @@ def sampled_hashes(
 
 
 def distinct_values(session: Session, info: TableInfo, column: str, limit: int) -> list[str]:
-    """Return at most ``limit`` distinct values of a column as text, NULL left out."""
+    """Return at most ``limit`` distinct values of a column as text, without NULL."""
     statement = sql.SQL(
         "SELECT {3} FROM (SELECT DISTINCT {0} AS v FROM {1} WHERE {0} IS NOT NULL) AS d"
         " ORDER BY v LIMIT {2}"
@@ -302,7 +291,7 @@ def distinct_values(session: Session, info: TableInfo, column: str, limit: int) 
 def first_rows(
     session: Session, info: TableInfo, names: Sequence[str], *, limit: int, length: int
 ) -> dict[str, list[str | None]]:
-    """Return some columns of the first rows that come, as texts, each cut off at a length."""
+    """Return the first rows, in any order, as texts by column, cut off at ``length``."""
     if not names:
         return {}
     texts = [
@@ -328,10 +317,11 @@ def count_subjects(session: Session, info: TableInfo, column: str) -> tuple[int,
 
 
 def content_digest(session: Session, info: TableInfo, columns: Sequence[str]) -> str:
-    """Digest the rows of the columns, independent of their order; one scan.
+    """Return a digest of the rows of some columns, independent of their order; scans once.
 
-    The cells of a row are hashed each by its own seed and its text, NULL as nothing; their
-    exclusive or is hashed once more, so that a value which moves to another row changes the sum.
+    Each cell is hashed with the seed of its column, NULL as nothing. The exclusive or of a row's
+    cells
+    is hashed again, so that a value that moves to another row changes the sum.
     """
     cells = sql.SQL(" # ").join(
         sql.SQL('coalesce(hashtextextended({} COLLATE "C", {}), 0)').format(
@@ -356,10 +346,10 @@ _WRITE_ANOTHER = "write one SELECT, with a name of its own for every column"
 
 
 def create(session: Session, query: str, name: TableName | None) -> TableName:
-    """Make a view of a query, in the open transaction, and return its name; nothing is read.
+    """Create a view of a query in the open transaction and return its name; reads no rows.
 
-    name: None for a temporary view. Names in the query mean what they mean to the role elsewhere,
-    as for whoever types it into psql. Raises ConfigError for what is no query, or more than one.
+    name: None for a temporary view. Names are resolved in the role's own search path. Raises
+    ConfigError unless the query is exactly one query.
     """
     statement = sql.SQL("CREATE VIEW {} AS {}").format(
         relation(name or _TEMPORARY), sql.SQL(query.strip().rstrip(";"))

@@ -1,4 +1,4 @@
-"""Tables for the demonstration."""
+"""Tables of the demonstration."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MARK = "dbanon demo"
 
 
 def is_loaded(session: Session, table: TableName) -> bool:
-    """Whether the demonstration's table is there; raises ConfigError when another one is."""
+    """Return True if the demonstration's table exists; raises ConfigError if another one does."""
     if oid_of(session, table) is None:
         return False
     if (describe(session, table).comment or "").startswith(_MARK):
@@ -47,7 +47,7 @@ def load(session: Session, table: TableName, text: bytes, *, delimiter: str) -> 
 
 
 def make(session: Session, table: TableName) -> None:
-    """Create the table of a sample with its rows."""
+    """Create the table of a sample with generated rows."""
     session.pg.execute(template(f"demo.create_demo_{table.name}", table=relation(table)))
     _mark(session, table, "invented data")
 

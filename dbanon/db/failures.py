@@ -1,4 +1,4 @@
-"""What the server's errors mean to a user; never with a value in them."""
+"""Translate errors of the server into messages; these never contain a value."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from dbanon.domain.deeds import Deeds
 
-# Classes of SQLSTATE whose primary message holds names and states, never a row's value.
+# Classes of SQLSTATE with names and states in the primary message, but never a row's value.
 _QUOTABLE = frozenset({"08", "0A", "25", "28", "2B", "3D", "3F", "42", "53", "54", "55", "57"})
 
-# A failed connection has no SQLSTATE: in English it says one of these.
+# A failed connection has no SQLSTATE; its English message contains one of these.
 _NO_CONNECT = re.compile("does not have CONNECT privilege")
 _FULL = re.compile("too many (clients|connections)|connection slots are reserved")
 
@@ -55,7 +55,7 @@ _OVERTAKEN = "tuple concurrently"
 
 
 def connection_failure(error: psycopg.Error) -> DatabaseError:
-    """Explain why no session could be opened."""
+    """Explain a failed connection."""
     reason = " ".join(str(error).split())
     hint = "check --dsn or DBANON_DSN; without either, dbanon server status"
     if _NO_CONNECT.search(reason):
@@ -68,10 +68,7 @@ def connection_failure(error: psycopg.Error) -> DatabaseError:
 def statement_failure(
     error: psycopg.Error | sa.exc.DBAPIError, deeds: Deeds | None = None
 ) -> DatabaseError:
-    """Explain a failed statement by its SQLSTATE, and what became of the deeds if it was the end.
-
-    An answer to COMMIT that did not come is no failed statement.
-    """
+    """Explain a failed statement by its SQLSTATE, with the committed work if the session ended."""
     cause = error if isinstance(error, psycopg.Error) else error.orig
     if not isinstance(cause, psycopg.Error):
         return DatabaseError(f"the database driver failed ({type(cause).__name__})")
@@ -93,7 +90,7 @@ def statement_failure(
 
 
 def pooler_failure() -> DatabaseError:
-    """Explain why what was set for a session is gone."""
+    """Explain that a pooler lost the settings of the session."""
     return DatabaseError(
         "the settings of this session are gone: a pooler gives each transaction another session of"
         " the server",
@@ -102,10 +99,7 @@ def pooler_failure() -> DatabaseError:
 
 
 def reading_failure(state: str | None, text: str) -> DatabaseError:
-    """Explain why the rows of a table could not be read, by the SQLSTATE or the driver's words.
-
-    The words are not quoted: they may hold values.
-    """
+    """Explain a failed read without quoting the driver's text, which may contain values."""
     if state == "53300" or (state is None and _FULL.search(text)):
         return DatabaseError(
             "the table is read by a second connection, and the server refused it: too many"
@@ -122,5 +116,5 @@ def reading_failure(state: str | None, text: str) -> DatabaseError:
 
 
 def is_overtaken(error: psycopg.Error) -> bool:
-    """Whether another transaction changed the same entry of a catalog first."""
+    """Return True if another transaction changed the same catalog entry first."""
     return _OVERTAKEN in (error.diag.message_primary or "")

@@ -1,4 +1,4 @@
-"""How much of a live view its guards have hidden since it was published."""
+"""Count the rows of a live view that its guards hide."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """Rows that were published and are not shown any more.
-
-    ``rows`` are in the ``classes`` that failed, ``gone`` were changed or deleted by themselves.
-    """
+    """Hidden rows: ``rows`` in ``classes`` that failed, ``gone`` that changed or were deleted."""
 
     published: int
     rows: int
@@ -32,7 +29,7 @@ class Hidden:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of hidden rows."""
         return self.rows + self.gone
 
     def __str__(self) -> str:
@@ -44,10 +41,7 @@ class Hidden:
 
 
 def hidden(session: Session, release: Release) -> Hidden | None:
-    """Count what a live release hides; None of a copy, and where this role may not count.
-
-    Reads the private tables that say which row is in which class, never the source.
-    """
+    """Count the hidden rows of a live release; None for a copy, or without the rights to count."""
     if release.kind is not ReleaseKind.VIEW or not release.served:
         return None
     names = []

@@ -1,9 +1,9 @@
-"""What may be read: the relation that was meant, and only if it runs no foreign code.
+"""Read only the relation that was described, and only if that runs no foreign code.
 
-A name is no relation. Whoever owns a schema can rename it and put another in its place, at any
-moment and under any lock: LOCK TABLE holds a table, not its name. So whatever is read is admitted
-first, and when a transaction has read, it is asked what it has opened. Its locks tell: they stay
-until the end, and so does that of a relation whose name meant another one for a moment only.
+A name is not enough: the owner of a schema can rename it and put another in its place at any
+moment, because LOCK TABLE locks a table and not its name. So a relation is admitted before it is
+read, and after reading, the locks of the transaction show which relations it opened. Locks last
+until the end of the transaction, even if a name was exchanged only for a moment.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ if TYPE_CHECKING:
     from dbanon.domain.table import TableInfo
 
 _AGAIN = "run the command again; if it fails again, find out who owns the schema"
-# Relations that LOCK TABLE takes; what has another kind cannot be replaced by one statement.
+# Relations that LOCK TABLE accepts; no single statement replaces one of another kind.
 _LOCKED = frozenset({"r", "p", "v"})
 _ACTING = "SELECT current_user, session_user, current_setting('search_path')"
 
 
 def admit(session: Session, *relations: TableInfo) -> None:
-    """Let the open transaction read some relations, as long as nothing changes about them.
+    """Admit relations for reading in the open transaction.
 
-    Raises NotPermitted when to read one would run code of somebody else's, and DatabaseError when
-    its name means another relation by now.
+    Raises NotPermitted if reading one would run another role's code, and DatabaseError if its name
+    now
+    refers to another relation.
     """
     for info in relations:
         _admit(session, info)
@@ -69,7 +70,7 @@ def _admit(session: Session, info: TableInfo) -> None:
 
 
 def dismiss(session: Session, name: TableName) -> None:
-    """Forget what had a name, which the open transaction itself has dropped or made anew."""
+    """Remove a relation from the admitted ones, after the transaction dropped or replaced it."""
     for oid in [oid for oid, known in session.admitted.items() if known == name]:
         del session.admitted[oid]
 
@@ -79,11 +80,11 @@ def _names(info: TableInfo) -> dict[int, TableName]:
 
 
 def pin(session: Session, info: TableInfo) -> None:
-    """Make a private view of a relation that was admitted, where foreign code could write.
+    """Create a private view of an admitted relation, unless the transaction is read-only.
 
-    A view finds its relation once. To make it runs nothing, and the lock that it leaves tells which
-    one it found: then no exchange of names can lead to another one. Of a table it shows which
-    partition a row lies in, too.
+    Creating it runs no code, and its lock shows the relation that it is bound to, so a later
+    exchange
+    of names has no effect. For tables it has ``tableoid``, too.
     """
     if info.oid in session.pins or session.pg.read_only:
         return
@@ -98,11 +99,11 @@ def pin(session: Session, info: TableInfo) -> None:
 
 
 def hold(session: Session, info: TableInfo) -> None:
-    """Lock a relation against changes of its definition, and admit nothing yet.
+    """Lock a relation against changes of its definition, without admitting it.
 
-    As the first statement of a transaction it takes no snapshot: what is described after it is
-    described as it stays. Raises DatabaseError when the lock is not granted in time, or was
-    granted on another relation.
+    As the first statement of a transaction it takes no snapshot, so a later description stays
+    valid.
+    Raises DatabaseError if the lock is not granted in time, or on another relation.
     """
     try:
         with at_once(session.pg):
@@ -120,15 +121,16 @@ def _lock(session: Session, info: TableInfo) -> None:
 
 
 def require_same(before: TableInfo, now: TableInfo) -> None:
-    """Raise DatabaseError when a relation was described twice, and is two."""
+    """Raise DatabaseError if two descriptions are of different relations."""
     if before.oid != now.oid:
         _refuse_moved([str(before.name)])
 
 
 def readable(session: Session, info: TableInfo) -> sql.Identifier:
-    """Return the name by which a relation is read at once, that of its pin if there is one.
+    """Return the name from which to read a relation now: its pin, if there is one.
 
-    Raises NotPermitted unless it was admitted, DatabaseError when its name means another by now.
+    Raises NotPermitted unless it was admitted, DatabaseError if its name refers to another
+    relation.
     """
     if info.oid in session.pins:
         return relation(session.pins[info.oid])
@@ -136,10 +138,7 @@ def readable(session: Session, info: TableInfo) -> sql.Identifier:
 
 
 def readable_elsewhere(session: Session, info: TableInfo) -> sql.Identifier:
-    """Return the name by which another session on the same snapshot reads a relation.
-
-    Raises what ``readable`` does. What is not committed, as pins are, does not exist there.
-    """
+    """Return the name for another session, which does not see pins; raises as ``readable``."""
     if session.admitted.get(info.oid) != info.name:
         raise NotPermitted(f"{info.name} is not known to be safe to read", hint="dbanon doctor")
     _require_none(_moved(session, {info.oid: info.name}))
@@ -149,10 +148,10 @@ def readable_elsewhere(session: Session, info: TableInfo) -> sql.Identifier:
 def harmless(
     session: Session, statement: sql.SQL | sql.Composed, *, keep: bool = False
 ) -> psycopg.Cursor[Any]:
-    """Run a statement that may write nothing, unless into temporary tables if it is to be kept.
+    """Run a statement in a read-only subtransaction; with ``keep`` it may fill temporary tables.
 
-    The owner of a table can make statistics of it at any moment, and PostgreSQL computes what is
-    constant in them with the rights of whoever plans a query next. No lock of a reader prevents it.
+    The owner of a table can add statistics at any moment, and planning a query evaluates constant
+    expressions in them with the rights of the current role. No reader's lock prevents that.
     """
     if session.pg.read_only:
         return session.pg.execute(statement)
@@ -170,10 +169,7 @@ def harmless(
 
 
 def require_admitted(session: Session) -> None:
-    """Raise DatabaseError if the open transaction has read anything that it was not to read.
-
-    To be asked after the last reading, and before COMMIT.
-    """
+    """Raise DatabaseError if anything else was opened; call it after all reads, before COMMIT."""
     with at_once(session.pg):
         while session.pins:
             _, name = session.pins.popitem()
@@ -184,7 +180,7 @@ def require_admitted(session: Session) -> None:
 
 
 def require_nothing_else(session: Session, also: Iterable[int] = ()) -> None:
-    """Raise DatabaseError if what is neither admitted nor in ``also``, by OID, was opened."""
+    """Raise DatabaseError if a relation other than the admitted and ``also`` was opened."""
     _require_none_opened(session, _opened(session, also))
 
 
@@ -199,16 +195,13 @@ def _require_none_opened(session: Session, opened: psycopg.Cursor[Any]) -> None:
 
 
 def event_triggers(session: Session) -> list[tuple[str, TableName]]:
-    """Return the event triggers that run at changes of definitions, with their functions."""
+    """Return the event triggers on DDL, with their functions."""
     rows = session.pg.execute(query("identity.event_triggers")).fetchall()
     return [(quote_identifier(name), TableName(schema, code)) for name, schema, code in rows]
 
 
 def questions(session: Session, info: TableInfo) -> tuple[str, str]:
-    """Return what another session asks before and after it reads a relation, as SQL.
-
-    Each returns the names of what is not as it was; ``require_nothing`` judges the answers.
-    """
+    """Return queries to run before and after reading in another session (``require_nothing``)."""
     names = _names(info)
     cursor = psycopg.ClientCursor(session.pg)
     return (
@@ -218,7 +211,7 @@ def questions(session: Session, info: TableInfo) -> tuple[str, str]:
 
 
 def require_nothing(moved: Sequence[str], opened: Sequence[str]) -> None:
-    """Raise DatabaseError if one of the ``questions`` had an answer."""
+    """Raise DatabaseError if one of the ``questions`` returned a row."""
     _refuse_moved(moved)
     _refuse(opened)
 
@@ -245,7 +238,7 @@ def _refuse_moved(names: Sequence[str]) -> None:
 
 
 def _refuse(names: Sequence[str], triggers: Sequence[str] = ()) -> None:
-    """Raise DatabaseError for what was opened; triggers: event triggers that may have opened it."""
+    """Raise DatabaseError for opened relations; triggers: possible causes."""
     if names:
         causes = f", or event trigger {' or '.join(triggers)} opened it" if triggers else ""
         disable = "".join(f"ALTER EVENT TRIGGER {name} DISABLE, then " for name in triggers)
@@ -257,7 +250,7 @@ def _refuse(names: Sequence[str], triggers: Sequence[str] = ()) -> None:
 
 
 def foreign_code(session: Session, info: TableInfo) -> list[tuple[TableName, str]]:
-    """Return the functions and views of others that reading may run, with their owners."""
+    """Return the functions and views of other roles that reading may run, with their owners."""
     return _functions(_code_of(session, info))
 
 
@@ -271,17 +264,16 @@ def _functions(code: psycopg.Cursor[Any]) -> list[tuple[TableName, str]]:
 
 
 def serves(session: Session, view: int, data_id: int | None) -> bool:
-    """Whether a relation, given by OID, is a view of the private tables of that number.
+    """Return True if a relation (an OID) is a view of the private tables of that number.
 
-    Without a number those of any release will do: only the ledger knows which they are, and not
-    everybody may read it.
+    Without a number, tables of any release count, because not every role may read the ledger.
     """
     parameters = {"view": view, "tables": _private_tables(data_id)}
     return session.pg.execute(query("identity.serves_release"), parameters).fetchone() == (True,)
 
 
 def strangers(session: Session, published: TableInfo, data_id: int | None) -> Iterator[str]:
-    """Yield what of a published view and its schema belongs to neither its publisher nor to us."""
+    """Yield what belongs to neither the publisher nor dbanon, of a view and its schema."""
     for name, owner in _owned_by_strangers(
         session, published.name.schema, view=published.oid, tables=_private_tables(data_id)
     ):
@@ -289,7 +281,7 @@ def strangers(session: Session, published: TableInfo, data_id: int | None) -> It
 
 
 def is_release(session: Session, published: TableInfo, data_id: int) -> bool:
-    """Whether a relation shows the private tables of that number, and runs no foreign code."""
+    """Return True if a relation is a view of that number's tables, without foreign code."""
     return (
         serves(session, published.oid, data_id)
         and not list(strangers(session, published, data_id))
@@ -298,10 +290,7 @@ def is_release(session: Session, published: TableInfo, data_id: int) -> bool:
 
 
 def require_release(session: Session, published: TableInfo, data_id: int | None) -> None:
-    """Raise ConfigError unless a relation is what dbanon published, and nobody else's.
-
-    data_id: the number of the private tables that it is to show, as in ``serves``.
-    """
+    """Raise ConfigError unless a relation is a release of dbanon; data_id: as in ``serves``."""
     found = list(strangers(session, published, data_id))
     if not serves(session, published.oid, data_id):
         found.insert(0, f"{published.name} is not what was published")
@@ -310,7 +299,7 @@ def require_release(session: Session, published: TableInfo, data_id: int | None)
 
 
 def require_own_schema(session: Session, view: TableName) -> None:
-    """Raise NotPermitted when a stranger owns the schema that is to be published in."""
+    """Raise NotPermitted if an untrusted role owns the schema to publish in."""
     for name, owner in _owned_by_strangers(session, view.schema, view=0, tables=_NO_TABLE):
         raise NotPermitted(
             f"{name} belongs to {owner}, who could show readers something else under the same name",
@@ -331,5 +320,5 @@ _NO_TABLE = "^$"
 
 
 def _private_tables(data_id: int | None) -> str:
-    """Return a pattern of the names of the tables that a published view reads."""
+    """Return a regular expression for the names of the tables that a published view reads."""
     return f"^(release|rows)_{'[0-9]+' if data_id is None else data_id}$"

@@ -1,4 +1,4 @@
-"""Take locks that readers stand in the way of, without making other readers wait."""
+"""Take locks that conflict with readers, without making other readers wait."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from dbanon.db.session import Session
 
-# While a lock is waited for, all that ask for the relation after it wait, too. So nobody waits for
-# longer than an attempt and what is done under the lock, and everybody gets on between attempts.
+# A waiting exclusive lock also blocks all later requests for the relation. So each attempt is
+# short, and other sessions proceed between attempts.
 ATTEMPT = "300ms"
 PAUSE = 0.7
 
@@ -25,7 +25,7 @@ _HELD = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 
 
 class Holder(NamedTuple):
-    """A session that holds a lock: its process, None of a prepared transaction, and its role."""
+    """A session with a lock: its process, None for a prepared transaction, and its role."""
 
     pid: int | None
     role: str
@@ -38,7 +38,7 @@ class Holder(NamedTuple):
 
 
 class Held(Exception):
-    """A lock could not be had; ``holders`` were in the way, as far as can be known."""
+    """A lock was not granted; ``holders`` are the sessions that had it, if known."""
 
     def __init__(self, holders: tuple[Holder, ...]) -> None:
         super().__init__(", ".join(map(str, holders)) or "somebody who is gone by now")
@@ -46,7 +46,7 @@ class Held(Exception):
 
     @property
     def remedy(self) -> str:
-        """Return what ends the first of the holders, for a hint to begin with."""
+        """The command that ends the first holder, as the beginning of a hint."""
         pids = [holder.pid for holder in self.holders if holder.pid is not None]
         if pids:
             return f"SELECT pg_terminate_backend({pids[0]}) or wait for its end, then "
@@ -56,10 +56,9 @@ class Held(Exception):
 def patiently(
     session: Session, act: Callable[[], object], *, on: Collection[int], budget: float
 ) -> None:
-    """Do something that needs exclusive locks ``on`` relations, given by OID, in short attempts.
+    """Run ``act``, which needs exclusive locks ``on`` relations (OIDs), in short attempts.
 
-    Each attempt is a savepoint in the open transaction; a budget of 0 seconds is for one attempt.
-    Raises Held when none succeeded.
+    Each is a savepoint; a budget of 0 seconds allows one. Raises Held if none succeeds.
     """
     end = time.monotonic() + budget
     while True:
@@ -78,7 +77,7 @@ def patiently(
 
 
 def holders(session: Session, relations: Collection[int]) -> tuple[Holder, ...]:
-    """Return who holds any lock on relations, this session left out."""
+    """Return the other sessions that hold a lock on relations."""
     rows = session.pg.execute(query("session.holders"), (list(relations),)).fetchall()
     return tuple(Holder(*row) for row in rows)
 

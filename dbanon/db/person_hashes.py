@@ -1,4 +1,4 @@
-"""Persons by keyed hash: hashed ahead of a release, or as its rows are read."""
+"""Keyed hashes of persons, computed before a release or as its rows are read."""
 
 from __future__ import annotations
 
@@ -27,10 +27,7 @@ _HASHED = sql.Identifier("pg_temp", "history_hashed")
 
 
 class Members(NamedTuple):
-    """What to read the rows ``r`` of a release from, and the hash of the person of each.
-
-    tables: those that nobody needs once it was read.
-    """
+    """The rows ``r`` of a release, the hash of each person, and temporary tables to drop later."""
 
     rows: sql.Composable
     person: sql.Composable
@@ -38,7 +35,7 @@ class Members(NamedTuple):
 
 
 def members(publication: Publication, key: UUID | None) -> Members:
-    """Compose the members of a release by a key: as they were hashed ahead, if they were by it."""
+    """Compose the members of a release; uses existing hashes if they have the same key."""
     rows, subject = publication.rows, publication.policy.subject
     if key is not None and publication.hashed == key:
         joined = sql.SQL("{} AS r JOIN {} AS h ON h.place = r.place").format(rows, _HASHED)
@@ -57,7 +54,7 @@ def members(publication: Publication, key: UUID | None) -> Members:
 
 
 def require_all(publication: Publication, noted: int, shown: psycopg.Cursor) -> None:
-    """Raise DatabaseError unless as many rows are noted as a release shows, which were counted."""
+    """Raise DatabaseError unless the number of recorded rows equals that of published rows."""
     if shown.fetchone() != (noted,):
         raise DatabaseError(
             f"not everybody whom {publication.view} shows would be remembered; nothing was"
@@ -67,15 +64,12 @@ def require_all(publication: Publication, noted: int, shown: psycopg.Cursor) -> 
 
 
 def person_hash(texts: sql.Composable) -> sql.Composed:
-    """Compose the hash of a person by the key ``k``, from the texts that tell it."""
+    """Compose the hash of a person with key ``k``, from the texts that identify the person."""
     return template("persons.person_hash", person=texts)
 
 
 def hash_persons(session: Session, persons: pa.Table, key: UUID) -> None:
-    """Write the keyed hash of every person who was read, by the place of the row, to _HASHED.
-
-    persons: the columns that tell the person of each row.
-    """
+    """Write the keyed hash of each row's person (its identifying columns) to _HASHED, by place."""
     person = write_persons(session, _READ, persons, beside={})
     slots = {"hashed": _HASHED, "person": person, "read": _READ, "key": sql.Literal(key)}
     session.pg.execute(template("persons.hashed", **slots))
@@ -85,10 +79,7 @@ def hash_persons(session: Session, persons: pa.Table, key: UUID) -> None:
 def write_persons(
     session: Session, relation: sql.Identifier, persons: pa.Table, *, beside: Mapping[str, pa.Array]
 ) -> sql.Composed:
-    """Write persons to a temporary table, each with its place; return the hash of a row ``l``.
-
-    beside: what else to write of each, whole numbers by name.
-    """
+    """Write persons and the integers ``beside`` to a temporary table; returns a row's hash."""
     names = [f"k{i}" for i in range(1, persons.num_columns + 1)]
     texts = [pc.cast(column, pa.string()) for column in persons.columns]
     declared = [sql.SQL("{} integer NOT NULL").format(sql.Identifier(name)) for name in beside]

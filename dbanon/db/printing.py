@@ -1,4 +1,4 @@
-"""Statements as text that a person reads and psql runs."""
+"""Print statements for people to read and psql to run."""
 
 from __future__ import annotations
 
@@ -22,27 +22,24 @@ _STRING = re.compile(r"(E?)'((?:[^']|'')*)'")
 
 
 class Body(sql.Composable):
-    """The text of a function as a literal: what is printed of its names is printed of it, too.
-
-    Not dollar-quoted, for a column may be named like the closing tag.
-    """
+    """The text of a function as a literal; dollar-quoting could clash with a column's name."""
 
     def as_bytes(self, context: object = None) -> bytes:
-        """Return the literal that PostgreSQL reads."""
+        """Return the literal for PostgreSQL."""
         text: sql.Composable = self._obj
         return sql.Literal(text.as_string(context)).as_bytes(context)  # type: ignore[arg-type]
 
     def printed(self) -> str:
-        """Return the literal that a person reads."""
+        """Return the literal for people."""
         return sql.Literal(printed(self._obj)).as_string()
 
 
 def printed(statement: sql.Composable) -> str:
-    r"""Return the text of a statement, in which no name or value can pass for something else.
+    r"""Return the text of a statement, with names and values that psql cannot misread.
 
-    To psql a line ``\.`` ends the data of a COPY wherever it stands, and the next one may be a
-    command; a terminal obeys control characters. Names that hold such are spelled ``U&"..."`` and
-    values ``E'...'``.
+    psql ends the data of a COPY at a line ``\.``, after which a command may follow; a terminal
+    obeys
+    control characters. Such names are printed as ``U&"..."`` and values as ``E'...'``.
     """
     if isinstance(statement, sql.Composed):
         return "".join(map(printed, statement))
@@ -57,7 +54,7 @@ def printed(statement: sql.Composable) -> str:
 
 
 def script(statements: Iterable[str], *, end: str) -> str:
-    """Return printed statements as psql runs them in one transaction; a COPY gets no rows."""
+    """Return printed statements as a psql script with one transaction; a COPY gets no rows."""
     lines = [
         f"{text};\n\\." if text.startswith("COPY ") else f"{text};"
         for text in ("BEGIN", *SETTINGS, *statements, end)
@@ -66,5 +63,5 @@ def script(statements: Iterable[str], *, end: str) -> str:
 
 
 def _escaped(string: re.Match[str]) -> str:
-    """Return a string of psycopg's, which holds a backslash only after an E."""
+    """Escape a string literal of psycopg, which has a backslash only after an E."""
     return f"E'{visible(string[2])}'" if not all(map(is_seen, string[2])) else string[0]

@@ -1,4 +1,4 @@
-"""SQL from files, with identifiers composed by psycopg and never by string formatting."""
+"""Load SQL from files; psycopg composes identifiers, never string formatting."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def query(name: str) -> sql.SQL:
-    """Return a statement by its family and name: ``turns.take``."""
+    """Return a statement by its family and name, such as ``turns.take``."""
     return sql.SQL(resources.statement(name))
 
 
@@ -25,7 +25,7 @@ def template(name: str, **slots: sql.Composable) -> sql.Composed:
 
 
 def function(name: str) -> sql.SQL:
-    """Return the definition of ``sql/functions/<name>.sql``."""
+    """Return the definition in ``sql/functions/<name>.sql``."""
     return sql.SQL(resources.sql("functions", name))
 
 
@@ -39,8 +39,7 @@ def relation(name: TableName) -> sql.Identifier:
 def text_of(column: ColumnInfo, value: sql.Composable) -> sql.Composed:
     """Compose the text of a value of the column.
 
-    A cast from a type of the user's runs whatever function its owner made it, with the rights of
-    whoever reads; format() knows the type's own output function only.
+    A cast from a user-defined type would run its owner's code as the reader; format() does not.
     """
     if column.base_schema == "pg_catalog":
         return sql.SQL("{}::text").format(value)
@@ -57,10 +56,11 @@ _SPELLED_ALIKE = {
 
 
 def equal_text(column: ColumnInfo, value: sql.Composable) -> sql.Composed:
-    """Compose a text that values of the column share if and only if they are equal.
+    """Compose a text that two values of the column share if and only if they are equal.
 
-    Whatever reads, counts, judges or remembers values tells them apart by it; ``dbanon.equal_text``
-    is the same in the database. Values of other types are equal as their texts are, or are refused
+    Reading, counting, checks and hashes all compare values by it; ``dbanon.equal_text`` is its twin
+    in
+    the database. Values of other types are equal if their texts are, or are refused
     (``ColumnInfo.is_equal_by_text``).
     """
     if column.base_schema == "pg_catalog" and column.base_type in _SPELLED_ALIKE:
@@ -69,7 +69,7 @@ def equal_text(column: ColumnInfo, value: sql.Composable) -> sql.Composed:
 
 
 def lasting_value(column: ColumnInfo, value: sql.Composable) -> sql.Composable:
-    """Compose a value of the column in a type that nobody but a superuser can change or drop."""
+    """Compose a value of the column in a type that only a superuser can change or drop."""
     if column.shown is not None:
         target = sql.Identifier("pg_catalog", column.shown)
         if (column.base_schema, column.base_type) != ("pg_catalog", column.shown):

@@ -1,4 +1,4 @@
-"""Every way by which the readers of a release get at what it hides, as far as the catalogs know."""
+"""Find every access path from readers of a release to its source, as far as the catalogs show."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.session import Session
 
-# A new way is a query of this shape: reader, acting, kind, schema, name, and whether the acting
+# A new way is a query of this shape: reader, acting, kind, schema, name, and True if the acting
 # role was given the right itself; and a line for its kind below.
 _WAYS = (
     "reach.by_reading",
@@ -35,7 +35,7 @@ _USES = {
     "uses": "SELECT, INSERT, UPDATE, DELETE, TRUNCATE",
     "uses_columns": "SELECT, INSERT, UPDATE",
 }
-# What rules may use: all that is private, and tables whose policies use it.
+# Relations that rules may use: private ones, and tables with policies that use these.
 _PARTS = ("part_classes", "part_oids", "part_needed", "part_ways")
 
 _MEANINGS = {
@@ -91,10 +91,7 @@ _REMEDIES = {
 
 
 class Reach(NamedTuple):
-    """A way by which a reader of a release, acting as some role, gets at what is private.
-
-    kind: one of those that the queries return; schema and name say of which object.
-    """
+    """An access path: a reader, the role with the right, and the kind and name of the object."""
 
     reader: str
     acting: str
@@ -103,7 +100,7 @@ class Reach(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        """Say who does what, and by which role if it is not the reader's own right."""
+        """Describe the path, with the role that has the right if it is not the reader."""
         means = _MEANINGS[self.kind].format(
             what=TableName(self.schema, self.name),
             schema=visible(self.schema),
@@ -116,7 +113,7 @@ class Reach(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """What closes the way, as the beginning of a hint."""
+        """The command that closes the path, as the beginning of a hint."""
         acting = self.acting if self.acting == "PUBLIC" else quote_identifier(self.acting)
         return _REMEDIES.get(self.kind, "take the right from {acting}").format(acting=acting)
 
@@ -124,7 +121,7 @@ class Reach(NamedTuple):
 def targets_of(
     session: Session, *, published: int, sources: Sequence[int]
 ) -> list[Mapping[str, object]]:
-    """Return what all ways to each source of a release start from, which takes longest to find."""
+    """Return the private objects, readers and views from which all path queries start; slow."""
     where: list[dict[str, object]]
     where = [{"published": published, "source": source, **_USES} for source in sources]
     with session.sparing_memory():
@@ -140,9 +137,10 @@ def targets_of(
 
 
 def reach_of(session: Session, targets: Iterable[Mapping[str, object]]) -> list[Reach]:
-    """Return every way by which a reader of a release also gets at what it hides.
+    """Return every access path of readers of a release to its private data.
 
-    targets: what ``targets_of`` found in this transaction. Of a live view that includes to look at
+    targets: the result of ``targets_of`` in this transaction. For a live view, paths include
+    reading
     it between two rows of one statement.
     """
     each = [(_WAYS + (_WAYS_OF_LIVE_VIEWS if one["scene"] else ()), one) for one in targets]
@@ -150,12 +148,12 @@ def reach_of(session: Session, targets: Iterable[Mapping[str, object]]) -> list[
 
 
 def signs_of(session: Session, targets: Iterable[Mapping[str, object]]) -> list[Reach]:
-    """Return what looks like such a way, though the catalogs do not know whether it is one."""
+    """Return possible access paths, which the catalogs cannot confirm."""
     return _found(session, [(_SIGNS, one) for one in targets])
 
 
 def _private(found: Sequence[tuple[Any, ...]]) -> dict[str, object]:
-    """Return what is private, as the other queries take it."""
+    """Convert the private objects into parameters of the other queries."""
     private = dict.fromkeys(row[:5] for row in found if row[6] != "policy")
     return {
         **_arrays([(*row[:2], *row[5:]) for row in found], *_PARTS),
@@ -167,10 +165,7 @@ def _private(found: Sequence[tuple[Any, ...]]) -> dict[str, object]:
 
 
 def _readers(found: Sequence[tuple[Any, ...]]) -> dict[str, object]:
-    """Return who reads a release.
-
-    ``strangers`` are readers only as everybody is; they count for what happens in statements.
-    """
+    """Convert the readers into parameters; those through PUBLIC only count within statements."""
     known = [row for row in found if not row[3]]
     return {
         **_arrays(known, "readers", "roles", "names"),
@@ -184,17 +179,14 @@ def _ask(session: Session, name: str, where: Mapping[str, object]) -> psycopg.Cu
 
 
 def _arrays(rows: Sequence[Sequence[object]], *names: str) -> dict[str, object]:
-    """Turn rows into one array for each of their first columns, as unnest() takes them."""
+    """Convert rows into one array per column, as unnest() takes them."""
     return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
 
 def _found(
     session: Session, each: Sequence[tuple[Iterable[str], Mapping[str, object]]]
 ) -> list[Reach]:
-    """Run the queries of each subject; of the roles by which a reader gets at one thing, name one.
-
-    That is one which was given the right itself, if there is any; the reader before others.
-    """
+    """Run the queries of each target; per reader and object, keep one role with a direct right."""
     with session.sparing_memory():
         asked = [[_ask(session, way, subject) for way in ways] for ways, subject in each]
     return sorted({one for ways in asked for one in _named(ways)}, key=_severity)
@@ -212,6 +204,6 @@ def _named(ways: Iterable[psycopg.Cursor[Any]]) -> list[Reach]:
 
 
 def _severity(reach: Reach) -> tuple[str, int, bool, str, str]:
-    """Order what is found: by reader, then the plainest ways first, and of the source itself."""
+    """Sort key: by reader, direct paths first, the source before metadata."""
     is_metadata = reach.schema in {SCHEMA, DATA_SCHEMA}
     return reach.reader, list(_MEANINGS).index(reach.kind), is_metadata, reach.schema, reach.name

@@ -1,4 +1,4 @@
-"""Grant and revoke a published relation; prove that its readers can read nothing else of it."""
+"""Grant and revoke access to a release, and prove that its readers cannot read the source."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Statement = sql.Composed
 
 
 def require_roles(session: Session, roles: Sequence[str]) -> None:
-    """Raise ConfigError when a grantee is no role of this server; PUBLIC always is one."""
+    """Raise ConfigError if a grantee is not a role of this server; PUBLIC always is."""
     asked = [role for role in roles if role != "public"]
     known = session.pg.execute(query("rights.existing_roles"), (asked,)).fetchall() if asked else ()
     if missing := [role for role in asked if (role,) not in known]:
@@ -34,10 +34,7 @@ def require_roles(session: Session, roles: Sequence[str]) -> None:
 
 
 def lacking_temporary(session: Session, role: str) -> str | None:
-    """Return the statement that lets a role make temporary tables, None if it may.
-
-    Everybody may, until somebody revokes it from PUBLIC.
-    """
+    """Return the GRANT that a role needs to create temporary tables, None if it may."""
     row = session.pg.execute(query("rights.temporary"), (role,)).fetchone()
     if row is None or row[0]:
         return None
@@ -46,7 +43,7 @@ def lacking_temporary(session: Session, role: str) -> str | None:
 
 
 def grant_statements(view: TableName, roles: Sequence[str]) -> Iterator[sql.Composed]:
-    """Yield the grants that let roles read a release, and check it for themselves."""
+    """Yield the grants that let roles read a release and check it."""
     for role in roles:
         grantee = sql.Identifier(role)
         for schema in (view.schema or "public", SCHEMA):
@@ -55,26 +52,26 @@ def grant_statements(view: TableName, roles: Sequence[str]) -> Iterator[sql.Comp
 
 
 def revoke_statement(view: TableName, role: str) -> sql.Composed:
-    """Compose what takes a release away from a role, and from whoever that role gave it to."""
+    """Compose the REVOKE of a release from a role, and from its own grantees."""
     return sql.SQL("REVOKE ALL ON {} FROM {} CASCADE").format(relation(view), sql.Identifier(role))
 
 
 def take_from_all(session: Session, name: TableName) -> None:
-    """Take a relation away from everybody but its owner, without a lock that readers stand in."""
+    """Revoke a relation from all but its owner; takes no lock that conflicts with readers."""
     grants = session.pg.execute(query("rights.grants"), (name.schema, name.name)).fetchall()
     for role in {grantee or "public" for grantee, *_ in grants}:
         session.pg.execute(revoke_statement(name, role))
 
 
 def schema_statement(schema: str, role: str) -> sql.Composed:
-    """Compose what takes the use of a schema away from a role."""
+    """Compose the REVOKE of USAGE on a schema."""
     return sql.SQL("REVOKE USAGE ON SCHEMA {} FROM {}").format(
         sql.Identifier(schema), sql.Identifier(role)
     )
 
 
 class Direct(NamedTuple):
-    """A right that a role was given itself; schema is None for one on the relation."""
+    """A right granted to a role directly; schema is None for a right on the relation."""
 
     role: str
     schema: str | None
@@ -85,7 +82,7 @@ class Direct(NamedTuple):
 def direct_grants(
     session: Session, roles: Sequence[str], *, published: int, schemas: Sequence[str]
 ) -> list[Direct]:
-    """Return what the roles were given on a relation and on schemas."""
+    """Return the rights that roles were granted directly, on a relation and on schemas."""
     parameters = {"roles": list(roles), "published": published, "schemas": list(schemas)}
     return [Direct(*row) for row in session.pg.execute(query("rights.direct_grants"), parameters)]
 
@@ -97,10 +94,7 @@ def needed_schemas(
     schemas: Sequence[str],
     served: Mapping[str, str | None],
 ) -> dict[tuple[str, str], str]:
-    """Return by role and schema an object for which the role needs to use the schema.
-
-    served: by what ends the names of the relations of a release, patterns of their comments.
-    """
+    """Return by role and schema an object for which the role needs USAGE; served: name patterns."""
     parameters = {
         "roles": list(roles),
         "schemas": list(schemas),
@@ -112,13 +106,13 @@ def needed_schemas(
 
 
 def still_readable_by(session: Session, roles: Sequence[str], *, published: int) -> list[str]:
-    """Return those of the roles that can read a relation, by whatever right."""
+    """Return the roles that can read a relation, by any right."""
     parameters = {"roles": list(roles), "published": published}
     return [row[0] for row in session.pg.execute(query("rights.still_readable_by"), parameters)]
 
 
 def readers(session: Session, relations: Sequence[int], *, source: int) -> set[str]:
-    """Return who can read one of some relations, by oid; not owners, nor readers of the source."""
+    """Return the roles that can read some relations, but not the source, and are not owners."""
     if not relations:
         return set()
     parameters = {"relations": list(relations), "source": source}
@@ -126,7 +120,7 @@ def readers(session: Session, relations: Sequence[int], *, source: int) -> set[s
 
 
 def require_readable(session: Session, roles: Sequence[str], *, published: int) -> None:
-    """Raise NotPermitted when a grant did not take: without grant option GRANT only warns."""
+    """Raise NotPermitted if a grant had no effect: without grant option GRANT only warns."""
     asked = {"roles": list(roles), "published": published}
     rows = session.pg.execute(query("rights.unreadable_by"), asked).fetchall() if roles else ()
     if rows:
@@ -137,10 +131,7 @@ def require_readable(session: Session, roles: Sequence[str], *, published: int) 
 
 
 def require_separation(session: Session, *, published: int, sources: Sequence[int]) -> list[Reach]:
-    """Raise NotPermitted naming who gets at what the release hides, and through what.
-
-    Returns what looks like such a way, for somebody to look at.
-    """
+    """Raise NotPermitted for access paths to private data; returns possible ones, for review."""
     targets = targets_of(session, published=published, sources=sources)
     ways = reach_of(session, targets)
     if ways:

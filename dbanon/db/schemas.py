@@ -1,4 +1,4 @@
-"""Create the schemas that relations are put in."""
+"""Create the schemas of published relations."""
 
 from __future__ import annotations
 
@@ -16,17 +16,13 @@ if TYPE_CHECKING:
 
 
 def statements(session: Session, name: str) -> Iterator[sql.Composed]:
-    """Yield what creates a schema, nothing if it exists."""
+    """Yield the statement that creates a schema, unless it exists."""
     if session.pg.execute(query("catalog.schema_exists"), (name,)).fetchone() is None:
         yield sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name))
 
 
 def ensure(session: Session, name: str) -> None:
-    """Create a schema unless it exists; if another session creates it now, wait for that one.
-
-    To see what the other one has committed takes READ COMMITTED, so a transaction that has one
-    snapshot needs the schema before it begins.
-    """
+    """Create a schema unless it exists; requires READ COMMITTED, to see concurrent creation."""
     if any(statements(session, name)):
         session.unless_overtaken(partial(_create, session, name))
 

@@ -39,13 +39,13 @@ T = TypeVar("T")
 
 LOCK_TIMEOUT = "60s"
 
-# A firewall forgets a connection on which nothing moves while the groups are searched for.
+# A firewall drops a connection that is idle during a long search.
 _KEEPALIVE_SECONDS = 60
-# How long to ask what became of a commit that was not answered: a server that crashed recovers.
+# Timeout of queries for the outcome of a commit without an answer: a server may be recovering.
 _ASKING_SECONDS = 10.0
 
 
-# Something of that name is there already, or was changed at the same moment.
+# An object of that name exists already, or was changed concurrently.
 _DONE_MEANWHILE = frozenset({"23505", "42P06", "42P07", "42701", "42710", "42723", "XX000"})
 EVENT_TRIGGER_REMEDY = (
     "ALTER EVENT TRIGGER ... DISABLE, or let a superuser, the owner of the database or this role"
@@ -58,13 +58,14 @@ _CANCELLING = 5.0  # seconds for one of them
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One connection, seen by psycopg as ``pg`` and by SQLAlchemy as ``sa``.
+    """One connection, with its psycopg (``pg``) and SQLAlchemy (``sa``) interfaces.
 
-    ``dsn`` is how the database was reached, ``server`` reaches the very same server again;
-    ``search_path`` is what the role would have had, while the connection itself resolves names in
-    pg_catalog only. ``admitted`` holds what the open transaction may read, by OID, and ``pins`` the
-    private views that it reads some of it by: ``dbanon.db.identity`` fills both, and asks for them.
-    ``deeds`` tells what was committed.
+    ``dsn`` is the given address, ``server`` reaches exactly the same server again; ``search_path``
+    is
+    the role's own, while the connection itself resolves names in pg_catalog only. ``admitted`` has
+    the
+    relations that the open transaction may read, by OID, and ``pins`` their private views:
+    ``dbanon.db.identity`` manages both. ``deeds`` records the outcome of commits.
     """
 
     pg: psycopg.Connection
@@ -86,18 +87,17 @@ class Session:
         keep: bool = True,
         deed: Deed | None = None,
     ) -> Iterator[None]:
-        """Commit the block, or roll back if it raises or is not to be kept.
+        """Commit the block, or roll back if it raises or without ``keep``.
 
-        With ``snapshot`` every statement sees the same rows (REPEATABLE READ); with ``read_only``
-        none can write, whatever code it runs. ``deed`` is what the commit does. Raises
-        CommitUnknown when nobody can tell whether it took place; after every other error it did
-        not.
+        snapshot: REPEATABLE READ; read_only: no statement can write; deed: describes the commit.
+        Raises
+        CommitUnknown if its outcome is unknown; after every other error nothing was committed.
         """
         self.sa.rollback()
         self.pg.rollback()
         self.admitted.clear()
         self.pins.clear()
-        if snapshot and not read_only:  # it makes temporary tables, if nothing else
+        if snapshot and not read_only:  # it creates at least temporary tables
             _refuse_event_triggers(foreign_event_triggers(self.pg))
             self.pg.commit()
         self.pg.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ if snapshot else None
@@ -113,12 +113,12 @@ class Session:
                 transaction.rollback()
 
     def _require_settings(self) -> None:
-        """Raise DatabaseError when the session lost its settings; takes no snapshot."""
+        """Raise DatabaseError if the session lost its settings; takes no snapshot."""
         if self.one("SHOW search_path") != (_SETTINGS["search_path"],):
             raise pooler_failure()
 
     def _commit(self, transaction: RootTransaction, deed: Deed | None) -> None:
-        """Commit; when no answer comes, ask over another connection what became of it."""
+        """Commit; without an answer, query the outcome over another connection."""
         if deed is None:
             transaction.commit()
             return
@@ -141,10 +141,10 @@ class Session:
             self.deeds.settle(deed, Fate.DONE)
 
     def _fate(self, number: str, run: object) -> Fate:
-        """Ask the server what became of a transaction of this session, which is ended for it."""
+        """Query the outcome of a transaction of this session, which is closed first."""
         with suppress(psycopg.Error):
             self.pg.close()
-        self.sa.invalidate()  # else to roll back what is lost would hide what ended it
+        self.sa.invalidate()  # a rollback of the lost connection would hide the first error
         deadline = time.monotonic() + _ASKING_SECONDS
         fates = {"committed": Fate.DONE, "aborted": Fate.NOT_DONE, None: Fate.UNKNOWN}
         while True:
@@ -159,7 +159,7 @@ class Session:
 
     @contextmanager
     def fresh(self) -> Iterator[psycopg.Connection]:
-        """Open another connection, whose statements see what is committed by now."""
+        """Open another connection in autocommit mode, which sees everything committed by now."""
         with _open(make_conninfo(self.server, connect_timeout=5)) as connection:
             _prepare(connection, self.settings)
             connection.autocommit = True
@@ -176,10 +176,7 @@ class Session:
         return only(self.pg.execute(statement, parameters))
 
     def unless_overtaken(self, work: Callable[[], T]) -> T:
-        """Do what may be done by somebody else at the same moment, and look again if it was.
-
-        The server has waited for the other one by then. The open transaction goes on.
-        """
+        """Run ``work`` in a savepoint, and again if another session changed the same object."""
         for _ in range(_ATTEMPTS):
             try:
                 with self.sa.begin_nested():
@@ -191,15 +188,15 @@ class Session:
         return work()
 
     def allow_memory(self) -> None:
-        """Give the sorts and hash tables of the open transaction room for millions of rows."""
+        """Raise the memory for sorts and hash tables of the transaction, for millions of rows."""
         self.pg.execute(query("session.allow_memory"))
 
     @contextmanager
     def meanwhile(self, work: Callable[[], object]) -> Iterator[None]:
-        """Do work with this session while the block runs, which leaves the session alone.
+        """Run ``work`` on this session in a thread while the block runs without the session.
 
-        What the work raises is raised at the end of the block, and not before. If the block raises,
-        what is under way in the database is ended, so that the transaction can only be rolled back.
+        Its error is raised at the end of the block. If the block raises, the running statement is
+        cancelled, so that the transaction can only be rolled back.
         """
         with ThreadPoolExecutor(max_workers=1) as pool:
             future = pool.submit(work)
@@ -208,14 +205,14 @@ class Session:
                 future.result()
             except BaseException:
                 while not future.done():
-                    with suppress(psycopg.Error):  # the error of the block is told, not this one
+                    with suppress(psycopg.Error):  # the error of the block is raised, not this one
                         self.pg.cancel_safe(timeout=_CANCELLING)
                     wait([future], timeout=_LOOKS)
                 raise
 
     @contextmanager
     def sharing_rows(self) -> Iterator[None]:
-        """Have workers compute the rows of the statements of the block, if they may."""
+        """Let parallel workers compute the rows of the statements of the block."""
         with at_once(self.pg):
             self.pg.execute(query("session.share_rows"))
             yield
@@ -223,10 +220,11 @@ class Session:
 
     @contextmanager
     def sparing_memory(self) -> Iterator[None]:
-        """Send statements that read catalogs only, as ``at_once``, which begin with little memory.
+        """Send catalog queries as ``at_once``, with little work_mem.
 
-        PostgreSQL expects millions of rows of a recursion, and clears a hash table of as many as
-        there is room for before it reads the first: most of the time that such a statement takes.
+        PostgreSQL expects millions of rows from a recursive query, and clearing a hash table of
+        that size
+        takes most of its time.
         """
         with at_once(self.pg):
             self.pg.execute(query("session.note_memory"))
@@ -237,10 +235,10 @@ class Session:
 
 @contextmanager
 def at_once(pg: psycopg.Connection) -> Iterator[None]:
-    """Send the statements of the block in one message; results can be fetched after the block.
+    """Send the statements of the block in one message; fetch results after the block.
 
-    The first statement that fails raises its error, and none after it runs. A block within another
-    is part of it: its results, and the error of a statement, come after the outer block.
+    The first statement that fails raises its error, and later ones do not run. A nested block joins
+    the outer one: its results and errors come after that.
     """
     if pg.pgconn.pipeline_status != PipelineStatus.OFF:
         yield
@@ -251,7 +249,9 @@ def at_once(pg: psycopg.Connection) -> Iterator[None]:
             try:
                 yield
             except psycopg.Error as error:
-                failed = error  # raised in the pipeline, psycopg would log what the end of it says
+                failed = (
+                    error  # raised within the pipeline, psycopg would also log the error of its end
+                )
     except psycopg.Error:
         if failed is None:
             raise
@@ -260,20 +260,20 @@ def at_once(pg: psycopg.Connection) -> Iterator[None]:
 
 
 def only(found: psycopg.Cursor[Any]) -> tuple[Any, ...]:
-    """Return the only row of what always returns one, as an aggregate does."""
+    """Return the only row of a query that always returns one, such as an aggregate."""
     row: tuple[Any, ...] | None = found.fetchone()
     assert row is not None  # noqa: S101
     return row
 
 
 class _Dialect(PGDialect_psycopg):
-    """PostgreSQL without questions about a session: ``_SETTINGS`` has the answers."""
+    """SQLAlchemy's dialect without queries about the session, because ``_SETTINGS`` are known."""
 
     supports_statement_cache = True
     _backslash_escapes = False
 
     def initialize(self, connection: sa.Connection) -> None:
-        """Take the version from the connection, which knows it."""
+        """Take the server version from the connection."""
         pg = connection.connection.driver_connection
         assert isinstance(pg, psycopg.Connection)  # noqa: S101 - ``connect`` has made it
         self.server_version_info = divmod(pg.info.server_version, 10000)
@@ -293,11 +293,13 @@ def _unknown(deed: Deed) -> CommitUnknown:
 
 @contextmanager
 def connect(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
-    """Open a session and turn every failure of the server into a DbanonError.
+    """Open a session, and convert all failures of the server into DbanonError.
 
-    Starts the embedded server when the settings name no other. With ``writes``, a superuser is
-    refused unless the settings allow one: what dbanon creates runs with its owner's rights. So are
-    event triggers of others, which would run with the rights of this session.
+    Starts the embedded server without a dsn. With ``writes``, refuses a superuser unless the
+    settings
+    allow it, because created objects run with their owner's rights; and event triggers of other
+    roles,
+    which would run with the rights of this session.
     """
     dsn = _dsn(settings)
     pg = _open(dsn)
@@ -322,7 +324,7 @@ def connect(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
 
 
 def listening(settings: Settings) -> psycopg.Connection:
-    """Open a connection that is told of new jobs, and does nothing else."""
+    """Open a connection that only listens for new jobs."""
     pg = _open(_dsn(settings))
     try:
         _prepare(pg, settings)
@@ -354,17 +356,13 @@ def _open(dsn: str) -> psycopg.Connection:
 
 
 def _same_server(pg: psycopg.Connection, dsn: str) -> str:
-    """Return a dsn of the very server that was reached: it may have been one of several."""
+    """Return a dsn of the reached server; the given one may list several."""
     info = pg.info
     return make_conninfo(dsn, host=info.host, port=info.port, dbname=info.dbname, user=info.user)
 
 
 def _require_readable(dsn: str) -> ConnDict:
-    """Return the parts of a dsn.
-
-    Raises ConfigError when libpq would take a part of a password for something else: what it says
-    of such a dsn quotes that part.
-    """
+    """Return the parts of a dsn; raises ConfigError if libpq would quote a part of a password."""
     try:
         parts = conninfo_to_dict(dsn)
     except (psycopg.ProgrammingError, UnicodeEncodeError):
@@ -379,7 +377,7 @@ def _require_readable(dsn: str) -> ConnDict:
 
 
 def _prepare(pg: psycopg.Connection, settings: Settings) -> tuple[str, ...]:
-    """Fix what the meaning of names and texts depends on; return the search path found."""
+    """Fix all settings that affect names and texts; returns the original search path."""
     if settings.owner is not None:
         _act_as(pg, settings.owner)
     try:
@@ -397,7 +395,6 @@ def _prepare(pg: psycopg.Connection, settings: Settings) -> tuple[str, ...]:
 
 
 def _act_as(pg: psycopg.Connection, owner: str) -> None:
-    """Become the role that is to own what is created; raise ConfigError if there is none."""
     try:
         pg.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(owner)))
     except psycopg.errors.InvalidParameterValue:
@@ -434,15 +431,15 @@ _SETTINGS = {
     "default_transaction_deferrable": "off",
     # A savepoint is not the end of the session.
     "exit_on_error": "off",
-    # What statements, and the values that they carry, are taken to mean.
+    # The meaning of statements and of the values in them.
     "array_nulls": "on",
     "lc_monetary": "C",
     "quote_all_identifiers": "off",
     "row_security": "on",
     "standard_conforming_strings": "on",
     "transform_null_equals": "off",
-    "constraint_exclusion": "off",  # else to plan is to run what CHECK constraints call
-    # What is created, and that triggers and foreign keys hold for it.
+    "constraint_exclusion": "off",  # planning would run functions of CHECK constraints
+    # Properties of created objects; triggers and foreign keys apply to them.
     "check_function_bodies": "on",
     "default_table_access_method": "heap",
     "session_replication_role": "origin",
@@ -450,7 +447,7 @@ _SETTINGS = {
 
 
 def settings_statements() -> Iterator[sql.SQL | sql.Composed]:
-    """Yield what makes a session mean and do the same for every role, database and server."""
+    """Yield the settings that make sessions equal for all roles, databases and servers."""
     yield from map(sql.SQL, VALUE_SETTINGS)
     pairs = (
         sql.SQL("({}, {})").format(sql.Literal(name), sql.Literal(value))
@@ -460,7 +457,7 @@ def settings_statements() -> Iterator[sql.SQL | sql.Composed]:
 
 
 def _require_writer(pg: psycopg.Connection, settings: Settings) -> None:
-    """Raise NotPermitted or DatabaseError unless a session is one that may create relations."""
+    """Raise NotPermitted or DatabaseError unless a session may create relations."""
     with at_once(pg):
         superuser = pg.execute(query("session.acting_superuser"))
         writable = pg.execute(query("session.takes_writes"))
@@ -481,7 +478,7 @@ def _require_writer(pg: psycopg.Connection, settings: Settings) -> None:
 
 
 def foreign_event_triggers(pg: psycopg.Connection) -> list[str]:
-    """Return a sentence for each event trigger that would run a function of somebody else's."""
+    """Describe the event triggers that would run functions of other roles."""
     return _in_words(pg.execute(query("identity.foreign_event_triggers")).fetchall())
 
 

@@ -1,4 +1,4 @@
-"""Move rows out through Arrow and back in through COPY."""
+"""Read rows through Arrow, and write rows through COPY."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import Condition, Policy
     from dbanon.domain.table import ColumnInfo, TableInfo
 
-# What a quasi-identifier is read as. real goes through text: its shortest decimal is the value
+# Casts for reading a quasi-identifier. real goes through text: its shortest decimal is the value
 # people mean, while a plain cast would publish the digits of the binary fraction.
 _QUASI_CASTS = {
     ColumnKind.DECIMAL: "{}::float8",
@@ -44,7 +44,7 @@ _QUASI_CASTS = {
     ColumnKind.TIMESTAMPTZ: "{}::timestamptz",
 }
 
-# Rows whose value has no exact place on the line that clustering works on. float8 holds every
+# Rows with a value that has no exact code for clustering. float8 holds every
 # decimal of 15 digits, and PostgreSQL's cast back gives just those, so a round trip proves it.
 _UNFIT = {
     ColumnKind.DECIMAL: (
@@ -78,7 +78,7 @@ ALL = sql.SQL("true")
 _BEFORE_ALL = "-c search_path=pg_catalog,pg_temp -c quote_all_identifiers=off"
 
 
-# What a column and a value are compared as; all others as texts. real goes through text, so that
+# Casts for comparing a column with a value; all others as texts. real goes through text, so that
 # it is the value people mean.
 _COMPARED = {
     ColumnKind.INTEGER: ("{}::int8", "{}::numeric"),
@@ -103,12 +103,12 @@ _OPERATORS = {
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SourceRows:
-    """The rows of one snapshot: ``keys`` as COPY takes them back, ``columns`` as encode does.
+    """The rows of one snapshot: ``keys`` as COPY takes them, ``columns`` as encode does.
 
-    ``kept`` is what is published of rows that are read once only, or masked, and their subject, as
-    COPY takes it back; None where the source is read again. All but keys are dictionary-encoded,
-    all chunks of a column by the same dictionary. ``frozen`` are the rows whose ``columns`` are
-    those of an earlier release, in place of what the source has.
+    ``kept``: unchanged columns and the subject, as COPY takes them, for a source that is read only
+    once or masked; otherwise None. All but keys are dictionary-encoded, with one dictionary per
+    column.
+    ``frozen``: positions of rows with ``columns`` of an earlier release instead of the source.
     """
 
     keys: pa.Table
@@ -124,15 +124,12 @@ class SourceRows:
 
 
 def _taken(table: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
-    """Return some rows of a table, as many where it has no column, of which Arrow would take none.
-
-    rows: of a table without columns at most as many as it has.
-    """
+    """Return some rows of a table; without columns, Arrow's take would lose their number."""
     return table.take(pa.array(rows)) if table.num_columns else table.slice(0, len(rows))
 
 
 def require_fit(session: Session, info: TableInfo, policy: Policy) -> None:
-    """Raise PolicyError naming every quasi-identifier with values that have no place on a line."""
+    """Raise PolicyError for quasi-identifiers with values that have no exact code."""
     columns = [info.column(rule.column) for rule in policy.with_role(Role.QUASI)]
     columns = [column for column in columns if column.kind in _UNFIT]
     if not columns:
@@ -161,10 +158,9 @@ def require_fit(session: Session, info: TableInfo, policy: Policy) -> None:
 
 
 def require_one_text(session: Session, info: TableInfo, policy: Policy) -> None:
-    """Raise PolicyError naming every column with equal values or persons that differ as texts.
+    """Raise PolicyError for columns with equal values or persons that differ as texts.
 
-    The search counts both by their texts, the database by the equality of their type: it would
-    count fewer.
+    The search counts them by text, the database by equality: it would count fewer.
     """
     problems = []
     names = {rule.column for rule in policy.with_role(Role.SENSITIVE)} | {policy.subject}
@@ -193,10 +189,11 @@ def require_one_text(session: Session, info: TableInfo, policy: Policy) -> None:
 
 
 def read(session: Session, info: TableInfo, policy: Policy, *, within: Within = ALL) -> SourceRows:
-    """Read what is grouped and measured, and the keys, on the transaction's own snapshot.
+    """Read the keys and the columns to group and measure, on the transaction's snapshot.
 
-    within: what rows must meet besides. Rows that do not meet the policy's conditions are left out
-    here, and so everywhere: all that is published or proved later is of rows whose keys were read.
+    within: a further condition. Rows outside of the policy's conditions are excluded here, and
+    thereby
+    everywhere: later steps use only the keys that were read.
     """
     keys = [info.column(name) for name in info.primary_key]
     rules = (*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE))
@@ -225,9 +222,9 @@ def read(session: Session, info: TableInfo, policy: Policy, *, within: Within = 
 def fetch(
     session: Session, info: TableInfo, statement: sql.Composable, *, names: Sequence[str], keys: int
 ) -> pa.Table:
-    """Run a query of one relation, on the transaction's snapshot, but over another connection.
+    """Run a query of one relation on the transaction's snapshot, over another connection.
 
-    names: of its columns, of which all but the first ``keys`` are dictionary-encoded.
+    names: its columns; all but the first ``keys`` are dictionary-encoded.
     """
     row = session.one("SELECT pg_export_snapshot()")
     moved, opened = identity.questions(session, info)
@@ -241,7 +238,7 @@ def fetch(
 
 
 def count_left_out(session: Session, info: TableInfo, policy: Policy) -> int:
-    """Return how many rows do not meet the policy's conditions."""
+    """Count the rows outside of the policy's conditions."""
     if not policy.where:
         return 0
     statement = sql.SQL("SELECT count(*) FROM {} WHERE ({}) IS NOT TRUE").format(
@@ -252,7 +249,7 @@ def count_left_out(session: Session, info: TableInfo, policy: Policy) -> int:
 
 
 def selected(policy: Policy, info: TableInfo) -> sql.Composable:
-    """Compose that a row meets every condition of the policy; NULL is no yes."""
+    """Compose the conjunction of the policy's conditions; NULL does not meet one."""
     if not policy.where:
         return ALL
     parts = (_met(condition, info.column(condition.column)) for condition in policy.where)
@@ -277,16 +274,12 @@ def _met(condition: Condition, column: ColumnInfo) -> sql.Composed:
 
 
 def _is_masked(policy: Policy) -> bool:
-    """Whether some column is published with other values, and is no quasi-identifier."""
     masked = {name for step in policy.masking for name in step.columns}
     return not masked.issubset(rule.column for rule in policy.with_role(Role.QUASI))
 
 
 def _kept(info: TableInfo, policy: Policy) -> list[str]:
-    """Return what is published as it is, and the subject, as far as it is no part of the key.
-
-    What is computed when it is read is kept, too, if means of it are to be proved.
-    """
+    """Return the unchanged columns and the subject, and means to prove, without the key."""
     shown = {Role.SENSITIVE, Role.INSENSITIVE, *([Role.QUASI] if policy.anatomy else [])}
     kept = {rule.column for rule in policy.columns if rule.role in shown} | {policy.subject}
     if info.is_computed:
@@ -295,13 +288,13 @@ def _kept(info: TableInfo, policy: Policy) -> list[str]:
 
 
 def without_quasi(source: SourceRows, policy: Policy) -> SourceRows:
-    """Let go of what only clustering needs."""
+    """Drop the quasi-identifiers, which only the search needs."""
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     return replace(source, columns=source.columns.select(sensitive))
 
 
 def _fetch(query: AdbcStatement, names: Sequence[str], *, keys: int) -> pa.Table:
-    """Run a query in a thread: in the main one the driver would take Ctrl-C for itself."""
+    """Run a query in a thread: in the main thread the driver would catch Ctrl-C."""
 
     def run() -> pa.Table:
         stream, _ = query.execute_query()
@@ -317,10 +310,7 @@ def _fetch(query: AdbcStatement, names: Sequence[str], *, keys: int) -> pa.Table
 
 
 def _shrink(batches: pa.RecordBatchReader, names: Sequence[str], *, keys: int) -> pa.Table:
-    """Copy the first columns, the keys, and dictionary-encode the others, batch by batch.
-
-    The driver frees a batch as a whole, so nothing may point into it.
-    """
+    """Copy keys and dictionary-encode the rest per batch, because the driver frees batches."""
     types = batches.schema.types
     kinds = [kind if i < keys else pa.dictionary(pa.int32(), kind) for i, kind in enumerate(types)]
     schema, shrunk = pa.schema(list(zip(names, kinds, strict=True))), []
@@ -344,7 +334,7 @@ def _integer(column: ColumnInfo, name: sql.Identifier) -> sql.Composed:
 
 
 def value_of(column: ColumnInfo, role: Role) -> sql.Composed:
-    """Compose what a column of that role is read as."""
+    """Compose the expression that reads a column of that role."""
     name = sql.Identifier(column.name)
     if role is Role.QUASI and column.kind is ColumnKind.INTEGER:
         return _integer(column, name)
@@ -354,7 +344,6 @@ def value_of(column: ColumnInfo, role: Role) -> sql.Composed:
 
 
 def _texts(connection: AdbcConnection, statement: str) -> list[str]:
-    """Return the only column of what a query answers."""
     with AdbcStatement(connection) as query:
         query.set_sql_query(statement)
         stream, _ = query.execute_query()
@@ -364,7 +353,7 @@ def _texts(connection: AdbcConnection, statement: str) -> list[str]:
 
 @contextmanager
 def _reader(session: Session, snapshot: str) -> Iterator[AdbcConnection]:
-    """Open a read-only connection of the driver's own on a snapshot of the session's."""
+    """Open a read-only driver connection on a snapshot of the session."""
     try:
         with (
             adbc_driver_postgresql.connect(_reader_dsn(session)) as database,
@@ -392,10 +381,10 @@ def _reader_settings(session: Session, snapshot: str) -> Iterator[str]:
 
 
 def _reader_dsn(session: Session) -> str:
-    """Return a dsn of the very server of the session: a snapshot means nothing to another.
+    """Return a dsn of the session's server, which alone knows the snapshot.
 
-    The driver asks for types before it can be told anything, with operators that PostgreSQL would
-    also look for in whatever schemas the role searches, and it reads their names as they come.
+    The driver queries types on connecting, before any SET. It would resolve operators in the role's
+    search path, and it expects unquoted names.
     """
     return make_conninfo(session.server, options=f"{session.pg.info.options} {_BEFORE_ALL}")
 
@@ -412,11 +401,11 @@ def write_table(session: Session, table: sql.Composable, rows: pa.Table) -> None
 
 
 def write_codes(session: Session, codes: sql.Identifier, objects: list[str]) -> None:
-    """Write what the codes of values stand for into a temporary table."""
+    """Write the values of codes to a temporary table."""
     session.pg.execute(template("histories.codes", codes=codes))
     columns = [pa.array(np.arange(len(objects), dtype=np.int32)), pa.array(objects, pa.string())]
     write_table(session, codes, pa.table(columns, ["code", "value"]))
-    # Else PostgreSQL expects a thousand of them, and sorts all rows to join them.
+    # Without statistics PostgreSQL expects a thousand codes, and sorts all rows to join.
     session.pg.execute(sql.SQL("ANALYZE {}").format(codes))
 
 
@@ -427,10 +416,10 @@ def write(
     *,
     columns: Sequence[str],
 ) -> None:
-    """COPY Arrow tables into the named columns, one after the other, in the open transaction.
+    """COPY Arrow tables into the named columns in the open transaction.
 
-    CSV carries every type by its own text form; strings are always quoted, so that an empty
-    string and NULL stay apart, and an end-of-data mark within them is only text.
+    CSV has the text form of every type. Strings are always quoted, so that an empty string is not
+    NULL, and an end-of-data mark in a string is only text.
     """
     with session.pg.cursor().copy(copy_statement(table, columns)) as copy:
         for buffer in _ahead(parts):
@@ -438,7 +427,7 @@ def write(
 
 
 def _ahead(parts: Iterable[pa.Table]) -> Iterator[pa.Buffer]:
-    """Yield tables as CSV, each made while the one before is being sent."""
+    """Yield tables as CSV; the next is converted while one is sent."""
     with ThreadPoolExecutor(max_workers=1) as pool:
         coming = None
         for part in parts:

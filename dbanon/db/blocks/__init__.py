@@ -1,1 +1,1 @@
-"""Reading a table in blocks, by several sessions on one snapshot."""
+"""Read a table in blocks, by several sessions on one snapshot."""

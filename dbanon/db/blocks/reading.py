@@ -1,4 +1,4 @@
-"""The values of the columns of a table, a sample of its rows, and its rows by block."""
+"""Read value counts, a sample, or blocks of rows of a table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MASK = (1 << 30) - 1
 
 
 def value_counts(session: Session, info: TableInfo, policy: Policy, rule: ColumnRule) -> pa.Table:
-    """Return the distinct values of a column, ``value``, and the rows that have each, ``rows``."""
+    """Return the distinct values of a column, ``value``, with their numbers of rows, ``rows``."""
     statement = template(
         "persons.count_values",
         value=_exact(info.column(rule.column), rule.role),
@@ -41,7 +41,7 @@ def value_counts(session: Session, info: TableInfo, policy: Policy, rule: Column
 def read_sample(
     session: Session, info: TableInfo, policy: Policy, *, share: float, seed: int
 ) -> SourceRows:
-    """Read a share of the rows; which, the keys and the seed decide, and no order of the table."""
+    """Read a share of the rows, drawn by a hash of seed and keys, not by their order."""
     drawn: sql.Composable = sql.Literal(seed)
     for name in info.primary_key:
         key = text_of(info.column(name), sql.Identifier(name))
@@ -55,7 +55,7 @@ def read_sample(
 def read_block(
     session: Session, info: TableInfo, policy: Policy, slices: Iterable[Slice]
 ) -> SourceRows:
-    """Read the rows whose values are in all of some slices."""
+    """Read the rows with values in all of some slices."""
     parts = [_within(info.column(one.column), one) for one in slices]
     within = sql.SQL(" AND ").join([sql.SQL("true"), *parts])
     return transfer.read(session, info, policy, within=within)
@@ -76,7 +76,7 @@ def _within(column: ColumnInfo, values: Slice) -> sql.Composed:
 
 
 def _exact(column: ColumnInfo, role: Role) -> sql.Composed:
-    """Compose what a column is read as, so that no two values that are read apart are equal."""
+    """Compose the expression that is read, so that values are equal only if read as equal."""
     value = transfer.value_of(column, role)
     if role is Role.QUASI and column.kind in _ON_A_LINE | _MOMENTS:
         return value

@@ -1,4 +1,4 @@
-"""One snapshot for several sessions, on whatever machines they are."""
+"""Share one snapshot between sessions, also on different machines."""
 
 from __future__ import annotations
 
@@ -20,24 +20,23 @@ if TYPE_CHECKING:
 
 
 class Snapshot(NamedTuple):
-    """The name of a snapshot, and what tells the run of the server that knows it."""
+    """The name of a snapshot, and the identity of the server run that has it."""
 
     name: str
     run: str
 
 
 def export(session: Session) -> Snapshot:
-    """Return the snapshot of the open transaction, which others may share until it ends."""
+    """Export the snapshot of the open transaction, which others may use until it ends."""
     row = session.one("SELECT pg_export_snapshot()")
     return Snapshot(row[0], _run(session))
 
 
 @contextmanager
 def sharing(session: Session, snapshot: Snapshot, info: TableInfo) -> Iterator[TableInfo]:
-    """Open a transaction that reads a relation on a snapshot of another session's.
+    """Open a transaction that reads a relation on another session's snapshot.
 
-    Raises DatabaseError where there is no such snapshot: on another server, where one of that name
-    may be of other rows, in another database, or once the other session has ended.
+    Raises DatabaseError if that does not exist here: on another server or database, or too late.
     """
     with session.transaction(snapshot=True, read_only=True, keep=False):
         statement = sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot.name)

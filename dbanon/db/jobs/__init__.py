@@ -1,1 +1,1 @@
-"""Refreshes that are scheduled, and the jobs that come of them."""
+"""Schedules of refreshes, and the jobs that they create."""

@@ -1,7 +1,7 @@
-"""The jobs of workers: each is refreshed by one of them, whatever happens to the others.
+"""The job queue: each job is done by one worker, even if others fail.
 
-A job is *running* once a worker has taken it, and that worker holds its row locked until it enters
-what became of it. So a running job that can be locked is one whose worker is lost.
+A worker marks a job as *running*, and holds its row lock until it records the result. So a running
+job that can be locked belongs to a lost worker.
 """
 
 from __future__ import annotations
@@ -33,17 +33,16 @@ if TYPE_CHECKING:
 ATTEMPTS = 8
 _FIRST_PAUSE = timedelta(seconds=15)
 _LONGEST_PAUSE = timedelta(minutes=30)
-_STOP_SECONDS = 0.5  # to be told to stop while it listens
+_STOP_SECONDS = 0.5  # interval of checks for a stop request while listening
 _MOMENT = timedelta(seconds=5)  # between taking a job and locking it
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A refresh that this worker has taken: which attempt it is, and when it was due, if ever.
+    """A refresh that this worker has taken: its attempt, and when it was due, if ever.
 
-    A release after ``begun``, when the first attempt since it was last asked for began, does the
-    job, whoever published it. So a worker that was lost after its COMMIT, or got no answer to it,
-    had done it.
+    A release after ``begun``, the start of the first attempt, completes the job, even if another
+    session published it, or a worker that was lost after its COMMIT.
     """
 
     id: int
@@ -55,7 +54,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How the jobs of a table stand; the last four are of the job that was begun last."""
+    """The job counts of a table; the last four fields describe the job that started last."""
 
     table: TableName
     waiting: int
@@ -69,7 +68,7 @@ class Standing:
 
 
 def now(session: Session) -> datetime:
-    """Return the time by the clock of the database."""
+    """Return the time of the database's clock."""
     cursor = session.pg.cursor(row_factory=scalar_row)
     return cast("datetime", cursor.execute(query("jobs.now")).fetchone())
 
@@ -80,11 +79,12 @@ def named(table: TableName) -> dict[str, object]:
 
 
 class Bell:
-    """A connection of its own that listens for new jobs while there is nothing to do.
+    """A separate connection that listens for new jobs while the worker is idle.
 
-    Anybody may notify, as often and with as much as they like. So the connection is closed with the
-    first notification, which ends what the server still has to send, and before a job is begun.
-    Without it, as where connections are limited, workers look at the queue now and then.
+    Any role may send notifications, in any number and size. So the connection is closed at the
+    first
+    one, which discards the rest, and before a job starts. Without it, as with limited connections,
+    workers poll the queue.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -92,16 +92,13 @@ class Bell:
         self._pg: psycopg.Connection | None = None
 
     def listen(self) -> None:
-        """Begin to listen, unless it does so; what came before is to be looked for."""
+        """Start listening; check the queue for earlier notifications."""
         if self._pg is None:
             with suppress(DbanonError, psycopg.Error):
                 self._pg = listening(self._settings)
 
     def wait(self, seconds: float, stop: Event) -> None:
-        """Wait until somebody notifies, the time is up, or ``stop`` is set.
-
-        What comes is not read: of a flood there would be more than memory holds.
-        """
+        """Wait for a notification, the timeout, or ``stop``; reads nothing, as a flood may come."""
         if self._pg is None:
             stop.wait(seconds)
             return
@@ -125,7 +122,7 @@ class Bell:
 
 
 def take(session: Session, moment: datetime) -> Job | None:
-    """Take a job, which has to be committed; None if there is none to do."""
+    """Take a job, None if there is none; the caller must commit."""
     values = {"now": moment, "longest": _LONGEST_PAUSE, "moment": _MOMENT}
     row = session.pg.execute(query("jobs.take"), values).fetchone()
     if row is None:
@@ -135,7 +132,7 @@ def take(session: Session, moment: datetime) -> Job | None:
 
 
 def hold(session: Session, job: Job) -> bool:
-    """Lock a job in the open transaction; False if another worker has it by now."""
+    """Lock a job in the open transaction; False if another worker has taken it."""
     values = {"job": job.id, "attempts": job.attempts}
     return session.pg.execute(query("jobs.hold"), values).fetchone() is not None
 
@@ -143,7 +140,7 @@ def hold(session: Session, job: Job) -> bool:
 def end(
     session: Session, job: Job, *, result: str | None = None, reason: str | None = None
 ) -> None:
-    """Enter that a job is done, with its result, or has failed, for a reason."""
+    """Record that a job is done, with its result, or failed, with a reason."""
     values = {
         "job": job.id,
         "state": "failed" if result is None else "done",
@@ -156,10 +153,9 @@ def end(
 
 
 def put_back(session: Session, job: Job, *, reason: str | None = None) -> None:
-    """Let a job be tried again: later if there is a reason, else at once.
+    """Put a job back for another attempt: at once, or after a pause if there is a reason.
 
-    While a transaction that asks for a refresh is open, nobody knows whether another job of the
-    table waits. Then this one is left as if its worker were lost, for which nobody has to wait.
+    If an open transaction requests a refresh, the job is left like that of a lost worker instead.
     """
     pause = timedelta()
     if reason is not None:
@@ -184,7 +180,7 @@ def put_back(session: Session, job: Job, *, reason: str | None = None) -> None:
 
 
 def standing(session: Session) -> list[Standing]:
-    """Return how the jobs of each table stand, by table."""
+    """Return the job counts of each table, by table."""
     cursor = session.pg.cursor(row_factory=dict_row)
     rows = cursor.execute(query("jobs.standing")).fetchall()
     return [

@@ -1,4 +1,4 @@
-"""When tables are refreshed, as rows of the metadata tables."""
+"""Schedules of refreshes, as rows of the metadata tables."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When a table is refreshed; nothing that was due before ``stored_at`` is.
+    """The schedule of a table; earlier times than ``stored_at`` do not count.
 
-    ``entered`` is the newest due time that is a job already.
+    ``entered`` is the newest due time that has a job.
     """
 
     table: TableName
@@ -36,16 +36,13 @@ class Schedule:
     entered: datetime | None = field(default=None, compare=False)
 
     def last(self, now: datetime) -> datetime | None:
-        """Return the newest time that is due by now, None if there is none yet.
-
-        Raises ConfigError for a zone that this machine does not know.
-        """
+        """Return the newest due time or None; raises ConfigError for an unknown zone."""
         due = Cron(self.cron, self.zone).last(now)
         # A schedule that was stored later than now is one of a clock that has jumped back since.
         return None if due is None or due <= self.stored_at <= now else due
 
     def next(self, now: datetime) -> datetime | None:
-        """Return the first time that comes, None if this machine cannot tell."""
+        """Return the next due time, None if this machine does not know the zone."""
         try:
             return Cron(self.cron, self.zone).next(now)
         except ConfigError:
@@ -62,7 +59,7 @@ def schedules(session: Session) -> list[Schedule]:
 
 
 def store(session: Session, table: TableName, cron: Cron) -> None:
-    """Add the schedule of a table, or replace it."""
+    """Add or replace the schedule of a table."""
     values = {"cron": " ".join(cron.expression.split()), "zone": cron.zone}
     now = queue.now(session)
     session.pg.execute(query("jobs.store"), {**queue.named(table), **values, "now": now})
@@ -70,25 +67,21 @@ def store(session: Session, table: TableName, cron: Cron) -> None:
 
 
 def remove(session: Session, table: TableName) -> None:
-    """Remove the schedule of a table, and its job that has not begun."""
+    """Remove the schedule of a table, and its waiting job."""
     session.pg.execute(query("jobs.remove"), queue.named(table))
 
 
 @dataclass(slots=True)
 class Agenda:
-    """When each schedule is due next, so that those that are not due need no look at their cron.
-
-    ``_next`` has no schedule whose cron is to be read: a new or changed one, or one that is due.
-    """
+    """The next due time of each schedule; ``_next`` lacks those whose cron must be evaluated."""
 
     _next: dict[Schedule, datetime] = field(default_factory=dict)
     _looked: datetime | None = None
 
     def enter_due(self, session: Session, now: datetime) -> list[ConfigError]:
-        """Enter the newest time of each schedule that is due as a job, unless it is one.
+        """Create jobs for the newest due times; earlier missed ones are skipped.
 
-        What was missed before it while nobody looked is not made up for. Returns why schedules
-        could not be read.
+        Returns the errors of schedules that cannot be read.
         """
         if self._looked is not None and now < self._looked:  # the clock was set back
             self._next.clear()
@@ -109,18 +102,17 @@ class Agenda:
         return unread
 
     def _is_entered(self, session: Session, schedule: Schedule, due: datetime) -> bool:
-        """Whether a due time is a job by now."""
         now = self._looked or due
         return due == schedule.entered or _enter(session, schedule.table, due, now=now)
 
     @property
     def coming(self) -> datetime | None:
-        """The first time that any schedule is due after the last look, None if none is."""
+        """The next due time of all schedules, None if there is none."""
         return min(self._next.values(), default=None)
 
 
 def _unread(schedule: Schedule, error: Exception) -> ConfigError:
-    """Return the error that a schedule cannot be read; of an unforeseen one, its kind."""
+    """Return the error for an unreadable schedule; an unexpected one is named by its type."""
     text, hint = f"unforeseen {type(error).__name__}", None
     if isinstance(error, ConfigError):
         text, hint = str(error), error.hint
@@ -129,10 +121,7 @@ def _unread(schedule: Schedule, error: Exception) -> ConfigError:
 
 
 def _enter(session: Session, table: TableName, due: datetime, *, now: datetime) -> bool:
-    """Enter a time that is due; return False if somebody asks for a refresh and has not committed.
-
-    No worker waits for that: it is entered when it is looked at next.
-    """
+    """Create a job; False if an open transaction requests a refresh: then it is retried later."""
 
     def enter() -> None:
         values = {**queue.named(table), "due": due, "now": now}

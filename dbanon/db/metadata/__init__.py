@@ -1,1 +1,1 @@
-"""The schema ``dbanon``: its tables, its migrations and what is stored in it."""
+"""The schema ``dbanon``: its tables, migrations and contents."""

@@ -1,4 +1,4 @@
-"""What is missing of the metadata schema, and how it comes back."""
+"""Find and repair missing parts of the metadata schema."""
 
 from __future__ import annotations
 
@@ -20,26 +20,25 @@ if TYPE_CHECKING:
 
 
 class Missing(NamedTuple):
-    """A part that is gone; one that held what nobody knows any more cannot be mended."""
+    """A missing part; not mendable if its contents are lost."""
 
     kind: str
     name: str
     mendable: bool = True
 
     def __str__(self) -> str:
-        """Say what is gone."""
+        """Describe the missing part."""
         where = "" if self.kind == "schema" else f"{SCHEMA}."
         return f"the {self.kind} {where}{self.name} is gone"
 
 
 def missing(session: Session) -> list[Missing]:
-    """Return what is gone of the schemas, tables, columns and functions."""
+    """Return the missing schemas, tables, columns and functions."""
     found = set(map(tuple, session.pg.execute(query("metadata.parts")).fetchall()))
     return [part for part in _parts(found) if (part.kind, part.name) not in found]
 
 
 def _parts(found: set[tuple[str, ...]]) -> Iterator[Missing]:
-    """Yield every part there should be; the columns of a table only where it is."""
     for schema in (SCHEMA, DATA_SCHEMA):
         yield Missing("schema", schema)
     for table in metadata.sorted_tables:
@@ -56,10 +55,7 @@ def _can_be_added(column: sa.Column[object]) -> bool:
 
 
 def mend_tables(session: Session) -> list[str]:
-    """Make the tables and columns that are gone, empty or with their defaults.
-
-    Returns the names of the tables, on which nobody but their owner has any right yet.
-    """
+    """Create missing tables and columns; returns the tables, which have no grants yet."""
     from alembic.ddl.base import AddColumn
 
     lost = missing(session)
@@ -82,7 +78,7 @@ def mend_tables(session: Session) -> list[str]:
 
 
 def lost_accounts(session: Session) -> list[str]:
-    """Return a sentence for each table of which nobody knows what its counts have spent."""
+    """Describe the tables with unknown spending of their privacy budget."""
     return [
         f"what counts of {table} have spent is gone, and they are refused until {SCHEMA}.spending"
         " is restored"
@@ -91,7 +87,7 @@ def lost_accounts(session: Session) -> list[str]:
 
 
 def foreign_triggers(session: Session) -> list[tuple[str, TableName, TableName]]:
-    """Return name, table and function of others' triggers that call what only ours should."""
+    """Return name, table and function of other roles' triggers that call dbanon's functions."""
     rows = session.pg.execute(query("metadata.foreign_triggers")).fetchall()
     return [
         (trigger, TableName(schema, table), TableName(SCHEMA, function))
@@ -100,17 +96,17 @@ def foreign_triggers(session: Session) -> list[tuple[str, TableName, TableName]]
 
 
 def ledger_is_gone(session: Session) -> bool:
-    """Whether nobody knows any more what is served."""
+    """Return True if the table of releases is missing."""
     return any((part.kind, part.name) == ("table", "release") for part in missing(session))
 
 
 def views_of_data(session: Session) -> list[tuple[TableName, int]]:
-    """Return the views over release data, each with the number of the data."""
+    """Return the views of release data, each with the number of the data."""
     rows = session.pg.execute(query("metadata.views_of_data")).fetchall()
     return [(TableName(schema, name), data_id) for schema, name, data_id in rows]
 
 
 def unrecorded_views(session: Session) -> list[TableName]:
-    """Return the views over release data of which the ledger says nothing."""
+    """Return the views of release data that the ledger does not have."""
     found = views_of_data(session)
     return [view for view, data_id in found if ledger.release_by_id(session, data_id) is None]

@@ -1,4 +1,4 @@
-"""The ledger: what was published, and what was found of it later."""
+"""The ledger: all releases, and the later verifications of each."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 def next_release_id(session: Session) -> int:
-    """Take the number of the next release; a gap in the ledger is a publication that failed."""
+    """Take the next release number; failed publications leave gaps."""
     sequence = sa.text("SELECT nextval(pg_get_serial_sequence('dbanon.release', 'release_id'))")
     return int(session.sa.execute(sequence).scalar_one())
 
 
 def add_release(session: Session, release: Release) -> Release:
-    """Enter a release into the ledger as the one that its relation serves; return it dated."""
+    """Record a release as the one that its relation serves; returns it with its date."""
     document = policies.to_document(release.policy)
     before = (*_of_relation(release.relation), m.release.c.served)
     session.sa.execute(sa.update(m.release).where(*before).values(served=False))
@@ -78,24 +78,24 @@ def add_release(session: Session, release: Release) -> Release:
 
 
 def served_release(session: Session, relation: TableName) -> Release | None:
-    """Return the release that the relation serves, or None."""
+    """Return the release that a relation serves, None if there is none."""
     found = list(_releases(session, *_of_relation(relation), m.release.c.served))
     return found[0] if found else None
 
 
 def latest_entry(session: Session, relation: TableName) -> Entry | None:
-    """Return the newest release of a relation, served or not, or None."""
+    """Return the newest release of a relation, served or not, None if there is none."""
     return next(_entries(session, *_of_relation(relation)), None)
 
 
 def served_entries(session: Session, *, table: TableName | None = None) -> list[Entry]:
-    """Return what is served, newest first; of one table, if asked. Reads no policy."""
+    """Return the served releases, newest first, of all tables or one; reads no policies."""
     conditions = [] if table is None else of_table(m.release, table)
     return list(_entries(session, *conditions, m.release.c.served))
 
 
 def withdraw(session: Session, release_id: int) -> bool:
-    """Mark a release as no longer served; return whether it was."""
+    """Mark a release as no longer served; returns True if it was."""
     table = m.release
     found = session.sa.execute(
         sa.update(table)
@@ -106,7 +106,7 @@ def withdraw(session: Session, release_id: int) -> bool:
 
 
 def note_compared(session: Session, release_id: int, fingerprint: str) -> None:
-    """Note for which rows a refresh found nothing to publish instead of a release."""
+    """Record the fingerprint of a source for which a refresh had nothing to publish."""
     table = m.release
     session.sa.execute(
         sa.update(table).where(table.c.release_id == release_id).values(compared=fingerprint)
@@ -114,7 +114,7 @@ def note_compared(session: Session, release_id: int, fingerprint: str) -> None:
 
 
 def serves_data(session: Session, data_id: int) -> bool:
-    """Whether a served release has the private tables of that number."""
+    """Return True if a served release uses the private tables of that number."""
     table = m.release
     found = session.sa.execute(
         sa.select(table.c.release_id).where(table.c.data_id == data_id, table.c.served)
@@ -125,7 +125,7 @@ def serves_data(session: Session, data_id: int) -> bool:
 def releases(
     session: Session, *, table: TableName | None = None, served: bool = False
 ) -> list[Release]:
-    """Return the ledger, newest first; of one table, or only what is served, if asked."""
+    """Return the releases, newest first; of one table, or only served ones, if requested."""
     conditions = [] if table is None else of_table(m.release, table)
     if served:
         conditions = [*conditions, m.release.c.served]
@@ -135,10 +135,7 @@ def releases(
 def policies_by_release(
     session: Session, table: TableName, *, known: Iterable[Policy] = ()
 ) -> dict[int, Policy]:
-    """Return the policy of every release of a table, by number.
-
-    Most releases of a table share one, which is read once, and not at all if it is known already.
-    """
+    """Return the policy of every release of a table by number; parses each one once."""
     c = m.release.c
     rows = session.sa.execute(sa.select(c.release_id, c.policy).where(*of_table(m.release, table)))
     read = {_text(policies.to_document(policy)): policy for policy in known}
@@ -147,7 +144,7 @@ def policies_by_release(
 
 
 def live_releases(session: Session, table: TableName) -> set[int]:
-    """Return the numbers of all releases of a table that were published as live views."""
+    """Return the numbers of all releases of a table that were live views."""
     c = m.release.c
     is_live = c.kind == ReleaseKind.VIEW
     rows = session.sa.execute(sa.select(c.release_id).where(*of_table(m.release, table), is_live))
@@ -165,7 +162,7 @@ def _read(text: str) -> Policy:
 
 
 def release_by_id(session: Session, release_id: int) -> Release | None:
-    """Return one release, or None."""
+    """Return one release, None if there is none."""
     found = list(_releases(session, m.release.c.release_id == release_id))
     return found[0] if found else None
 
@@ -261,7 +258,6 @@ def _release(row: sa.RowMapping) -> Release:
 
 @contextmanager
 def _whole(row: sa.RowMapping) -> Iterator[None]:
-    """Raise DatabaseError for a row that no release was ever entered as."""
     try:
         yield
     except (TypeError, ValueError, KeyError, AttributeError, PolicyError):
@@ -272,7 +268,7 @@ def _whole(row: sa.RowMapping) -> Iterator[None]:
 
 
 def _documents(results: Iterable[CheckResult]) -> list[dict[str, Any]]:
-    """Spell results for JSON, which has no word for a number that is not finite."""
+    """Convert results to JSON, with infinite numbers as strings."""
     return [
         {
             name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
@@ -299,13 +295,13 @@ def _results(documents: Iterable[dict[str, Any]]) -> tuple[CheckResult, ...]:
     )
 
 
-# Verifications: what was found of a release later.
+# Verifications: later checks of a release.
 
 
 def add_verification(
     session: Session, release_id: int, report: CheckReport, *, reason: str | None
 ) -> None:
-    """Enter a check of a release into the ledger."""
+    """Record a check of a release in the ledger."""
     session.sa.execute(
         sa.insert(m.verification).values(
             release_id=release_id,
@@ -340,10 +336,7 @@ def verifications(session: Session, release_id: int) -> list[Verification]:
 def record(
     session: Session, report: CheckReport, *, release: int, reason: str | None
 ) -> str | None:
-    """Enter a check of a release; return why not when it could not be, None when it was.
-
-    Nothing that an auditor lacks is needed: a check counts with or without its entry.
-    """
+    """Record a check of a release; returns the reason if that is impossible, otherwise None."""
     deed = Deed(f"the check of {report.relation}", "recorded", f"dbanon release show {release}")
     with session.transaction(deed=deed):
         is_whole, may_write = session.pg.execute(query("rights.can_record")).fetchone() or (0, 0)

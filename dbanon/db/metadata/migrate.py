@@ -1,4 +1,4 @@
-"""Install and upgrade the metadata schema; know whether it is current."""
+"""Install and upgrade the metadata schema, and check that it is current."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _STAMPED = re.compile(r"dbanon metadata: revision (\w+),")
 
 @cache
 def stamp() -> str:
-    """Return what the comment of an up-to-date schema says: the revision and the functions."""
+    """Return the comment of an up-to-date schema: its revision and a digest of its functions."""
     digest = hashlib.sha256()
     for statement in functions.statements():
         digest.update(statement.as_string().encode())
@@ -48,18 +48,18 @@ def stamp() -> str:
 
 
 class Installed(NamedTuple):
-    """Whether anything had to change, and the revision that was found, None if there was none."""
+    """The result of ``install``; former: the previous revision, None if there was none."""
 
     changed: bool
     former: str | None
 
 
 def install(session: Session) -> Installed:
-    """Bring both schemas, the tables and the functions up to date in the open transaction.
+    """Create or update both schemas, tables and functions in the open transaction.
 
-    What is missing of them is made again, where it held nothing that is lost with it. Raises
-    SchemaOutOfDate when a newer dbanon initialized the database, or one that was never released.
-    Of two that run at once one waits for the other.
+    Missing parts are created again, unless their contents are lost. Raises SchemaOutOfDate if a
+    newer
+    or an unreleased dbanon initialized the database. Concurrent runs wait for each other.
     """
     return session.unless_overtaken(partial(_install, session))
 
@@ -71,7 +71,7 @@ def _install(session: Session) -> Installed:
     if whole and installed == stamp():
         return Installed(changed=False, former=revision)
     known = revision
-    if revision is None and installed is not None:  # the row or the table of Alembic is gone
+    if revision is None and installed is not None:  # Alembic's row or table is missing
         found = _STAMPED.match(installed)
         revision = found[1] if found else None
     if revision is not None and revision > REVISION:
@@ -97,7 +97,7 @@ def _install(session: Session) -> Installed:
 
 
 def _create_schema(session: Session, schema: str) -> None:
-    """Create a schema of the metadata; raises NotPermitted with what a DBA is to run."""
+    """Create a metadata schema; raises NotPermitted with the command for a DBA."""
     role = (session.pg.execute("SELECT current_user").fetchone() or ("",))[0]
     try:
         session.pg.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
@@ -110,7 +110,7 @@ def _create_schema(session: Session, schema: str) -> None:
 
 
 def _upgrade(session: Session, *, lost: str | None) -> None:
-    """Run the revisions that are left; lost: the one that Alembic's own table should name."""
+    """Run the pending revisions; lost: the revision that Alembic's table should have."""
     from alembic import command
 
     config = _config()
@@ -121,7 +121,7 @@ def _upgrade(session: Session, *, lost: str | None) -> None:
 
 
 def _grant_on(session: Session, made: list[str]) -> None:
-    """Give whoever may publish the rights on tables that were made anew, and no others."""
+    """Grant publishers their rights on recreated tables, and no others."""
     publishers = session.pg.execute(query("metadata.publishers"), {"made": made}).fetchall()
     for (role,) in publishers if made else ():
         with session.pg.transaction(force_rollback=True):
@@ -133,10 +133,7 @@ def _grant_on(session: Session, made: list[str]) -> None:
 
 
 def grant_everyday(session: Session, role: str, *, views: str) -> None:
-    """Give a role all rights that publishing in a schema needs but on the tables; idempotent.
-
-    Raises NotPermitted for the schema of an extension, whose functions trust what is in it.
-    """
+    """Grant a role all rights for publishing but those on tables; refuses extension schemas."""
     row = session.pg.execute(query("metadata.extension_in"), (views,)).fetchone()
     if row is not None:
         raise NotPermitted(
@@ -152,11 +149,10 @@ _NO_NOTICES = "SET LOCAL client_min_messages = warning"
 
 
 def script(*, role: str | None = None, owner: str | None = None, views: str) -> str:
-    """Return the SQL of ``install`` on an empty database, for a DBA to read and run.
+    """Return the SQL of ``install`` on an empty database, for a DBA.
 
-    role: the everyday role, which gets all rights that publishing needs but on the tables that
-    are to be published; owner: the role that everything is to belong to, else whoever runs it;
-    views: the schema that releases will be served in.
+    role: the everyday role, which gets all rights for publishing except on tables; owner: the owner
+    of all objects, by default the current role; views: the schema of published views.
     """
     from alembic import command
 
@@ -185,7 +181,7 @@ def _everyday_rights(role: str, views: str) -> sql.Composed:
 def _schema_statements(
     *, role: str | None, owner: str | None, views: str
 ) -> Iterator[sql.Composed]:
-    """Yield what makes the schemas, for the owner if there is one, and begins to act as it."""
+    """Yield the statements that create the schemas, and SET ROLE to the owner, if there is one."""
     names = [SCHEMA, DATA_SCHEMA]
     if role is not None or owner is not None:
         names.append(views)
@@ -203,10 +199,7 @@ def _statements(statements: Iterable[sql.SQL | sql.Composed]) -> str:
 
 
 def state(session: Session) -> tuple[str | None, str | None]:
-    """Return the installed revision and the schema's stamp, None where there is none.
-
-    Raises NotPermitted for a role that may not read them.
-    """
+    """Return the installed revision and the stamp, None if missing; raises NotPermitted."""
     row = session.pg.execute(query("metadata.state")).fetchone()
     if row is None:
         return None, None
@@ -223,7 +216,7 @@ def state(session: Session) -> tuple[str | None, str | None]:
 
 
 def require_current(session: Session) -> None:
-    """Raise SchemaOutOfDate unless the metadata schema is the one this program knows."""
+    """Raise SchemaOutOfDate unless the metadata schema is that of this program."""
     revision, installed = state(session)
     if revision is None:
         lost = "the metadata schema has lost its revision"
@@ -238,7 +231,7 @@ def require_current(session: Session) -> None:
 
 
 def _refuse_strangers(session: Session) -> None:
-    """Raise NotPermitted when a role that is no authority here owns a part of the metadata."""
+    """Raise NotPermitted if an untrusted role owns a part of the metadata."""
     row = session.pg.execute(query("metadata.strangers")).fetchone()
     if row is not None:
         owned, owner = row
@@ -251,10 +244,7 @@ def _refuse_strangers(session: Session) -> None:
 
 @contextmanager
 def current_session(settings: Settings, *, deed: Deed | None = None) -> Iterator[Session]:
-    """Open a session and one transaction on a database whose metadata schema is current.
-
-    ``deed`` is what its commit does; without one it only looks.
-    """
+    """Open a session and a transaction with a current metadata schema; writes only with a deed."""
     with connect(settings, writes=deed is not None) as session, session.transaction(deed=deed):
         require_current(session)
         yield session

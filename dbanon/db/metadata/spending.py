@@ -1,4 +1,4 @@
-"""What counts with noise have spent of the budget of a table."""
+"""The spent privacy budget of tables with noisy counts."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def spent(session: Session, info: TableInfo) -> Decimal:
-    """Return the sum of all that was ever spent on a table, infinite where nobody knows it.
+    """Return the total epsilon spent on a table, infinite if unknown.
 
-    By its OID and its name, and by whatever else was ever counted under one of these: a copy under
-    a former name is of the same persons.
+    Entries count by OID and name, and transitively by those that share one: copies have the same
+    persons.
     """
     c = m.spending.c
     columns = (c.table_oid, c.table_schema, c.table_name, c.epsilon)
@@ -39,7 +39,7 @@ def spent(session: Session, info: TableInfo) -> Decimal:
 
 
 def has_account(session: Session, table: TableName) -> bool:
-    """Whether anything was ever spent on a table of that name."""
+    """Return True if any budget was spent on a table of that name."""
     found = [
         sa.exists().where(one.c.table_schema == table.schema, one.c.table_name == table.name)
         for one in (m.spending, m.account)
@@ -48,10 +48,7 @@ def has_account(session: Session, table: TableName) -> bool:
 
 
 def _incomplete(session: Session) -> dict[TableName, set[object]]:
-    """Return the tables of which entries are missing, with all that these are known by.
-
-    The entries of each are numbered, and dbanon.account says how many there are.
-    """
+    """Return the tables with gaps in their numbered entries, with all their names and OIDs."""
     c = m.spending.c
     numbers = sa.select(c.table_schema, c.table_name, c.table_oid, c.number).where(
         sa.or_(c.number.is_(None), c.number != 0)
@@ -82,7 +79,7 @@ def _known_by(oid: int, schema: str | None, name: str) -> set[object]:
 
 
 def note_loss(session: Session) -> None:
-    """Note that nobody knows what was spent on any table of which a policy ever had a budget."""
+    """Record an unknown spending for each table that ever had a policy with a budget."""
     tables = sa.union(
         *(
             sa.select(table.c.table_schema, table.c.table_name).where(document.has_key("budget"))
@@ -100,7 +97,7 @@ def note_loss(session: Session) -> None:
 
 
 def unknown(session: Session) -> list[TableName]:
-    """Return the tables of which nobody knows what was spent."""
+    """Return the tables with unknown spending."""
     c = m.spending.c
     names = sa.select(c.table_schema, c.table_name).where(c.epsilon == Decimal("NaN")).distinct()
     lost = {TableName(*name) for name in session.sa.execute(names)} | set(_incomplete(session))
@@ -108,7 +105,7 @@ def unknown(session: Session) -> list[TableName]:
 
 
 def open_accounts(session: Session) -> None:
-    """Say how many entries there are of each table, where that was lost."""
+    """Restore lost entry counts from the numbers of the entries."""
     c = m.spending.c
     counted = sa.select(
         c.table_schema, c.table_name, sa.func.max(c.table_oid), sa.func.max(c.number)
@@ -119,7 +116,7 @@ def open_accounts(session: Session) -> None:
 
 
 def spend(session: Session, info: TableInfo, *, epsilon: Decimal, columns: Sequence[str]) -> None:
-    """Note what is spent, in the transaction that publishes what it is spent on."""
+    """Record spent budget, in the transaction that publishes the counts."""
     noted = sa.insert(m.spending).values(
         table_oid=info.oid,
         table_schema=info.name.schema,

@@ -37,10 +37,7 @@ if TYPE_CHECKING:
 
 
 def add_taxonomy(session: Session, taxonomy: Taxonomy) -> int:
-    """Store the taxonomy as the next version of its name and return that version.
-
-    Of two that store one name at once, one waits for the other.
-    """
+    """Store a taxonomy as the next version of its name and return the version."""
     taxonomy_id, version = session.unless_overtaken(partial(_next_version, session, taxonomy))
     copy = sql.SQL("COPY {} ({}) FROM STDIN").format(
         sql.Identifier(m.SCHEMA, m.taxonomy_node.name),
@@ -53,10 +50,7 @@ def add_taxonomy(session: Session, taxonomy: Taxonomy) -> int:
 
 
 def _next_version(session: Session, taxonomy: Taxonomy) -> tuple[int, int]:
-    """Enter the next version of a taxonomy without its nodes; return its key and number.
-
-    No number is used twice that a release has: it would seem to have been made by the other tree.
-    """
+    """Insert a taxonomy's next version; skips numbers of deleted ones that releases refer to."""
     table, used = m.taxonomy, m.release.c.taxonomies[taxonomy.name].as_integer()
     newest = sa.select(sa.func.max(table.c.version)).where(table.c.name == taxonomy.name)
     published = sa.select(sa.func.max(used))
@@ -81,7 +75,7 @@ def newest_taxonomies(session: Session, names: Iterable[str]) -> dict[str, Taxon
 
 
 def load_taxonomies(session: Session, versions: Mapping[str, int]) -> dict[str, Taxonomy]:
-    """Return the taxonomies of these versions; raises TaxonomyError for one that is damaged."""
+    """Return the taxonomies of these versions; raises TaxonomyError for a damaged one."""
     tree, node = m.taxonomy.c, m.taxonomy_node.c
     nodes = session.sa.execute(
         sa.select(tree.name, *(node[field] for field in taxonomies.NodeRow._fields))
@@ -97,7 +91,7 @@ def load_taxonomies(session: Session, versions: Mapping[str, int]) -> dict[str, 
 
 
 def missing_values_query(name: str, *, table: TableName, column: str) -> str:
-    """Return the query by which a steward lists the values that a taxonomy lacks."""
+    """Return the query that lists the values that a taxonomy lacks, for a steward."""
     slots = {
         "table": relation(table),
         "column": sql.Identifier(column),
@@ -115,18 +109,15 @@ def list_taxonomies(session: Session) -> list[dict[str, Any]]:
 
 
 def drop_taxonomy(session: Session, name: str) -> int:
-    """Delete all versions of a taxonomy and return how many there were."""
+    """Delete all versions of a taxonomy and return their number."""
     return session.sa.execute(sa.delete(m.taxonomy).where(m.taxonomy.c.name == name)).rowcount
 
 
-# Policies: several a table, told apart by their names.
+# Policies: several per table, distinguished by name.
 
 
 def save_policy(session: Session, policy: Policy) -> None:
-    """Store the policy of its table and name in place of the present one; raises PolicyError.
-
-    What would not be read back as it is given is not stored: other commands list what is.
-    """
+    """Store or replace a policy; raises PolicyError if reading it back gives another."""
     document = policies.to_document(policy)
     table = m.policy.c
     statement = insert(m.policy).values(
@@ -150,20 +141,17 @@ def save_policy(session: Session, policy: Policy) -> None:
 
 
 class Stored(NamedTuple):
-    """A policy, and what its table looked like when it was last set or published by.
-
-    ``before`` is None where an older version kept the policy.
-    """
+    """A policy, and its table's shape when last stored or published; None from older versions."""
 
     policy: Policy
     before: Baseline | None
 
 
 def load_stored(session: Session, table: TableName, name: str) -> Stored | None:
-    """Return what is stored of a table by name.
+    """Return the stored policy of a table and name, None if there is none.
 
-    Raises PolicyError for what cannot be read, and for what is not its own newest version: somebody
-    wrote it past ``dbanon policy set``, which enters each version with who stored it.
+    Raises PolicyError if it cannot be read, or differs from its newest version: then it was written
+    without ``dbanon policy set``, which records each version with its author.
     """
     stored, is_newest = _load(session, table, name)
     if stored is not None and not is_newest:
@@ -172,7 +160,7 @@ def load_stored(session: Session, table: TableName, name: str) -> Stored | None:
 
 
 def _load(session: Session, table: TableName, name: str) -> tuple[Stored | None, bool]:
-    """Return what is stored of a table by name, and whether it is the newest version of it."""
+    """Return the stored policy of a table and name, and True if it equals its newest version."""
     columns = (m.policy.c.document, m.policy.c.baseline, _is_newest())
     row = session.sa.execute(sa.select(*columns).where(*_named(table, name))).first()
     if row is None:
@@ -184,7 +172,6 @@ def _load(session: Session, table: TableName, name: str) -> tuple[Stored | None,
 
 
 def _is_newest() -> sa.Label[bool]:
-    """Compose whether a policy is its newest version."""
     p, v = m.policy.c, m.policy_version.c
     newest = (
         sa.select(v.document)
@@ -232,27 +219,27 @@ def _policy(table: TableName, name: str, document: object) -> Policy:
 
 
 def policy_names(session: Session, table: TableName) -> tuple[str, ...]:
-    """Return the names of the policies of a table, even of those that cannot be read."""
+    """Return the names of the policies of a table, including unreadable ones."""
     c = m.policy.c
     found = session.sa.execute(sa.select(c.name).where(*of_table(m.policy, table)).order_by(c.name))
     return tuple(found.scalars())
 
 
 def save_baseline(session: Session, table: TableName, baseline: Baseline, *, name: str) -> None:
-    """Remember what the table of a policy looks like."""
+    """Store the shape of the table of a policy."""
     statement = sa.update(m.policy).where(*_named(table, name))
     session.sa.execute(statement.values(baseline=asdict(baseline)))
 
 
 def baseline(session: Session, info: TableInfo, known: Mapping[str, Taxonomy]) -> Baseline:
-    """Return the table as it is now, with the versions of the taxonomies of its policy."""
+    """Return the present shape of a table, with the versions of its policy's taxonomies."""
     row = session.one(query("catalog.table_shape"), {"relation": info.oid})
     versions = {name: taxonomy.version for name, taxonomy in known.items()}
     return Baseline.from_document({"shape": row[0], "taxonomies": versions})
 
 
 def present_name(session: Session, table: TableName, name: str) -> TableName | None:
-    """Return what a table that a policy was made for is called now, None if nothing says."""
+    """Return the present name of the table of a policy, None if unknown."""
     found = session.sa.execute(sa.select(m.policy.c.baseline).where(*_named(table, name))).scalar()
     before = None if found is None else Baseline.from_document(found).shape
     if before is None or before.oid is None:
@@ -269,10 +256,9 @@ def present_name(session: Session, table: TableName, name: str) -> TableName | N
 def list_policies(
     session: Session, *, on_unreadable: Callable[[PolicyError], None]
 ) -> list[tuple[Policy, datetime]]:
-    """Return all policies that can be read, by table and name, and when each was stored.
+    """Return all readable policies with the time each was stored, by table and name.
 
-    ``on_unreadable`` is given the error of each other one, and of those that are not their newest
-    versions.
+    ``on_unreadable`` gets an error for each other one, and for each that is not its newest version.
     """
     c = m.policy.c
     order = c.table_schema, c.table_name, c.name
@@ -291,7 +277,7 @@ def list_policies(
 
 
 def policies_naming(session: Session, taxonomy: str) -> list[TableName]:
-    """Return the tables whose policies name a taxonomy, even if they cannot be read."""
+    """Return the tables with policies that name a taxonomy, including unreadable ones."""
     columns = m.policy.c
     naming = {"columns": [{"taxonomy": taxonomy}]}
     found = session.sa.execute(
@@ -304,16 +290,17 @@ def policies_naming(session: Session, taxonomy: str) -> list[TableName]:
 
 
 def drop_policy(session: Session, table: TableName, name: str) -> bool:
-    """Delete a policy of a table; return whether there was one."""
+    """Delete a policy of a table; returns True if there was one."""
     deleted = session.sa.execute(sa.delete(m.policy).where(*_named(table, name)))
     return deleted.rowcount > 0
 
 
 def sampling_key(session: Session) -> bytes:
-    """Return the secret by which the persons of samples are drawn.
+    """Return the secret key for drawing samples of persons.
 
-    It goes into no statement: those are logged. Raises DatabaseError when it is gone, as a new one
-    would draw other persons, and two samples show more of the table than one was meant to.
+    It is in no statement, because these are logged. Raises DatabaseError if it is missing: a new
+    key
+    would draw other persons, and two samples disclose more of the table than one.
     """
     found = session.sa.execute(sa.select(m.sampling_key.c.key)).scalar_one_or_none()
     if found is None:
@@ -326,12 +313,12 @@ def sampling_key(session: Session) -> bytes:
 
 
 def secret_for(session: Session, purpose: str) -> bytes:
-    """Return the secret by which one kind of chance is drawn, which tells nothing of the others."""
+    """Derive the secret key of one purpose, which discloses nothing of the others."""
     return hmac.digest(sampling_key(session), purpose.encode(), "sha256")
 
 
 def of_table(table: sa.Table, name: TableName) -> list[sa.ColumnElement[bool]]:
-    """Compose that a row is about the table of that name."""
+    """Compose the condition that a row is about the table of that name."""
     return [table.c.table_schema == name.schema, table.c.table_name == name.name]
 
 
@@ -343,7 +330,7 @@ def _named(table: TableName, name: str) -> list[sa.ColumnElement[bool]]:
 
 
 def note_stored(session: Session, policy: Policy) -> None:
-    """Enter a policy as the next version of its name, unless it is the same as the newest."""
+    """Record a policy as the next version of its name, unless it equals the newest."""
     document = policies.to_document(policy)
     newest = next(iter(policy_versions(session, policy.table, name=policy.name)), None)
     if newest is None or newest.document != document:
@@ -351,7 +338,7 @@ def note_stored(session: Session, policy: Policy) -> None:
 
 
 def note_dropped(session: Session, table: TableName, name: str) -> None:
-    """Enter that there is no policy of that name any more."""
+    """Record that the policy of that name was dropped."""
     _note_version(session, table, name, None)
 
 
@@ -376,7 +363,7 @@ def _note_version(
 def policy_versions(
     session: Session, table: TableName, *, name: str | None = None
 ) -> list[Version]:
-    """Return what was stored of a table, newest first; under one name, if asked."""
+    """Return the stored versions of a table's policies, newest first; of one name, if given."""
     c = m.policy_version.c
     conditions = of_table(m.policy_version, table)
     if name is not None:

@@ -1,4 +1,4 @@
-"""The metadata tables of the schema ``dbanon``, as SQLAlchemy Core describes them."""
+"""The metadata tables of the schema ``dbanon``, in SQLAlchemy Core."""
 
 from __future__ import annotations
 

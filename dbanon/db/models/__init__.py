@@ -1,1 +1,1 @@
-"""Privacy models in SQL: the functions that check them and the calls of these."""
+"""Privacy models in SQL: check functions and their calls."""

@@ -1,4 +1,4 @@
-"""The functions by which readers estimate what ranges stand for, one for each type of range."""
+"""The SQL functions that estimate values from ranges, one set per range type."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _TIMES = {
 
 
 def statements() -> Iterator[sql.Composed]:
-    """Yield what makes the functions."""
+    """Yield the statements that create the functions."""
     for name, step in _NUMBERS.items():
         yield _create_share(name, number="pg_catalog.float8", unit="", volatility="IMMUTABLE")
         slots = {"range": sql.SQL(name), "step": sql.Literal(step)}
         yield template("estimates.create_middle_of_numbers", **slots)
     for name, (value, gap) in _TIMES.items():
-        # PostgreSQL calls what it does with time zones stable, and takes no more than that in.
+        # PostgreSQL declares time zone functions STABLE, and inlines nothing less strict.
         volatility = "STABLE" if value == "timestamptz" else "IMMUTABLE"
         part, epoch = "pg_catalog.date_part", "'epoch', "
         yield _create_share(name, number=part, unit=epoch, volatility=volatility)

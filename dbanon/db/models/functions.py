@@ -1,8 +1,8 @@
-"""The functions of the schema ``dbanon``: those in files, and those that privacy models make.
+"""The functions of the schema ``dbanon``: those in files, and the checks of privacy models.
 
-The check of a model is one template around its fragment of ``sql/models``, which computes what each
-class achieves: of ``cells`` (how often a class has each value), of ``classes`` (its rows and how
-many values it has) or of ``presence`` (what it covers of a population).
+Each check is one template around the model's fragment in ``sql/models``. The fragment computes what
+each class achieves, from ``cells`` (counts of values per class), ``classes`` (rows and distinct
+values) or ``presence`` (its coverage of a population).
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ TYPES: Mapping[type, sql.SQL] = {
 """How PostgreSQL calls the types of parameters."""
 
 _FUNCTION = re.compile(r"FUNCTION dbanon\.(\w+)")
-# Whoever may attach a trigger chooses its table, and so the types whose code the function runs.
+# A role that may attach a trigger chooses its table, and thereby the type code that runs.
 _PRIVILEGED = re.compile(r"^(RETURNS trigger|SECURITY DEFINER)$", re.MULTILINE)
-# Publishers attach this one to what they release. It runs as the writer, and only raises.
+# Publishers attach this one to releases. It runs as the writer, and only raises.
 _OF_PUBLISHERS = {"refuse_change"}
 _HOLDS = {
     Bound.AT_LEAST: sql.SQL("{} >= {}"),
@@ -71,10 +71,7 @@ _INPUTS = {
 
 
 def statements() -> Iterator[sql.SQL | sql.Composed]:
-    """Yield what makes all functions, and takes from PUBLIC those that it has no business with.
-
-    Each statement replaces the function of its signature, which keeps its rights.
-    """
+    """Yield the statements that create or replace all functions; PUBLIC loses privileged ones."""
     for statement in _definitions():
         yield statement
         text = statement.as_string()
@@ -86,7 +83,6 @@ def statements() -> Iterator[sql.SQL | sql.Composed]:
 
 
 def _definitions() -> Iterator[sql.SQL | sql.Composed]:
-    """Yield what makes all functions, with their triggers and comments."""
     for name in resources.sql_names("functions"):
         yield function(name)
     yield from estimates.statements()
@@ -112,10 +108,7 @@ def check_name(model: str) -> str:
 
 
 def arithmetic(model: str, values: Mapping[str, sql.Composable]) -> sql.Composed:
-    """Compose what a model computes of its input; values: of its parameters, by name.
-
-    A fragment takes in that of another model where it names it.
-    """
+    """Compose a model's computation, with fragments it names; values: its parameters."""
     text = _opened(resources.sql("models", _place(model)))[1]
     others = [other for other in MODELS if f"{{{_stem(other)}}}" in text]
     within = {_stem(other): arithmetic(other, values) for other in others}
@@ -125,10 +118,7 @@ def arithmetic(model: str, values: Mapping[str, sql.Composable]) -> sql.Composed
 def judgement(
     name: str, values: Mapping[str, sql.Composable], *, given: sql.Composable
 ) -> sql.Composed:
-    """Compose what judges classes by a model: a row, as its check returns.
-
-    values: of its parameters, by name; given: what its fragment reads, a part of a WITH clause.
-    """
+    """Compose a model's check of classes; given: its fragment's input, part of a WITH clause."""
     model = MODELS[name]
     failing = fails(model, values)
     required, worst = _judged(model, values, failing)
@@ -144,7 +134,6 @@ def judgement(
 
 
 def _types(model: type[Model]) -> dict[str, sql.Composable]:
-    """Return the types of what a model requires and of what a class achieves."""
     return {
         "of_required": TYPES[int] if model.counts else TYPES[float],
         "of_achieved": sql.SQL("bigint") if model.counts else TYPES[float],
@@ -152,7 +141,7 @@ def _types(model: type[Model]) -> dict[str, sql.Composable]:
 
 
 def fails(model: type[Model], values: Mapping[str, sql.Composable]) -> sql.Composed:
-    """Compose when a class ``e`` does not meet a model; what cannot be compared does not."""
+    """Compose the condition that a class ``e`` fails a model; NULL and NaN fail."""
     conditions = [_holds(model, model.limit, values, bound=model.bound)]
     if model.floor is not None:
         conditions.append(_holds(model, model.floor, values, bound=Bound.AT_LEAST))
@@ -162,7 +151,7 @@ def fails(model: type[Model], values: Mapping[str, sql.Composable]) -> sql.Compo
 def _holds(
     model: type[Model], name: str, values: Mapping[str, sql.Composable], *, bound: Bound
 ) -> sql.Composed:
-    """Compose when a class keeps a bound; what is counted is compared without tolerance."""
+    """Compose the condition that a class keeps a bound; counts are compared without tolerance."""
     is_counted = model.parameters()[name].kind is int
     if is_counted:
         return _HOLDS[bound].format(_COUNTED, values[name])
@@ -170,7 +159,7 @@ def _holds(
 
 
 def _named(*parts: str) -> sql.SQL:
-    """Spell names of the program's own as a person would: they are no words that need quotes."""
+    """Compose a name of dbanon's own without quotes."""
     return sql.SQL(".".join(parts))
 
 
@@ -179,18 +168,18 @@ def _stem(model: str) -> str:
 
 
 def _place(model: str) -> str:
-    """Return where the fragment of a model is: where its module is."""
+    """Return the path of a model's fragment, which mirrors its module."""
     return MODELS[model].__module__.removeprefix("dbanon.models.").replace(".", "/")
 
 
 def _opened(text: str) -> tuple[str, str]:
-    """Return the sentence that opens a text, and what comes after it."""
+    """Split a text into its opening comment line and the rest."""
     sentence, _, text = text.partition("\n")
     return sentence.removeprefix("-- "), text.rstrip()
 
 
 def _inline(name: str, **slots: sql.Composable) -> sql.Composed:
-    """Fill a template that is a part of a statement, without the sentence that opens it."""
+    """Fill a template that is part of a statement, without its opening comment."""
     return sql.SQL(_opened(resources.statement(name))[1]).format(**slots)
 
 
@@ -219,7 +208,6 @@ def _create_check(name: str) -> sql.Composed:
 
 
 def _arguments(model: type[Model]) -> Iterator[tuple[str, sql.SQL, list[sql.Composable]]]:
-    """Yield the name, the type and the default of each argument of a check."""
     for name, kind in (("relation", "regclass"), *_COLUMNS[model.scope]):
         yield name, sql.SQL(kind), []
     known = model.parameters()
@@ -241,7 +229,7 @@ def _arguments(model: type[Model]) -> Iterator[tuple[str, sql.SQL, list[sql.Comp
 def _judged(
     model: type[Model], values: Mapping[str, sql.Composable], failing: sql.Composed
 ) -> tuple[sql.Composable, sql.Composable]:
-    """Return what is required and what the worst class achieves, of the bound that it misses."""
+    """Return the required value and that of the worst class, for the bound that it misses."""
     limit, worst = values[model.limit], _WORST[model.bound]
     if model.floor is None:
         return limit, worst
@@ -255,7 +243,6 @@ def _judged(
 
 
 def _allowed(model: type[Model], values: Mapping[str, sql.Composable]) -> Iterator[sql.Composable]:
-    """Yield the conditions on the arguments of a check."""
     for name, parameter in model.parameters().items():
         yield from _within(parameter, values[name])
     if model.ascending is not None:
@@ -289,7 +276,7 @@ def _needs(model: type[Model]) -> str:
 
 
 def _case(name: str) -> sql.Composed:
-    """Compose how ``dbanon.verify_model`` verifies a model."""
+    """Compose the branch of ``dbanon.verify_model`` for a model."""
     model = MODELS[name]
     given = {parameter: _given(parameter, p) for parameter, p in model.parameters().items()}
     if model.scope is Scope.POPULATION:

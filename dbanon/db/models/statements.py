@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 class Demand(NamedTuple):
-    """A model asked of one sensitive column; quasi: what makes the classes that are judged.
+    """A model to check on a sensitive column; quasi: the columns of its classes.
 
-    Of (X, Y)-anonymity quasi is X, and column spells Y.
+    For (X, Y)-anonymity, quasi is X and column lists Y.
     """
 
     spec: ModelSpec
@@ -42,7 +42,7 @@ def demands(
     sensitive: Sequence[str],
     plain: bool = False,
 ) -> Iterator[Demand]:
-    """Yield what is asked of columns, l distinct values of every sensitive one if ``plain``."""
+    """Yield the checks of columns; with ``plain``, l distinct values of each sensitive one, too."""
     for spec in models:
         if MODELS[spec.name].scope is Scope.LINKS:
             y = texts(spec, "y")
@@ -58,7 +58,7 @@ def demands(
 def model_statement(
     relation: sql.Composable, demand: Demand, *, trees: Mapping[str, object]
 ) -> sql.Composed:
-    """Compose the call of the check; trees: of the sensitive columns that have one, or an order."""
+    """Compose the call of the check; trees: taxonomies or orders of sensitive columns."""
     spec = demand.spec
     given: dict[str, object] = {
         name: list(value) if isinstance(value, tuple) else value
@@ -80,10 +80,7 @@ def model_statement(
 
 
 def judged_inline(demand: Demand, *, given: sql.Composable) -> sql.Composed:
-    """Compose the check of a model of a sensitive column as a part of a statement.
-
-    given: the ``cells`` and ``classes`` that it reads, as the check makes them of a relation.
-    """
+    """Compose the check of a sensitive column in a statement; given: ``cells`` and ``classes``."""
     known, values = MODELS[demand.spec.name].parameters(), {}
     for name, value in arguments(demand.spec).items():
         literal = sql.Literal(list(value) if isinstance(value, tuple) else value)
@@ -105,11 +102,10 @@ def order_document(order: Sequence[str]) -> dict[str, Any]:
 def shown_trees(
     trees: Mapping[str, dict[str, Any]], columns: pa.Table, *, group: NDArray[np.int32]
 ) -> dict[str, object]:
-    """Return documents of taxonomies and orders without the values that no published row has.
+    """Return documents of taxonomies and orders without unpublished values.
 
-    columns: the sensitive ones; group: of each row, -1 where it is left out. A taxonomy or an order
-    may hold the values of rows that are, and everybody reads the comment. The leaves themselves
-    stay: distances are measured by them, and by the ranks among the values that are shown.
+    group: of each row, -1 if suppressed. The comment is public, and a tree may have labels of
+    suppressed rows only. Leaves stay without names, because distances depend on them.
     """
     return {
         name: _named_only(

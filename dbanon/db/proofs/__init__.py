@@ -1,1 +1,1 @@
-"""What the database proves of a relation, and of what it was made from."""
+"""Proofs in the database: of a release, and of the tables it was made from."""

@@ -1,4 +1,4 @@
-"""Prove a relation's models with the functions that the database itself holds."""
+"""Prove the models of a relation with the functions in the database."""
 
 from __future__ import annotations
 
@@ -41,10 +41,7 @@ class Proof(NamedTuple):
 
 
 def proofs(relation: sql.Composable, promise: Promise) -> Iterator[Proof]:
-    """Yield what proves a promise; k and the first sensitive column take one scan together.
-
-    ``relation`` is an expression of type regclass.
-    """
+    """Yield the proofs of a promise; ``relation`` is an expression of type regclass."""
     if promise.anatomy:
         yield from _of_anatomy(relation, promise)
         return
@@ -64,7 +61,7 @@ def proofs(relation: sql.Composable, promise: Promise) -> Iterator[Proof]:
 
 
 def _of_anatomy(relation: sql.Composable, promise: Promise) -> Iterator[Proof]:
-    """Yield what proves that buckets are diverse; any other model is said to be unknown of them."""
+    """Yield the proofs that buckets are diverse; the check refuses other models."""
     for spec in promise.models:
         l = spec.params["l"] if spec.name == PROBABILISTIC else None
         for column in promise.sensitive:
@@ -73,7 +70,7 @@ def _of_anatomy(relation: sql.Composable, promise: Promise) -> Iterator[Proof]:
 
 
 def prove(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
-    """Run every check on the relation as the current role sees it."""
+    """Run every check on the relation with the rights of the current role."""
     if session.one("SELECT to_regnamespace('dbanon') IS NOT NULL") != (True,):
         raise SchemaOutOfDate("this database has no dbanon check functions", hint="dbanon init")
     relation = sql.SQL("{}::oid::regclass").format(info.oid)
@@ -87,15 +84,16 @@ def prove(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
 
 
 def verification(relation: sql.Composable) -> sql.Composed:
-    """Compose what proves a published relation for anybody who reads it."""
+    """Compose the query with which any reader proves a published relation."""
     return sql.SQL("SELECT * FROM dbanon.verify({})").format(relation)
 
 
 def verify(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
-    """Prove what a relation promises in its comment, by the statement that auditors run.
+    """Prove the promise in a relation's comment, with the statement that auditors run.
 
-    Nobody who reads it can repeat the models of a population, so they are left out. Raises
-    DatabaseError when the answer is about anything else than the promise, or contradicts itself.
+    Leaves out models of a population, which readers cannot repeat. Raises DatabaseError if the
+    answer
+    does not match the promise, or contradicts itself.
     """
     relation = sql.SQL("{}::oid::regclass").format(info.oid)
     rows = session.pg.execute(verification(relation)).fetchall()
@@ -129,7 +127,7 @@ class _Verified(NamedTuple):
 
 
 class _Question(NamedTuple):
-    """What a row of ``dbanon.verify`` is to answer."""
+    """The expected part of a row of ``dbanon.verify``."""
 
     model: str
     column: str | None
@@ -142,7 +140,6 @@ def _question(row: _Verified) -> _Question:
 
 
 def _values(parameters: Mapping[str, object]) -> dict[str, object]:
-    """Return parameters as they compare: jsonb keeps a number, but not how it was written."""
     return {
         name: float(value) if isinstance(value, int | float) else value
         for name, value in parameters.items()
@@ -150,7 +147,7 @@ def _values(parameters: Mapping[str, object]) -> dict[str, object]:
 
 
 def _questions(promise: Promise) -> Iterator[_Question]:
-    """Yield what has to be answered for a promise."""
+    """Yield the expected rows for a promise."""
     for spec, document in zip(promise.models, model_documents(promise.models), strict=True):
         parameters = _values(cast("dict[str, object]", document["params"]))
         columns: Sequence[str | None] = [None]
@@ -164,7 +161,7 @@ def _questions(promise: Promise) -> Iterator[_Question]:
 
 
 def _is_coherent(result: CheckResult) -> bool:
-    """Whether a result that is said to have passed has something that passed, and nothing else."""
+    """Return True unless a passed result has no classes, no rows or failing classes."""
     if result.verdict is not Verdict.PASSED:
         return True
     looked = result.classes > 0 and result.n_rows > 0 and result.achieved is not None
@@ -172,7 +169,6 @@ def _is_coherent(result: CheckResult) -> bool:
 
 
 def _result(row: _Verified) -> CheckResult:
-    """Return what a row says; what a model counts comes as a whole number."""
     required, achieved = row.required, row.achieved
     if MODELS[row.model].counts:
         required, achieved = int(required), None if achieved is None else int(achieved)
@@ -181,5 +177,5 @@ def _result(row: _Verified) -> CheckResult:
 
 
 def named(name: TableName) -> sql.Composed:
-    """Address a relation by its quoted name, for SQL that a person will read."""
+    """Address a relation by its quoted name, in SQL for people."""
     return sql.SQL("{}::regclass").format(sql.Literal(relation_name(name).as_string()))

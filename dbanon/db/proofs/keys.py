@@ -1,4 +1,4 @@
-"""Prove that what was read as a key is one."""
+"""Prove that the key of a source is unique."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 def require_unique(session: Session, publication: Publication) -> None:
-    """Raise PolicyError when two of the rows that were read have one key, or one has none.
+    """Raise PolicyError if two rows that were read have the same key, or one has none.
 
-    A declared key is an index, and an index may be wrong: after an upgrade of the collations that
-    it was sorted by, or by damage. Copies of a person would count as members of their class. And a
-    row that is left out must not have the key of one that is shown: it would be shown in its place.
+    An index may be corrupt, for example after a collation upgrade. Copies of a person would count
+    as
+    several, and a suppressed row could be published in the place of one with the same key.
     """
     asked = [(_by_key(publication), identifiers(publication.key_columns, of="r"))]
     if publication.reading == publication.stage:
@@ -36,7 +36,7 @@ def require_unique(session: Session, publication: Publication) -> None:
 
 
 def _by_key(publication: Publication) -> sql.Composable:
-    """Return the membership, in the order of its key where that makes it quick to prove."""
+    """Return the membership, sorted by integer keys, which makes the proof faster."""
     names = publication.info.primary_key
     if any(publication.info.column(name).kind is not ColumnKind.INTEGER for name in names):
         return publication.rows
@@ -47,13 +47,13 @@ def _by_key(publication: Publication) -> sql.Composable:
 def require_key(
     session: Session, publication: Publication, rows: sql.Composable, keys: sql.Composable
 ) -> None:
-    """Raise PolicyError when two rows ``r`` of a relation have one key, or one has none."""
+    """Raise PolicyError if two rows ``r`` of a relation have the same key, or one has none."""
     if session.pg.execute(_proof(rows, keys)).fetchone() != (True,):
         raise _no_key(publication.info, publication.policy)
 
 
 def require_distinct(session: Session, info: TableInfo, policy: Policy) -> None:
-    """Raise PolicyError when two rows that meet the policy's conditions have one key."""
+    """Raise PolicyError if two rows that meet the policy's conditions have the same key."""
     rows = sql.SQL("(SELECT * FROM {} WHERE {})").format(
         identity.readable(session, info), transfer.selected(policy, info)
     )

@@ -1,4 +1,4 @@
-"""Prove the tables of a dataset together: of persons who are shown alike in all of them."""
+"""Prove the tables of a dataset together, for persons with equal rows in all of them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 def prove_linked(
     session: Session, publications: Sequence[Publication]
 ) -> list[tuple[CheckResult, ...]]:
-    """Return for each table what holds of persons whom a join of all tables cannot tell apart.
+    """Return the results of each table for persons that a join of all tables cannot distinguish.
 
-    publications: tables whose subjects are the same persons. A cell of persons has the same class
-    in each table, or no row in it, and equally many rows where the policy keeps their number from
-    telling: k persons share each, and the models of each table hold of the persons of each.
+    publications: tables with the same subjects. A cell of persons has the same class (or no row) in
+    each table, and the same number of rows if the policy has rows_per_subject; it needs k persons.
     """
     cells = data_table("cells", publications[0].id)
     members = [_members(publication, i) for i, publication in enumerate(publications)]
@@ -40,7 +39,6 @@ def prove_linked(
 
 
 def _person(publication: Publication) -> sql.Composable:
-    """Compose who a row ``s`` belongs to, as text, by no cast that somebody else made."""
     column = publication.info.column(publication.policy.subject or "")
     return equal_text(column, sql.Identifier("s", column.name))
 

@@ -33,10 +33,7 @@ count(*) FILTER (WHERE ({mean} BETWEEN {least} - {rounding} AND {greatest} + {ro
 
 
 def require_within(session: Session, publication: Publication) -> None:
-    """Raise DatabaseError when a mean of a class that was written lies outside of its values.
-
-    The values are those of the source, so that nothing that computed the means is trusted.
-    """
+    """Raise DatabaseError if a mean is outside of its class's values, read from the source."""
     rules = publication.policy.means
     if not rules:
         return

@@ -1,4 +1,4 @@
-"""Prove the models that count a population, which only those who can read it can."""
+"""Prove the models of a population, which requires the right to read it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def describe(session: Session, info: TableInfo, policy: Policy, *, n_rows: int) -> TableInfo:
-    """Return the population of a policy; raises PolicyError when it cannot be that of the table."""
+    """Describe the population of a policy; raises PolicyError if it does not fit the table."""
     if policy.population is None:
         raise PolicyError("the policy names no population", hint="--population schema.table")
     found = _locked(session, policy.population)
@@ -51,7 +51,7 @@ def describe(session: Session, info: TableInfo, policy: Policy, *, n_rows: int) 
 
 
 def admitted(session: Session, name: TableName) -> TableInfo:
-    """Return a population that may be read; raises NotPermitted and PolicyError."""
+    """Describe and admit a population for reading; raises NotPermitted and PolicyError."""
     found = _locked(session, name)
     problems = list(_problems(session, found))
     if problems:
@@ -64,7 +64,7 @@ def admitted(session: Session, name: TableName) -> TableInfo:
 
 
 def _locked(session: Session, name: TableName) -> TableInfo:
-    """Return a relation that stays what it is; raises NotPermitted for who cannot read it."""
+    """Describe and lock a relation; raises NotPermitted if the role cannot read it."""
     found = catalog.describe(session, name)
     row = session.pg.execute(
         "SELECT has_table_privilege(%s::oid, 'SELECT')", (found.oid,)
@@ -76,7 +76,7 @@ def _locked(session: Session, name: TableName) -> TableInfo:
 
 
 def _problems(session: Session, found: TableInfo) -> Iterator[str]:
-    """Yield why reading a relation may run foreign code, or show only some of its rows."""
+    """Yield reasons not to read a relation: foreign code, or row-level security."""
     if found.relkind not in {"r", "p"}:
         yield "it is no table: reading anything else may run foreign code"
     else:
@@ -113,10 +113,7 @@ def prove(
     *,
     versions: Mapping[str, int],
 ) -> CheckReport:
-    """Add to the report of a published relation what the database counts in the population.
-
-    versions: of the taxonomies that it was published by.
-    """
+    """Add the checks of a population to a report; versions: the release's taxonomies."""
     specs = of_scope(policy.models, Scope.POPULATION)
     if not specs or policy.population is None:
         return report
@@ -143,7 +140,7 @@ def prove(
 def prove_again(
     session: Session, info: TableInfo, promise: Promise, report: CheckReport
 ) -> CheckReport:
-    """Add the same to the report of a check, as not checked for who cannot read what it takes."""
+    """Add the checks of a population to a later report, as not checked if it cannot be read."""
     specs = of_scope(promise.models, Scope.POPULATION)
     if not specs:
         return report
@@ -162,14 +159,14 @@ def prove_again(
 
 
 def _is_there(session: Session, release: Release) -> bool:
-    """Whether the population of a release can still be read, as what it was."""
+    """Return True if the population of a release can still be read and still fits."""
     if release.policy.population is None:
         return False
     try:
         found = catalog.describe(session, release.policy.population)
         source = catalog.describe(session, release.table)
         if [*_problems(session, found), *_misfits(source, found, release.policy)]:
-            return False  # and what is not read is not locked: to lock a view is to open it
+            return False  # not locked either: locking a view opens it
         admitted(session, release.policy.population)
     except (TableNotFound, NotPermitted, PolicyError):
         return False
@@ -179,7 +176,7 @@ def _is_there(session: Session, release: Release) -> bool:
 def statement(
     spec: ModelSpec, published: int, population: sql.Composable, quasi: list[str], trees: object
 ) -> sql.Composed:
-    """Compose the call of a check; published: by OID, population: an expression of regclass."""
+    """Compose the call of a check; published: an OID, population: of type regclass."""
     named = [
         sql.SQL("{} => {}").format(sql.Identifier(name), sql.Literal(value))
         for name, value in arguments(spec).items()
@@ -195,7 +192,7 @@ def statement(
 
 
 def labels_document(tree: Taxonomy) -> dict[str, object]:
-    """Return a taxonomy as ``dbanon.presence`` takes it: the labels above each leaf."""
+    """Return a taxonomy as ``dbanon.presence`` takes it: the ancestors of each leaf."""
     labels: dict[str, list[str]] = {}
     for leaf in tree.leaves.tolist():
         above, node = [], leaf

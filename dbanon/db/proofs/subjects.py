@@ -1,4 +1,4 @@
-"""Prove models of persons, which only the private membership of a release can tell."""
+"""Prove models for persons, which requires the private membership of a release."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _MEASURES = {
 def prove_subjects(
     session: Session, publication: Publication, report: CheckReport, *, several: bool
 ) -> CheckReport:
-    """Add to a report how many distinct persons the published classes have, if a subject is named.
+    """Add the number of distinct persons per class to a report, if there is a subject.
 
-    Where persons have ``several`` rows, the models of sensitive columns are proved of persons, too.
-    The published relation holds no subject, so that nobody but the role that publishes can repeat
-    this one.
+    With ``several`` rows per person, models of sensitive columns are proved for persons, too.
+    Readers
+    cannot repeat this, because the release has no subjects.
     """
     subject, k = publication.policy.subject, publication.policy.k
     if subject is None:
@@ -63,7 +63,7 @@ def prove_subjects(
 
 
 def _alike(session: Session, publication: Publication, subject: str) -> CheckResult:
-    """Count the persons of a class who have equally many rows."""
+    """Count the persons per class with equal numbers of rows."""
     columns = [f"q{i}" for i, _ in enumerate(publication.recodings, 1)]
     statement = template(
         "proofs.prove_occurrences",
@@ -81,12 +81,11 @@ def _alike(session: Session, publication: Publication, subject: str) -> CheckRes
 
 
 def _by_number(subject: str) -> str:
-    """Return what results call the persons of a class who have equally many rows."""
     return f"{subject} by number of rows"
 
 
 def verdict(classes: int, failing: int) -> Verdict:
-    """Return the verdict of so many classes of which some fail; of none there is none."""
+    """Return the verdict for failing classes; without classes, not checked."""
     if not classes:
         return Verdict.NOT_CHECKED
     return Verdict.FAILED if failing else Verdict.PASSED
@@ -99,9 +98,9 @@ def prove_persons(
     by: str,
     apart: sql.Composable | None = None,
 ) -> Iterator[CheckResult]:
-    """Yield what the models achieve of the distinct persons with their distinct values.
+    """Yield the results of the models for distinct persons with their distinct values.
 
-    by: what the results call them; apart: by what the persons ``s`` of a class are told apart.
+    by: the name in results; apart: an expression that divides the persons ``s`` of a class.
     """
     policy, subject = publication.policy, publication.policy.subject or ""
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
@@ -110,7 +109,7 @@ def prove_persons(
     every = [*quasi, *more]
     for demand in demands(policy.models, quasi=every, sensitive=sensitive, plain=True):
         if MODELS[demand.spec.name].scope is Scope.LINKS:
-            continue  # distinct values are as many among rows as among persons
+            continue  # rows and persons have the same number of distinct values
         used = [name for name in sensitive if name in {demand.column, *demand.quasi}]
         session.pg.execute(_create(publication, subject, quasi, used, more=more))
         persons, column = publication.persons, f"{demand.column} by {by}"
@@ -122,7 +121,6 @@ def prove_persons(
 
 
 def _unused(names: Collection[str]) -> str:
-    """Return a name that no column of the persons has."""
     return next(name for i in count() if (name := f"n{i}") not in names)
 
 
@@ -157,13 +155,13 @@ def _create(
 def judge_persons(
     session: Session, persons: sql.Composable, demand: Demand, *, subject: str, column: str
 ) -> CheckResult:
-    """Judge a table of persons by what a model means of them; column: as the result names it."""
+    """Check a table of persons by a model's definition for persons; column: in the result."""
     statement = persons_statement(persons, demand, subject=subject)
     return result_of_persons(demand, session.one(statement), column=column)
 
 
 def result_of_persons(demand: Demand, row: Sequence[Any], *, column: str) -> CheckResult:
-    """Return what a row of ``persons_statement`` says; column: as the result names it."""
+    """Convert a row of ``persons_statement`` into a result for that column."""
     required, least, most, classes, below, above, members = row
     at_most = MODELS[demand.spec.name].bound is Bound.AT_MOST
     failing, achieved = (above, most) if at_most else (below, least)
@@ -179,22 +177,22 @@ def judge_rows(
     column: str,
     trees: Mapping[str, object],
 ) -> CheckResult:
-    """Judge a private table by the check of a model; column: as the result names it."""
+    """Check a private table with the check of a model; column: its name in the result."""
     table = sql.SQL("{}::regclass").format(sql.Literal(rows.as_string(session.pg)))
     statement = model_statement(table, demand, trees=trees)
     return result_of_rows(demand, session.one(statement), column=column)
 
 
 def result_of_rows(demand: Demand, row: Sequence[Any], *, column: str) -> CheckResult:
-    """Return what a row of the check of a model says; column: as the result names it."""
+    """Convert a row of the check of a model into a result for that column."""
     *figures, found = row
     return CheckResult(demand.spec.name, column, *(*figures, Verdict(found)))
 
 
 def persons_statement(persons: sql.Composable, demand: Demand, *, subject: str) -> sql.Composed:
-    """Compose what judges a table of persons; it returns what ``proofs.prove_persons`` says."""
+    """Compose the check of a table of persons, with the columns of ``proofs.prove_persons``."""
     model = model_of(demand.spec)
-    assert model.of_persons is not None  # noqa: S101 - only of those that say what they mean
+    assert model.of_persons is not None  # noqa: S101 - only for models with a definition for persons
     return template(
         "proofs.prove_persons",
         persons=persons,
