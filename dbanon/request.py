@@ -285,16 +285,22 @@ class Request:
         """Whether nothing is to be left of which row is in which class; a live view needs it."""
         return self.relation_kind is ReleaseKind.TABLE and not self.keep_assignment
 
-    def asked(self, policy: Policy | None = None, info: TableInfo | None = None) -> Asked:
+    @property
+    def given(self) -> frozenset[str]:
+        """The options that some way to publish refuses, by their names."""
+        names = ("name", "subject", "population", "series", "keep_assignment", "dataset")
+        given = {name for name in (*names, "rows_per_block") if getattr(self, name)}
+        if self.relation_kind is ReleaseKind.VIEW:
+            given.add("view")
+        if self.executor != "threads":
+            given.add("executor")
+        return frozenset(given)
+
+    def asked(self, policy: Policy, info: TableInfo) -> Asked:
         """Return what is asked of a table, as the table of what is supported looks at it."""
         from dbanon.anonymization.registry import make_masking
 
-        names = ("name", "subject", "population", "series", "keep_assignment", "dataset")
-        given = {name for name in names if getattr(self, name)}
-        if self.relation_kind is ReleaseKind.VIEW:
-            given.add("view")
-        asked = Asked(info=info, given=frozenset(given), make=make_masking)
-        return asked if policy is None else replace(asked, policy=policy)
+        return Asked(policy, info, self.given, make=make_masking)
 
     def over(self, policy: Policy) -> Policy:
         """Return the policy in force; raises PolicyError when an option is out of bounds."""

@@ -61,6 +61,7 @@ MODES = {
     Mode.DATASET: "Several tables together (`--dataset`)",
     Mode.BLOCKS: "Blocks of rows (`--executor`, `--rows-per-block`)",
     Mode.COMPARISON: "Comparing algorithms (`plan --compare`)",
+    Mode.APART: "Rows of kept values apart (`keep = true`)",
     Mode.REUSE: "A release made of the classes of earlier ones",
     Mode.REFRESH: "A refresh that keeps classes",
 }

@@ -211,7 +211,7 @@ def plan_dataset_request(dataset: str | Path | Dataset, request: Request) -> lis
     from dbanon.actions.publish import dataset_of
 
     chosen = dataset_of(dataset)
-    require(Mode.DATASET, request.asked())
+    require(Mode.DATASET, request.given)
     with _prepared(chosen.names, request) as (session, prepared):
         return [_planned(session, one, request) for one in prepared]
 

@@ -21,7 +21,7 @@ from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName
 from dbanon.domain.text import converted, unread
 from dbanon.formats.datasets import Dataset, parse
-from dbanon.formats.support import Asked, Mode, require
+from dbanon.formats.support import Mode, require
 from dbanon.request import Request, spelled_out
 from dbanon.settings import Settings
 
@@ -140,7 +140,7 @@ def publish_dataset_request(dataset: str | Path | Dataset, request: Request) -> 
     """
     settings = request.settings or Settings.load()
     found = dataset_of(dataset)
-    require(Mode.DATASET, request.asked())
+    require(Mode.DATASET, request.given)
     wanted = [(name, request) for name in found.names]
     with publishing(wanted, settings, keep=not request.dry_run) as (session, loaded):
         stages = request.stages or Stages()
@@ -229,7 +229,7 @@ def publishing(
         asked = [*zip(found, requests, strict=True)]
         live = [info for info, request in asked if request.relation_kind is ReleaseKind.VIEW]
         for info in live:
-            require(Mode.VIEW, Asked(info=info))
+            require(Mode.VIEW, info)
             guards.require_owner(session, info)
         views = [request.view(info.name) for info, request in asked]
         deed = Deed(", ".join(map(str, views)), "published")

@@ -28,12 +28,10 @@ from dbanon.anonymization.outcome import certify, publish, published_values, req
 from dbanon.anonymization.registry import ALGORITHMS, algorithm_named, make_algorithm, recoding_of
 from dbanon.anonymization.threads import GivenUp, aside
 from dbanon.domain.assignment import Assignment
-from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
+from dbanon.domain.errors import DbanonError, Unsatisfiable
 from dbanon.domain.progress import Stages
 from dbanon.domain.table import quote_identifier
-from dbanon.models.base import Scope
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import title
+from dbanon.formats.support import Mode, require
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -227,7 +225,8 @@ def search_rows(
     meets it, KeyboardInterrupt when ``stages`` is stopped before there is a partition.
     """
     requirement = requirement_of(encoded, policy)
-    _require_apart(encoded, policy)
+    if encoded.kept:
+        require(Mode.APART, policy)
     for column in encoded.quasi:
         recoding_of(column)
     require_possible(encoded, policy, population, publish=partial(published_values, encoded))
@@ -333,21 +332,6 @@ def _price(
     except DbanonError:
         return True, lost
     return False, lost
-
-
-def _require_apart(table: EncodedTable, policy: Policy) -> None:
-    """Raise PolicyError for a model by which rows cannot be grouped apart.
-
-    It compares each class with all rows, or counts others that it may stand for.
-    """
-    if not table.kept:
-        return
-    for spec in policy.models:
-        model = MODELS.get(spec.name)
-        if model is not None and (model.of_whole or model.scope is Scope.POPULATION):
-            name = quote_identifier(table.kept[0].name)
-            msg = f"{title(spec)} looks beyond a class, and the rows of each value of {name} are"
-            raise PolicyError(f"{msg} grouped apart", hint="leave keep or the model out")
 
 
 def _group_apart(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +17,7 @@ from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal import plot as drawing
 from dbanon.cli.terminal.interrupts import OnInterrupt, interruptible
 from dbanon.domain.release import Leavers
+from dbanon.formats.support import Mode, require
 from dbanon.request import LARGEST_COUNT, Request  # noqa: TC001 - Typer reads annotations
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def plan(
         _forecast(table or "", leavers, settings=settings, watched=watched, json=json)
         return
     what = options.one_of(table, dataset)
-    _require_alone(what, file or compare or algorithms or ks or plot, html=html)
+    _require_supported(context, dataset, html=html)
     request = replace(request, draft=file, settings=settings)
     run = partial(_run, request, watched=watched, on_interrupt=on_interrupt)
     if compare or algorithms or ks or plot:
@@ -124,8 +124,7 @@ def _planned(what: str | Path, request: Request, *, html: Path | None) -> list[P
 
 def _is_of_refresh(context: typer.Context, *, refresh: bool) -> bool:
     """Whether a refresh is asked about; refuses options that would mean nothing then."""
-    sources = {name: context.get_parameter_source(name) for name in context.params}
-    given = {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
+    given = _given(context)
     for name in () if refresh else sorted(given & _OF_REFRESH_ALONE):
         option = f"--{name.replace('_', '-')}"
         raise typer.BadParameter("goes with --refresh", param_hint=option)
@@ -137,16 +136,20 @@ def _is_of_refresh(context: typer.Context, *, refresh: bool) -> bool:
     return refresh
 
 
-def _require_alone(what: str | Path, others: object, *, html: Path | None) -> None:
+def _require_supported(context: typer.Context, dataset: Path | None, *, html: Path | None) -> None:
     """Refuse what does not go with a dataset, and a page that could not be written."""
-    if isinstance(what, Path) and others:
-        msg = "goes with no other policy or search"
-        raise typer.BadParameter(msg, param_hint="--dataset")
-    if isinstance(what, Path) and html:
-        msg = f"is of one table: dbanon plan TABLE --html {shlex.quote(str(html))}"
-        raise typer.BadParameter(msg, param_hint="--html")
+    if dataset is not None:
+        require(Mode.DATASET, _given(context))
     if html:
         rendering.require(html, example="plan.html")
+
+
+def _given(context: typer.Context) -> frozenset[str]:
+    """Return the names of what stands on the command line."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return frozenset(
+        name for name, source in sources.items() if source and source.name == "COMMANDLINE"
+    )
 
 
 def _tell_of(html: Path | None) -> None:

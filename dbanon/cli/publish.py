@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.interrupts import OnInterrupt, interruptible
-from dbanon.domain.errors import ConfigError
 from dbanon.request import Request  # noqa: TC001 - Typer reads annotations
 
 if TYPE_CHECKING:
@@ -54,19 +53,9 @@ def publish(
 def _published(what: str | Path, request: Request) -> list[Release]:
     from dbanon.actions.publish import publish_dataset_request, publish_request
 
-    if not isinstance(what, Path):
-        return [publish_request(what, request)]
-    if request.executor != "threads" or request.rows_per_block is not None:
-        raise ConfigError(
-            "the tables of a dataset are grouped together, and not in blocks",
-            hint="leave out --executor and --rows-per-block",
-        )
-    if request.series is not None:
-        raise ConfigError(
-            "--series is about one table, and a dataset has several",
-            hint="leave it out, or for other readers: --new-series --recipients-changed",
-        )
-    return publish_dataset_request(what, request)
+    if isinstance(what, Path):
+        return publish_dataset_request(what, request)
+    return [publish_request(what, request)]
 
 
 def _show_all(releases: list[Release], *, dry_run: bool, json: bool, alone: bool) -> None:

@@ -31,7 +31,7 @@ from dbanon.domain.text import command
 from dbanon.formats.allowances import flaws
 from dbanon.formats.document_reader import did_you_mean
 from dbanon.formats.policy import conditions, masking_steps
-from dbanon.formats.support import Asked, Mode, reasons
+from dbanon.formats.support import Mode, reasons
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.registry import MODELS
@@ -128,7 +128,7 @@ def _hint(problems: Sequence[str], policy: Policy, info: TableInfo) -> str:
 
 def _of_anatomy(policy: Policy) -> list[str]:
     """Return what speaks against anatomy, if the policy asks for it."""
-    return [*reasons(Mode.BUCKETS, Asked(policy))] if policy.anatomy else []
+    return [*reasons(Mode.BUCKETS, policy)] if policy.anatomy else []
 
 
 def _of_relation(policy: Policy, info: TableInfo) -> Iterator[str]:
@@ -417,8 +417,6 @@ def _of_pseudonym(policy: Policy, info: TableInfo) -> Iterator[str]:
         yield f"{column} is a column that there is already: choose another name"
     elif not is_name(name) or name in SYSTEM_COLUMNS:
         yield f"{column} is no name for a column: 1 to {LONGEST_NAME} bytes of text"
-    if policy.anatomy:
-        yield f"{column} would tell by two releases who was in which buckets: leave out anatomy"
     is_one_row = policy.subject is None or (policy.subject,) == info.primary_key
     if not is_one_row and policy.rows_per_subject is None:
         yield (

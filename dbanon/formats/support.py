@@ -2,14 +2,15 @@
 
 A feature that no row mentions works in every mode. A row names the modes that refuse its feature,
 and why. ``Asked`` is what features are looked for in: a policy, a table and the options given.
+A part of it can be looked at before the rest is known, or what was counted after it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import (
@@ -23,7 +24,7 @@ from dbanon.domain.policy import (
     Policy,
     Role,
 )
-from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.table import TableInfo, quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.policy.anatomy import level_of, of_buckets
 from dbanon.models.base import Scope
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from dbanon.domain.errors import DbanonError
     from dbanon.domain.policy import MaskingStep, ModelSpec
-    from dbanon.domain.table import TableInfo
     from dbanon.formats.policy.masking_steps import Masking
 
     Found = Mapping[str, object]
@@ -50,6 +50,8 @@ class Mode(StrEnum):
     DATASET = "dataset"
     BLOCKS = "blocks"
     COMPARISON = "comparison"
+    APART = "kept values"
+    """Rows of each value that is kept are grouped apart."""
     REUSE = "reuse"
     """New classes are unions of those of earlier releases."""
     REFRESH = "refresh"
@@ -58,26 +60,55 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked of one table.
+    """What is asked of one table; given: the options, by their names; make: as of a step's method.
 
-    given: the options, by their names; counted: the rows and the persons, where they were counted;
-    make: returns the method of a masking step.
+    Nothing in it has a default: what is not looked at would count as supported.
     """
 
-    policy: Policy = field(default_factory=lambda: Policy(TableName(None, ""), ()))
-    info: TableInfo | None = None
-    given: frozenset[str] = frozenset()
-    counted: tuple[int, int] | None = None
-    make: Callable[[MaskingStep], Masking] | None = None
+    policy: Policy
+    info: TableInfo
+    given: frozenset[str]
+    make: Callable[[MaskingStep], Masking]
 
     def methods(self) -> Iterator[Masking]:
         """Yield the method of each masking step."""
-        if self.make is not None:
-            yield from map(self.make, self.policy.masking)
+        yield from map(self.make, self.policy.masking)
 
-    def quasi(self) -> tuple[ColumnRule, ...]:
-        """Return the rules of the quasi-identifiers."""
-        return self.policy.with_role(Role.QUASI)
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The rows of a table, and the persons that they belong to."""
+
+    policy: Policy
+    info: TableInfo
+    rows: int
+    persons: int
+
+
+Options: TypeAlias = frozenset[str]
+Part = TypeVar("Part", Options, TableInfo, Policy, Asked, Counted)
+Parts: TypeAlias = Options | TableInfo | Policy | Asked | Counted
+"""All that is asked, or a part of it that is known before the rest or after."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finder(Generic[Part]):
+    """What finds a feature in one part of what is asked."""
+
+    part: type[Part]
+    find: Callable[[Part], Iterable[Found]]
+
+    def __call__(self, asked: Parts) -> Iterator[Found]:
+        """Yield what fills the placeholders of a reason, for each time that it is asked for."""
+        for part in _parts(asked):
+            if isinstance(part, self.part):
+                yield from self.find(part)
+
+
+def _parts(asked: Parts) -> tuple[Parts, ...]:
+    if isinstance(asked, Asked):
+        return asked, asked.given, asked.info, asked.policy
+    return (asked,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +125,7 @@ class Feature:
     """A feature: how it is found in what is asked, and which modes refuse it."""
 
     name: str
-    find: Callable[[Asked], Iterable[Found]]
+    find: Finder[Options] | Finder[TableInfo] | Finder[Policy] | Finder[Asked] | Finder[Counted]
     refused: Mapping[Mode, Reason]
 
 
@@ -113,28 +144,25 @@ _BY_QUASI = (
     "{} groups persons by their quasi-identifiers, and the policy of {{table}} publishes these as"
     " they are, by anatomy"
 )
+_BEYOND = "{model} looks beyond a class, and the rows of each value of {kept} are grouped apart"
+_NO_KEEP = "leave keep or the model out"
 _NO_ANATOMY = "take anatomy out of the policy, or: {publish}"
 
 
-def reasons(mode: Mode, asked: Asked) -> Iterator[str]:
+def reasons(mode: Mode, asked: Parts) -> Iterator[str]:
     """Yield why a mode cannot do what is asked."""
     for text, _, _ in _refusals(mode, asked):
         yield text
 
 
-def require(mode: Mode, asked: Asked) -> None:
+def require(mode: Mode, asked: Parts) -> None:
     """Raise the error of the first feature that a mode refuses."""
     for text, hint, error in _refusals(mode, asked):
         raise error(text, hint=hint)
 
 
-def _refusals(mode: Mode, asked: Asked) -> Iterator[tuple[str, str | None, type[DbanonError]]]:
-    table = asked.policy.table
-    known = {
-        "table": table,
-        "publish": command("dbanon publish", table),
-        "refresh": command("dbanon refresh", table),
-    }
+def _refusals(mode: Mode, asked: Parts) -> Iterator[tuple[str, str | None, type[DbanonError]]]:
+    known = _known(asked)
     for feature in FEATURES:
         reason = feature.refused.get(mode)
         if reason is None:
@@ -146,126 +174,126 @@ def _refusals(mode: Mode, asked: Asked) -> Iterator[tuple[str, str | None, type[
             yield text, None if hint is None else hint.format(**words), reason.error
 
 
-def _if(test: Callable[[Asked], object]) -> Callable[[Asked], Iterator[Found]]:
+def _known(asked: Parts) -> Found:
+    """Return what fills the placeholders of any feature, by the policy."""
+    policies = [part for part in _parts(asked) if isinstance(part, Policy)]
+    return {
+        key: value
+        for policy in policies
+        for key, value in (
+            ("table", policy.table),
+            ("publish", command("dbanon publish", policy.table)),
+            ("refresh", command("dbanon refresh", policy.table)),
+            *(("kept", quote_identifier(rule.column)) for rule in policy.columns if rule.keep),
+        )
+    }
+
+
+def _option(*names: str) -> Finder[Options]:
+    return Finder(
+        frozenset,
+        lambda given: ({"option": name.replace("_", "-")} for name in names if name in given),
+    )
+
+
+def _if(part: type[Part], test: Callable[[Part], object]) -> Finder[Part]:
     """Return what finds a feature that is there or not."""
-
-    def find(asked: Asked) -> Iterator[Found]:
-        if test(asked):
-            yield {}
-
-    return find
+    return Finder(part, lambda asked: ({} for _ in range(bool(test(asked)))))
 
 
-def _of_policy(test: Callable[[Policy], object]) -> Callable[[Asked], Iterator[Found]]:
-    return _if(lambda asked: test(asked.policy))
+def _of_policy(test: Callable[[Policy], object]) -> Finder[Policy]:
+    return _if(Policy, test)
 
 
-def _option(*names: str) -> Callable[[Asked], Iterator[Found]]:
-    return lambda asked: ({"option": name} for name in names if name in asked.given)
+def _of_table(test: Callable[[TableInfo], object]) -> Finder[TableInfo]:
+    return Finder(TableInfo, lambda info: ({"source": info.name} for _ in range(bool(test(info)))))
 
 
-def _of_table(test: Callable[[TableInfo], object]) -> Callable[[Asked], Iterator[Found]]:
-    def find(asked: Asked) -> Iterator[Found]:
-        if asked.info is not None and test(asked.info):
-            yield {"source": asked.info.name}
-
-    return find
-
-
-def _quasi(test: Callable[[ColumnRule], object]) -> Callable[[Asked], Iterator[Found]]:
+def _quasi(test: Callable[[ColumnRule, Policy], object]) -> Finder[Policy]:
     """Return what finds quasi-identifiers, each by itself."""
 
-    def find(asked: Asked) -> Iterator[Found]:
-        for rule in asked.quasi():
-            if test(rule):
+    def find(policy: Policy) -> Iterator[Found]:
+        for rule in policy.with_role(Role.QUASI):
+            if test(rule, policy):
                 yield {"column": quote_identifier(rule.column), "recoding": rule.recoding}
 
-    return find
+    return Finder(Policy, find)
 
 
-def _models(test: Callable[[ModelSpec, Asked], object]) -> Callable[[Asked], Iterator[Found]]:
+def _models(test: Callable[[ModelSpec, Policy], object]) -> Finder[Policy]:
     """Return what finds models; one that does not exist is refused by its name elsewhere."""
 
-    def find(asked: Asked) -> Iterator[Found]:
-        for spec in asked.policy.models:
-            if spec.name in MODELS and test(spec, asked):
+    def find(policy: Policy) -> Iterator[Found]:
+        for spec in policy.models:
+            if spec.name in MODELS and test(spec, policy):
                 yield {"model": title(spec), "name": spec.name}
 
-    return find
+    return Finder(Policy, find)
 
 
-def _of_scope(scope: Scope) -> Callable[[Asked], Iterator[Found]]:
+def _of_scope(scope: Scope) -> Finder[Policy]:
     return _models(lambda spec, _: MODELS[spec.name].scope is scope)
 
 
-def _beyond_blocks(spec: ModelSpec, asked: Asked) -> bool:
+def _beyond_blocks(spec: ModelSpec, policy: Policy) -> bool:
     """Whether a model compares with all rows that are shown, and some may be left out."""
     model = MODELS[spec.name]
     around = model.is_around or model.scope is not Scope.SENSITIVE
-    return model.of_whole and not around and asked.policy.max_suppressed > 0.0
+    return model.of_whole and not around and policy.max_suppressed > 0.0
 
 
-def _of_persons(spec: ModelSpec, asked: Asked) -> bool:
+def _of_persons(spec: ModelSpec, policy: Policy) -> bool:
     """Whether a model is proved of all rows of a person, and a person may have several."""
-    if asked.policy.subject is None or spec.name == K_ANONYMITY:
+    if policy.subject is None or spec.name == K_ANONYMITY:
         return False
     return is_strict(spec) or not MODELS[spec.name].of_persons
 
 
-def _foreign(asked: Asked) -> Iterator[Found]:
-    if asked.info is not None and asked.info.foreign:
-        yield {"source": asked.info.name}
-
-
-def _foreign_leaf(asked: Asked) -> Iterator[Found]:
-    leaves = () if asked.info is None else asked.info.leaves
-    for part in leaves:
+def _foreign_leaf(info: TableInfo) -> Iterator[Found]:
+    for part in info.leaves:
         if part.relkind != "r":
             yield {"part": part.name}
 
 
 def _virtual(asked: Asked) -> Iterator[Found]:
-    policy, info = asked.policy, asked.info
+    policy = asked.policy
     rules = (*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE))
     watched = {*(rule.column for rule in rules), policy.subject}
-    for column in () if info is None else info.columns:
+    for column in asked.info.columns:
         if column.is_virtual and column.name in watched:
             yield {"column": quote_identifier(column.name)}
 
 
 def _nullable_subject(asked: Asked) -> Iterator[Found]:
-    subject, info = asked.policy.subject, asked.info
-    for column in () if info is None else info.columns:
-        if column.name == subject and column.nullable:
-            yield {"column": quote_identifier(column.name), "source": info and info.name}
+    for column in asked.info.columns:
+        if column.name == asked.policy.subject and column.nullable:
+            yield {"column": quote_identifier(column.name), "source": asked.info.name}
 
 
-def _by_rows(asked: Asked) -> Iterator[Found]:
+def _by_rows(counted: Counted) -> Iterator[Found]:
     """Find the models whose guards count rows where some person has several."""
-    policy = asked.policy
-    if asked.counted is None or policy.rows_per_subject == 1:
+    policy = counted.policy
+    if counted.rows == counted.persons or policy.rows_per_subject == 1:
         return
-    rows, persons = asked.counted
-    for spec in policy.models if rows != persons else ():
+    for spec in policy.models:
         if not MODELS[spec.name].guards_persons:
             yield {
-                "source": asked.info and asked.info.name,
-                "rows": f"{rows:,}",
-                "persons": f"{persons:,}",
+                "source": counted.info.name,
+                "rows": f"{counted.rows:,}",
+                "persons": f"{counted.persons:,}",
                 "subject": quote_identifier(policy.subject or ""),
                 "model": title(spec),
             }
 
 
-def _more_than_l(asked: Asked) -> Iterator[Found]:
-    for spec in of_buckets(asked.policy).models:
+def _more_than_l(policy: Policy) -> Iterator[Found]:
+    for spec in of_buckets(policy).models:
         if level_of(spec) is None:
             yield {"name": spec.name}
 
 
-def _unused(asked: Asked, *, of_search: bool) -> Iterator[Found]:
+def _unused(policy: Policy, *, of_search: bool) -> Iterator[Found]:
     """Find the keys that mean nothing where buckets are dealt."""
-    policy = asked.policy
     keys = {
         "rows_per_subject": policy.rows_per_subject is not None,
         "population": policy.population is not None,
@@ -275,27 +303,28 @@ def _unused(asked: Asked, *, of_search: bool) -> Iterator[Found]:
     yield from ({"key": key} for key, is_given in keys.items() if is_given)
 
 
-def _taken(asked: Asked) -> Iterator[Found]:
-    for rule in asked.policy.columns:
+def _taken(policy: Policy) -> Iterator[Found]:
+    for rule in policy.columns:
         taken = {BUCKET, COUNT} if rule.role is Role.SENSITIVE else {BUCKET}
         if rule.role.is_published and rule.column in taken:
             yield {"column": quote_identifier(rule.column)}
 
 
-def _coarser(rule: ColumnRule) -> bool:
+def _coarser(rule: ColumnRule, _: Policy) -> bool:
     """Whether a rule says more of a column than its role, weight and order."""
     exact = ColumnRule(rule.column, rule.role, weight=rule.weight, order=rule.order)
     return replace(rule, allow=()) != exact
 
 
-def _masked_quasi(asked: Asked) -> Iterator[Found]:
-    yield from _quasi(lambda rule: asked.policy.masked(rule.column))(asked)
-
-
-def _n_sensitive(asked: Asked) -> Iterator[Found]:
-    number = len(asked.policy.with_role(Role.SENSITIVE))
+def _n_sensitive(policy: Policy) -> Iterator[Found]:
+    number = len(policy.with_role(Role.SENSITIVE))
     if number != 1:
         yield {"number": number}
+
+
+def _pseudonym(policy: Policy) -> Iterator[Found]:
+    if policy.pseudonym is not None:
+        yield {"column": quote_identifier(policy.pseudonym)}
 
 
 FEATURES: tuple[Feature, ...] = (
@@ -316,15 +345,7 @@ FEATURES: tuple[Feature, ...] = (
         _option("dataset"),
         {Mode.REUSE: Reason("the persons of a dataset are grouped for all of its tables")},
     ),
-    Feature(
-        "--name",
-        _option("name"),
-        {
-            Mode.DATASET: Reason(
-                "--{option} is about one table, and a dataset has several", "--schema"
-            )
-        },
-    ),
+    Feature("--name", _option("name"), {Mode.DATASET: Reason(_OF_ONE_TABLE, "--schema")}),
     Feature(
         "--subject, --population",
         _option("subject", "population"),
@@ -333,7 +354,38 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "--series",
         _option("series"),
-        {Mode.VIEW: Reason("a live view is of no series", "--as table, or no --series")},
+        {
+            Mode.VIEW: Reason("a live view is of no series", "--as table, or no --series"),
+            Mode.DATASET: Reason(
+                _OF_ONE_TABLE,
+                "leave it out, or for other readers: --new-series --recipients-changed",
+            ),
+        },
+    ),
+    Feature(
+        "--executor, --rows-per-block",
+        _option("executor", "rows_per_block"),
+        {
+            Mode.DATASET: Reason(
+                "the tables of a dataset are grouped together, and not in blocks",
+                "leave out --executor and --rows-per-block",
+            )
+        },
+    ),
+    Feature(
+        "another policy or search of a plan",
+        _option("file", "compare", "algorithms", "ks", "plot"),
+        {
+            Mode.DATASET: Reason(
+                "--{option} is about one policy, and each table of a dataset has its own",
+                "leave it out, or name one table",
+            )
+        },
+    ),
+    Feature(
+        "--html of a plan",
+        _option("html"),
+        {Mode.DATASET: Reason(_OF_ONE_TABLE, "dbanon plan TABLE --html FILE")},
     ),
     Feature(
         "anatomy",
@@ -364,12 +416,12 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "a source with foreign parts",
-        _foreign,
+        _of_table(lambda info: info.foreign),
         {Mode.BLOCKS: Reason("{source} has foreign parts, which are not read on one snapshot")},
     ),
     Feature(
         "foreign partitions",
-        _foreign_leaf,
+        Finder(TableInfo, _foreign_leaf),
         {
             Mode.VIEW: Reason(
                 "{part} is a foreign partition, whose changes a live view would not see"
@@ -422,27 +474,31 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "masking that depends on other rows",
-        _if(lambda asked: any(method.whole for method in asked.methods())),
+        _if(Asked, lambda asked: any(method.whole for method in asked.methods())),
         {Mode.REFRESH: Reason("what becomes of its masked values depends on all rows")},
     ),
     Feature(
         "masking within classes",
-        _if(lambda asked: any(method.within_class for method in asked.methods())),
+        _if(Asked, lambda asked: any(method.within_class for method in asked.methods())),
         {Mode.REUSE: Reason("its values are masked within the classes")},
     ),
     Feature(
         "masking of a quasi-identifier",
-        _masked_quasi,
+        _quasi(lambda rule, policy: policy.masked(rule.column)),
         {Mode.BUCKETS: Reason(f"{_AS_IT_IS} its masking out")},
     ),
     Feature(
         "pseudonym",
-        _of_policy(lambda policy: policy.pseudonym is not None),
+        Finder(Policy, _pseudonym),
         {
+            Mode.BUCKETS: Reason(
+                "pseudonym {column} would tell by two releases who was in which buckets: leave out"
+                " anatomy"
+            ),
             Mode.VIEW: Reason(
                 "a live view cannot keep pseudonyms: whoever sees one go when somebody leaves knows"
                 " whose it was"
-            )
+            ),
         },
     ),
     Feature(
@@ -476,7 +532,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "a subject that may be NULL",
-        _nullable_subject,
+        Finder(Asked, _nullable_subject),
         {
             Mode.VIEW: Reason(
                 "subject column {column} of {source} may become NULL while a live view shows it,"
@@ -487,12 +543,12 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "persons with several rows",
-        _if(lambda asked: asked.counted is not None and len(set(asked.counted)) > 1),
+        _if(Counted, lambda counted: counted.rows != counted.persons),
         {Mode.BLOCKS: Reason("some persons have several rows, which may lie in several blocks")},
     ),
     Feature(
         "persons with several rows, by a model that guards count by rows",
-        _by_rows,
+        Finder(Counted, _by_rows),
         {
             Mode.VIEW: Reason(
                 "{source} has {rows} rows of {persons} subjects ({subject}), and a live view counts"
@@ -502,7 +558,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "another number of sensitive columns than one",
-        _n_sensitive,
+        Finder(Policy, _n_sensitive),
         {
             Mode.BUCKETS: Reason(
                 "anatomy publishes the values of one sensitive column, and there are {number}:"
@@ -512,17 +568,17 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "other models than l-diversity",
-        _more_than_l,
+        Finder(Policy, _more_than_l),
         {Mode.BUCKETS: Reason(f"{_NONE_TO_HIDE_AMONG}: it cannot promise {{name}}, but l alone")},
     ),
     Feature(
         "rows_per_subject, population",
-        partial(_unused, of_search=False),
+        Finder(Policy, partial(_unused, of_search=False)),
         {Mode.BUCKETS: Reason(f"{_NONE_TO_HIDE_AMONG}: {{key}} has no meaning with it")},
     ),
     Feature(
         "block, max_suppressed",
-        partial(_unused, of_search=True),
+        Finder(Policy, partial(_unused, of_search=True)),
         {Mode.BUCKETS: Reason("anatomy deals all persons into buckets at random: leave {key} out")},
     ),
     Feature(
@@ -535,7 +591,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "columns with the names that anatomy adds",
-        _taken,
+        Finder(Policy, _taken),
         {
             Mode.BUCKETS: Reason(
                 "column {column} has the name of one that anatomy adds: rename it in a view"
@@ -554,7 +610,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "keep",
-        _quasi(lambda rule: rule.keep),
+        _quasi(lambda rule, _: rule.keep),
         {
             Mode.BLOCKS: Reason(
                 "the rows of each value of {column} are grouped apart already (keep)"
@@ -563,7 +619,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "recoding global or full-domain",
-        _quasi(lambda rule: rule.recoding in {GLOBAL, FULL_DOMAIN}),
+        _quasi(lambda rule, _: rule.recoding in {GLOBAL, FULL_DOMAIN}),
         {
             Mode.BLOCKS: Reason(
                 "recoding {recoding!r} of {column} publishes one grid for all classes"
@@ -573,7 +629,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "restore_variance",
-        _quasi(lambda rule: rule.restore_variance),
+        _quasi(lambda rule, _: rule.restore_variance),
         {
             Mode.BLOCKS: Reason("restore_variance of {column} takes the variance of all rows"),
             Mode.REFRESH: Reason("the variance of {column} is that of all classes"),
@@ -581,7 +637,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "a range in two columns",
-        _quasi(lambda rule: rule.recoding in PAIRS),
+        _quasi(lambda rule, _: rule.recoding in PAIRS),
         {Mode.REFRESH: Reason("{column} is published in two columns")},
     ),
     Feature(
@@ -592,7 +648,10 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "a model that counts a population",
         _of_scope(Scope.POPULATION),
-        {Mode.BLOCKS: Reason("{model} counts a population")},
+        {
+            Mode.BLOCKS: Reason("{model} counts a population"),
+            Mode.APART: Reason(_BEYOND, _NO_KEEP, PolicyError),
+        },
     ),
     Feature(
         "a model that looks at the classes around",
@@ -619,6 +678,7 @@ FEATURES: tuple[Feature, ...] = (
                 "leave it out of the policy of {table}, or publish that alone",
                 PolicyError,
             ),
+            Mode.APART: Reason(_BEYOND, _NO_KEEP, PolicyError),
             Mode.REFRESH: Reason("{name} compares classes with what lies outside of them"),
         },
     ),
@@ -639,7 +699,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "a column that is generated on reading",
-        _virtual,
+        Finder(Asked, _virtual),
         {
             Mode.VIEW: Reason(
                 "column {column} is generated on reading, and the guards of a live view would not"

@@ -20,7 +20,7 @@ from dbanon.domain.policy import K_ANONYMITY, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.policy.anatomy import level
-from dbanon.formats.support import Asked, Mode, require
+from dbanon.formats.support import Counted, Mode, require
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.specs import of_scope
@@ -447,10 +447,10 @@ def several_a_person(
         return False
     if info.is_computed:
         return True  # it may be otherwise when it is read
-    rows, subjects = counted = catalog.count_subjects(session, info, policy.subject)
+    rows, persons = catalog.count_subjects(session, info, policy.subject)
     if mode is not None:
-        require(mode, Asked(policy, info, counted=counted))
-    return rows != subjects
+        require(mode, Counted(policy, info, rows, persons))
+    return rows != persons
 
 
 def with_subject(policy: Policy) -> Policy:

@@ -71,10 +71,11 @@ def share(
     from dbanon.db.models.statements import shown_trees
 
     policy, info = in_force(loaded, request), loaded.info
-    if gate.new_series or not _can_share(session, policy, request=request, info=info):
-        return None
     relation = gate.series or request.view(info.name)
-    if memory.key_of(session, info.name, relation) is None:
+    if gate.new_series or memory.key_of(session, info.name, relation) is None:
+        return None
+    if reason := _obstacle(session, policy, request=request, info=info):
+        stages.note(f"{info.name} is not made of the classes of earlier releases: {reason}")
         return None
     shown = remembered.columns(session, info.name)
     quasi = [rule.column for rule in policy.with_role(Role.QUASI) if rule.column in shown]
@@ -144,7 +145,7 @@ def require_unshared(session: Session, loaded: Loaded, request: Request, *, gate
     from dbanon.db.histories import memory
 
     policy, info = in_force(loaded, request), loaded.info
-    if gate.new_series or not _can_share(session, policy, request=request, info=info):
+    if gate.new_series or _obstacle(session, policy, request=request, info=info):
         return
     relation = gate.series or request.view(info.name)
     if memory.key_of(session, info.name, relation) is not None:
@@ -156,10 +157,12 @@ def require_unshared(session: Session, loaded: Loaded, request: Request, *, gate
         )
 
 
-def _can_share(session: Session, policy: Policy, *, request: Request, info: TableInfo) -> bool:
-    """Whether all that is published of a person can be kept as it was."""
-    refused = any(reasons(Mode.REUSE, request.asked(policy, info)))
-    return not refused and _are_masked_alike(session, policy, info)
+def _obstacle(session: Session, policy: Policy, *, request: Request, info: TableInfo) -> str | None:
+    """Return why what is published of a person cannot be kept as it was, None if it can."""
+    for reason in reasons(Mode.REUSE, request.asked(policy, info)):
+        return reason
+    alike = _are_masked_alike(session, policy, info)
+    return None if alike else "a sensitive column was masked in another way"
 
 
 def _are_masked_alike(session: Session, policy: Policy, info: TableInfo) -> bool:

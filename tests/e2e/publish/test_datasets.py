@@ -78,9 +78,10 @@ def test_a_plan_costs_what_the_publication_does(run, database, clinic):
     assert [plan["loss"] for plan in planned] == [release["loss"] for release in done]
     shown = run("plan", "--dataset", clinic, "--k", K).out
     assert shown.count("all (NCP)") == len(TABLES)
-    assert "no other policy" in run("plan", "--dataset", clinic, "--compare", code=2).err
-    told = run("plan", "--dataset", clinic, "--html", "p.html", code=2).err
-    assert "dbanon plan TABLE --html p.html" in " ".join(told.split())
+    told = run("plan", "--dataset", clinic, "--compare", code=1).err
+    assert "--compare is about one policy" in told
+    told = run("plan", "--dataset", clinic, "--html", "p.html", code=1).err
+    assert "dbanon plan TABLE --html FILE" in " ".join(told.split())
 
 
 def test_a_dry_run_serves_nothing(run, database, clinic):

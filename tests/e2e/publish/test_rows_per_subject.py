@@ -8,6 +8,7 @@ import pytest
 import dbanon
 from dbanon.cli import main
 from dbanon.domain.policy import Role
+from dbanon.domain.progress import Stages
 
 pytestmark = pytest.mark.one_server
 
@@ -148,3 +149,12 @@ def test_it_needs_a_subject(visits):
     without = dbanon.Policy(TABLE, policy.columns, policy.models, rows_per_subject=2)
     with pytest.raises(dbanon.PolicyError, match="rows_per_subject needs a subject"):
         dbanon.set_policy(TABLE, without, settings=visits.settings)
+
+
+def test_it_is_told_why_a_release_is_not_made_of_earlier_classes(visits):
+    notes = []
+    for _ in range(2):
+        assert [] == notes
+        publish(visits, rows_per_subject=1, stages=Stages(on_note=notes.append))
+    (told,) = notes
+    assert "is not made of the classes of earlier releases: which rows of a person" in told

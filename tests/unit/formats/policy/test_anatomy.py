@@ -5,14 +5,14 @@ from builders import policy_of
 
 from dbanon.domain.policy import ColumnRule, MaskingStep, ModelSpec, Role
 from dbanon.formats.policy.anatomy import level, of_buckets
-from dbanon.formats.support import Asked, Mode, reasons
+from dbanon.formats.support import Mode, reasons
 
 PEOPLE = replace(policy_of(["age"], ["disease"], l=3), anatomy=True, models=())
 DIVERSE = ModelSpec("probabilistic-l-diversity", {"l": 3})
 
 
 def problems(policy):
-    return [*reasons(Mode.BUCKETS, Asked(policy))] if policy.anatomy else []
+    return [*reasons(Mode.BUCKETS, policy)] if policy.anatomy else []
 
 
 def asking(*models, **changes):
