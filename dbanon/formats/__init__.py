@@ -1,1 +1,1 @@
-"""Taxonomies and policies as text, rows and documents; pure code that knows no database."""
+"""Taxonomies and policies as text, rows and documents; pure code without a database."""

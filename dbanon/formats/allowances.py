@@ -1,8 +1,4 @@
-"""What a policy allows though it is seldom meant: ``code: why``, each for one caution.
-
-A caution about a column is allowed in the rule of that column, one about the policy beside its
-other settings.
-"""
+"""Acknowledged warnings: ``code: reason``, in a column's rule or at the top of the policy."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def flaws(entries: Iterable[str], *, of_column: bool) -> Iterator[str]:
-    """Yield what is wrong with the list of a column, or with that of the policy."""
+    """Yield the errors in the list of a column, or in that of the policy."""
     codes = []
     for entry in entries:
         code, reason = _parts(entry)
@@ -41,7 +37,7 @@ def flaws(entries: Iterable[str], *, of_column: bool) -> Iterator[str]:
 
 
 def is_allowed(caution: Caution, policy: Policy) -> bool:
-    """Whether the policy gives a reason for what it is cautioned of."""
+    """Return True if the policy acknowledges a warning with a reason."""
     entries = policy.allow
     if caution.code.of_column:
         entries = next(rule.allow for rule in policy.columns if rule.column == caution.column)

@@ -1,4 +1,4 @@
-"""What a policy allows and its author has seldom meant."""
+"""Warnings about policies that are valid but rarely intended."""
 
 from __future__ import annotations
 
@@ -71,12 +71,13 @@ def cautions(
     persons: Persons | None = None,
     rows: Mapping[str, Sequence[str | None]] | None = None,
 ) -> list[Caution]:
-    """Return what to think about again before the table is published, unless the policy allows it.
+    """Return the warnings about a policy that it does not acknowledge.
 
-    contents: by column, of those that are published as they are; one without is judged by its name
-    and indexes; unique: the columns of each UNIQUE index; complete: whether all models are known,
-    and none will be added by the command that publishes; persons: who seem to have several rows;
-    rows: some of them as texts, by column, of those that may be read.
+    contents: by column, of those published unchanged; without it, only name and indexes count;
+    unique:
+    the columns of each UNIQUE index; complete: True if no command adds models later; persons: a
+    column
+    of persons with several rows; rows: some readable values as texts, by column.
     """
     rows = rows or {}
     rules = [rule for rule in policy.columns if rule.role in AS_IT_IS]
@@ -99,10 +100,7 @@ def cautions(
 
 
 def repeated(policy: Policy, others: Iterable[Policy]) -> Iterator[Caution]:
-    """Yield which insensitive columns have the name of what another table protects.
-
-    others: the policies of the tables that are published of the same persons.
-    """
+    """Yield insensitive columns that are named like sensitive ones of the same persons' tables."""
     protected = {
         rule.column.casefold(): (rule.column, other.table)
         for other in others
@@ -125,10 +123,7 @@ def repeated(policy: Policy, others: Iterable[Policy]) -> Iterator[Caution]:
 
 
 def unknown(policy: Policy, values: Mapping[str, Collection[str]]) -> Iterator[Caution]:
-    """Yield which models limit values that no row has, and so perhaps misspelled ones.
-
-    values: of each sensitive column.
-    """
+    """Yield models that limit values without rows, which may be misspelled; values: by column."""
     for spec in of_scope(policy.models, Scope.SENSITIVE):
         columns = sensitive_of(spec, values)
         known = {value for name in columns for value in values.get(name, ())}
@@ -147,13 +142,13 @@ def unknown(policy: Policy, values: Mapping[str, Collection[str]]) -> Iterator[C
 
 
 def alike(values: Iterable[str]) -> int:
-    """Count the distinct values that differ from another only in case, blanks or form."""
+    """Count the distinct values that differ from another only in case, spaces or Unicode form."""
     forms = Counter(map(_form, values))
     return sum(count for count in forms.values() if count > 1)
 
 
 def _form(text: str) -> str:
-    """Return what two spellings of one value have in common."""
+    """Return the canonical form of a value."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
         text = "".join(c for c in text if unicodedata.category(c) != _FORMAT)
@@ -188,7 +183,7 @@ def _of_models(policy: Policy, *, complete: bool) -> Iterator[Caution]:
 
 
 def _of_persons(policy: Policy, info: TableInfo, persons: Persons) -> Iterator[Caution]:
-    """Yield that rows are taken for persons, unless a subject tells persons apart."""
+    """Yield the warning that rows count as persons, unless the policy has a subject."""
     if policy.subject is not None and (policy.subject,) != info.primary_key:
         return
     what = f"{persons.figure} ({persons.reason})"
@@ -209,7 +204,7 @@ def _together(key: tuple[str, ...]) -> Caution:
 
 
 def _of_values(rule: ColumnRule, known: Contents | None, *, is_key: bool) -> Iterator[Caution]:
-    """Yield what the index and the values of a column say of it."""
+    """Yield warnings about unique indexes and nearly unique values."""
     name = f"column {quote_identifier(rule.column)}"
     nearly = known is not None and known.n_filled > 1
     nearly = nearly and known is not None and known.n_distinct >= _NEARLY * known.n_filled
@@ -250,7 +245,7 @@ def _of_name(rule: ColumnRule, info: TableInfo) -> Iterator[Caution]:
 def _of_looks(
     rule: ColumnRule, column: ColumnInfo, values: Sequence[str | None]
 ) -> Iterator[Caution]:
-    """Yield what the values look like that are published as they are."""
+    """Yield warnings about the contents of a column that is published unchanged."""
     found = {*signs(column, values)}
     if names_a_place(rule.column):
         found.add(Code.LOOKS_LIKE_COORDINATES)
@@ -266,7 +261,7 @@ def _of_looks(
 def _of_derivation(
     rule: ColumnRule, quasi: Iterable[ColumnRule], rows: Mapping[str, Sequence[str | None]]
 ) -> Iterator[Caution]:
-    """Yield which quasi-identifiers a column follows from, or leads to."""
+    """Yield functional dependencies between a column and quasi-identifiers."""
     values = rows.get(rule.column)
     if values is None:
         return
@@ -289,7 +284,7 @@ def _of_derivation(
 
 
 def _of_masking(rule: ColumnRule, policy: Policy) -> Iterator[Caution]:
-    """Yield that masked values, row by row, are no class that hides anybody."""
+    """Yield the warning that values masked row by row give no k."""
     methods = [step.method for step in policy.masked(rule.column) if step.method != "permutation"]
     if methods and rule.role is Role.INSENSITIVE:
         yield Caution(
@@ -312,18 +307,17 @@ def _alike(column: str, count: int) -> Caution:
     )
 
 
-_FEWEST = 50  # rows of which something can be said
+_FEWEST = 50  # minimum number of rows for a result
 _SHARED = 0.5  # of the rows have a value that another row has, too
 _CHANCE = 1e-9
 
 
 def determines(first: Sequence[str | None], second: Sequence[str | None]) -> bool:
-    """Whether rows that agree in the first column agree in the second, and hardly by chance.
+    """Return True if the first column determines the second in a sample, and not by chance.
 
-    The columns are those of some rows; a row that lacks one of the two is left out. If they had
-    nothing to do with each other, n rows with one value of the first would have one of the second
-    with probability sum(p(v)^n) over its values v: the product over all values of the first is to
-    be less than one in 10^9. O(rows), and less where a pair of rows speaks against it.
+    Rows with a NULL in either column are ignored. If the columns were independent, n rows with one
+    value of the first would agree in the second with probability sum(p(v)^n) over its values v. The
+    product over all values of the first must be below 1e-9. O(rows).
     """
     found: dict[str, str] = {}
     pairs = []

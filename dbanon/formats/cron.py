@@ -1,4 +1,4 @@
-"""When a schedule is due: cron expressions of five fields, read in a time zone."""
+"""Due times of schedules: cron expressions of five fields, in a time zone."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _HINT = "write minute, hour, day of month, month and day of week: --cron '15 3 *
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """A cron expression as Debian's cron reads it, in a time zone such as ``Europe/Berlin``.
+    """A cron expression as in Debian's cron, in a time zone such as ``Europe/Berlin``.
 
-    Raises ConfigError for what is no such expression or zone, or never comes.
+    Raises ConfigError if one is invalid, or if no time ever matches.
     """
 
     expression: str
@@ -40,7 +40,7 @@ class Cron:
             raise ConfigError(f"{self._seen()} never comes", hint=_HINT)
 
     def last(self, now: datetime) -> datetime | None:
-        """Return the newest time at or before a moment, None if it has never come."""
+        """Return the newest time at or before a moment, None if there is none."""
         # From a moment within a second backwards, the library begins with the second itself.
         start = now.replace(microsecond=now.microsecond or 1)
         return _first(self._times(start, reverse=True))

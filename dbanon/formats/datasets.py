@@ -1,4 +1,4 @@
-"""Which tables are published together: a file of a few lines."""
+"""Datasets, tables that are published together, as a short TOML file."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _EXAMPLE = 'a dataset is two lines: persons = "persons" and tables = ["encounter
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A table with one row a person, and the tables whose rows belong to these persons."""
+    """A table with one row per person, and the tables with rows of these persons."""
 
     persons: TableName
     tables: tuple[TableName, ...]
 
     @property
     def names(self) -> tuple[TableName, ...]:
-        """All of its tables, that of the persons first."""
+        """All tables, that of the persons first."""
         return (self.persons, *self.tables)
 
 
 def parse(text: str) -> Dataset:
-    """Read a file; raises one ConfigError with every problem and the path of its key."""
+    """Read a file; raises one ConfigError with all problems and their keys."""
     try:
         document = tomllib.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as error:

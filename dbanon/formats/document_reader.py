@@ -30,10 +30,7 @@ _TYPES = (
 
 @dataclass(slots=True)
 class Section:
-    """One table of a document. A key that nobody asked for is a problem when it is closed.
-
-    Readers return None for a key that is absent or wrong.
-    """
+    """One table of a document; readers return None for absent or wrong keys, and report these."""
 
     values: Mapping[str, object]
     path: str
@@ -41,16 +38,16 @@ class Section:
     asked: set[str] = field(default_factory=set)
 
     def path_of(self, key: str) -> str:
-        """Spell the path of a key as TOML does."""
+        """Return the path of a key in TOML notation."""
         spelled = key if _BARE_KEY.fullmatch(key) else json.dumps(key, ensure_ascii=False)
         return f"{self.path}.{spelled}" if self.path else spelled
 
     def report(self, key: str, text: str) -> None:
-        """Note what is wrong with a key."""
+        """Record a problem of a key."""
         self.problems.append(f"{self.path_of(key)}: {text}")
 
     def text(self, key: str, *, among: Collection[str] | None = None) -> str | None:
-        """Read a string that is not empty, and one of ``among`` when that is given."""
+        """Read a non-empty string, one of ``among`` if given."""
         value = self._value(key)
         if value is None:
             return None
@@ -114,7 +111,7 @@ class Section:
         return self.text(key)
 
     def texts(self, key: str, *, empty: bool = False) -> tuple[str, ...] | None:
-        """Read a list of strings; ``empty`` tells whether one of them may be."""
+        """Read a list of strings, which may be empty if ``empty``."""
         value = self._value(key)
         texts = value if isinstance(value, list) else []
         if texts and all(isinstance(v, str) and (v or empty) and "\x00" not in v for v in texts):
@@ -143,12 +140,12 @@ class Section:
         return [Section(item, f"{path}[{i}]", self.problems) for i, item in enumerate(value)]
 
     def require(self, key: str) -> None:
-        """Report a key that is absent."""
+        """Report an absent key."""
         if key not in self.values:
             self.report(key, "is missing")
 
     def close(self) -> None:
-        """Report the keys that nobody asked for."""
+        """Report the keys that were not read."""
         for key in self.values:
             if key not in self.asked:
                 self.report(key, f"unknown key{did_you_mean(key, self.asked)}")
@@ -166,6 +163,6 @@ class Section:
 
 
 def did_you_mean(word: str, among: Collection[str]) -> str:
-    """Return ``; did you mean x?`` for the nearest word, or nothing."""
+    """Return ``; did you mean x?`` for the nearest word, or an empty string."""
     near = difflib.get_close_matches(word.lower(), sorted(among), n=1)
     return f"; did you mean {near[0]}?" if near else ""

@@ -1,4 +1,4 @@
-"""Published columns as those of a pandas frame."""
+"""Published columns as columns of a pandas frame."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _FIRST, _LAST = np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31", "
 
 
 def intervals(ends: pa.Table, kind: ColumnKind) -> pd.arrays.IntervalArray:
-    """Return ranges as intervals that hold both of their ends.
+    """Return ranges as closed intervals; a NULL range is missing.
 
-    ends: as ``db.releases.reading`` reads them; kind: of the ends. An open end is an infinite
-    number, or the first or last day that Python knows. A range that is none is missing.
+    ends: as ``db.releases.reading`` reads them; open ones become infinite numbers, or Python's
+    first or
+    last day.
     """
     import pandas as pd
 
@@ -43,7 +44,6 @@ def intervals(ends: pa.Table, kind: ColumnKind) -> pd.arrays.IntervalArray:
 def _ends(
     values: pa.ChunkedArray, known: NDArray[np.bool_], kind: ColumnKind, *, is_low: bool
 ) -> NDArray[Any]:
-    """Return the ends of ranges as numbers or times, missing where no range is."""
     is_open = known & values.is_null().to_numpy()
     if kind in _TIMES:
         times: NDArray[Any] = values.fill_null(0).to_numpy().astype("datetime64[us]")
@@ -67,7 +67,7 @@ def _index(ends: NDArray[Any], kind: ColumnKind) -> pd.Index:
 
 
 def sets(values: pa.ChunkedArray) -> pd.Series:
-    """Return sets as tuples, None where there is none; values: JSON."""
+    """Return sets as tuples, None for NULL; values: JSON."""
     import pandas as pd
 
     coded = pc.dictionary_encode(values.combine_chunks())
@@ -77,10 +77,7 @@ def sets(values: pa.ChunkedArray) -> pd.Series:
 
 
 def scalars(values: pa.ChunkedArray, kind: ColumnKind, *, is_label: bool) -> pd.Series:
-    """Return values in the narrowest type that knows NULL.
-
-    is_label: whether texts are few, as those of quasi-identifiers.
-    """
+    """Return values in the narrowest type with NULL; is_label: make texts categorical."""
     import pandas as pd
 
     if kind in _TIMES:

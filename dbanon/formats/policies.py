@@ -1,8 +1,7 @@
-"""Policies as TOML for people and as documents for jsonb; the round trip loses nothing.
+"""Policies as TOML for people and as documents for jsonb; the round trip is lossless.
 
-In TOML columns and models are tables by name, and ``k = 5`` stands for the model k-anonymity, as
-other parameters do for theirs (``dbanon.models``). In a document they are lists, because
-jsonb does not keep the order of keys.
+In TOML, columns and models are tables by name, and ``k = 5`` is short for the model k-anonymity.
+In a document they are lists, because jsonb does not preserve the order of keys.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ _KEYS, _COLUMN_KEYS = keys_of(Policy), keys_of(ColumnRule)
 _MASKING = frozenset({"mask", "masked", "masking", "method", "noise"})
 _NAMED = {"columns": "column", "models": "name"}
 """The lists of a document that a file has as tables, by what becomes the key of a table there."""
-_OF_FILE = frozenset({"table", "name"})  # which say what a policy is of, and not what it says
+_OF_FILE = frozenset({"table", "name"})  # identify a policy and are not its contents
 _SHORT_OF = {model: parameter for parameter, model in SHORT.items()}
 _WHOLE_FLOAT = 2**53
 
 
 class Known(NamedTuple):
-    """The names that the registries hold; None is not checked."""
+    """The names in the registries; None is not checked."""
 
     algorithms: Collection[str] | None = None
     models: Collection[str] | None = None
@@ -49,7 +48,7 @@ _ANYTHING = Known()
 
 
 def parse(text: str, known: Known = _ANYTHING) -> Policy:
-    """Read a policy file; raises one PolicyError with every problem and the path of its key."""
+    """Read a policy file; raises one PolicyError with all problems and their keys."""
     try:
         document = tomllib.loads(text.removeprefix("\ufeff"))
     except ValueError as error:  # TOMLDecodeError, or an integer of thousands of digits
@@ -64,7 +63,7 @@ def parse(text: str, known: Known = _ANYTHING) -> Policy:
 
 
 def from_document(document: Mapping[str, object]) -> Policy:
-    """Read a stored document, as suspiciously as a file; raises PolicyError."""
+    """Read a stored document with the checks of a file; raises PolicyError."""
     top = Section(document, "", [])
     rules = [(section.text("column"), section) for section in top.sections("columns")]
     models = [_model_section(section) for section in top.sections("models")]
@@ -72,7 +71,7 @@ def from_document(document: Mapping[str, object]) -> Policy:
 
 
 def to_document(policy: Policy) -> dict[str, object]:
-    """Return the policy as what JSON can hold."""
+    """Return the policy as a JSON document."""
     document = _settings(policy)
     document["params"] = dict(policy.params)
     document["models"] = model_documents(policy.models)
@@ -83,7 +82,7 @@ def to_document(policy: Policy) -> dict[str, object]:
 
 
 def dump(policy: Policy) -> str:
-    """Return the policy as TOML that ``parse`` reads back."""
+    """Return the policy as TOML for ``parse``."""
     import tomli_w
 
     document = _settings(policy)
@@ -100,12 +99,12 @@ def dump(policy: Policy) -> str:
 
 
 def model_documents(models: Iterable[ModelSpec]) -> list[dict[str, object]]:
-    """Return models as what JSON can hold."""
+    """Return models as JSON documents."""
     return [{"name": model.name, "params": _listed(model.params)} for model in models]
 
 
 def models_of(documents: object) -> tuple[ModelSpec, ...]:
-    """Read what ``model_documents`` made, as suspiciously as a file; raises PolicyError."""
+    """Read ``model_documents`` with the checks of a file; raises PolicyError."""
     top = Section({"models": documents}, "", [])
     models = [_model_section(section) for section in top.sections("models")]
     specs = tuple(_model(name, section, Known(models=MODELS)) for name, section in models)
@@ -114,7 +113,7 @@ def models_of(documents: object) -> tuple[ModelSpec, ...]:
 
 
 def changed(policy: Policy, settings: Mapping[str, object]) -> Policy:
-    """Return a policy with other settings, read as suspiciously as a file; raises PolicyError."""
+    """Return a policy with other settings, checked like those of a file; raises PolicyError."""
     top = Section(settings, "", [])
     found = keys.read(top, {name: _KEYS[name] for name in settings}, {})
     if "params" in settings:
@@ -127,7 +126,7 @@ def changed(policy: Policy, settings: Mapping[str, object]) -> Policy:
 def differences(
     before: Mapping[str, object], after: Mapping[str, object]
 ) -> tuple[Difference, ...]:
-    """Return every key whose value differs between two documents, in the order of the second."""
+    """Return the keys with different values in two documents, in the order of the second."""
     old, new = dict(_flat(before, "")), dict(_flat(after, ""))
     keys = [*new, *(key for key in old if key not in new)]
     return tuple(
@@ -140,7 +139,6 @@ def _listed(params: Mapping[str, Value]) -> dict[str, object]:
 
 
 def _settings(policy: Policy) -> dict[str, object]:
-    """Return all that a policy says beyond its columns, models and parameters."""
     own = {
         "where": conditions.documents(policy),
         "masking": masking_steps.documents(policy),
@@ -175,7 +173,7 @@ def _policy(
     models: Iterable[tuple[str | None, Section]],
     known: Known,
 ) -> Policy:
-    """Read what TOML and documents share, then raise or return."""
+    """Read the common parts of TOML and documents; raises PolicyError."""
     for key in ("table", "columns"):
         top.require(key)
     names = known._asdict()
@@ -198,7 +196,6 @@ def _policy(
 
 
 def _params(section: Section) -> dict[str, str | int | float | bool]:
-    """Read the parameters of the algorithm, which only the algorithm can judge."""
     values = {key: section.scalar(key) for key in section.values}
     return {key: value for key, value in values.items() if value is not None}
 
@@ -222,10 +219,7 @@ def _model(name: str | None, section: Section, known: Known) -> ModelSpec:
 def _rule(
     name: str | None, section: Section, *, names: Mapping[str, Collection[str] | None]
 ) -> ColumnRule | None:
-    """Read the rule of a column; what is wrong is reported to the section.
-
-    names: of each registry; None is not checked.
-    """
+    """Read the rule of a column and report its problems; names: registries, None is not checked."""
     if name is None:
         section.require("column")
     elif not name or "\x00" in name:
@@ -242,7 +236,7 @@ def _rule(
 
 
 def _close_rule(section: Section) -> None:
-    """Report keys that there are not; those of masking with where they belong."""
+    """Report unknown keys; for those of masking, name the right place."""
     for key in _MASKING.intersection(section.values):
         section.asked.add(key)
         section.report(key, "is no key of a column: a masking step is a table [[masking]]")
@@ -250,13 +244,12 @@ def _close_rule(section: Section) -> None:
 
 
 def _rule_document(rule: ColumnRule) -> dict[str, object]:
-    """Return a rule as what JSON and TOML can hold, without the name of its column."""
+    """Return a rule for JSON and TOML, without the name of its column."""
     written = keys.document(rule, {"allow": rule.allow})
     return {key: _shortest(value) for key, value in written.items()}
 
 
 def _allowances(section: Section, *, of_column: bool) -> tuple[str, ...]:
-    """Read the cautions that are meant, of a column or of the whole policy."""
     allow = section.texts("allow") or ()
     for flaw in flaws(allow, of_column=of_column):
         section.report("allow", flaw)
@@ -284,7 +277,7 @@ def _raise(problems: list[str]) -> None:
 
 
 def _flat(document: Mapping[str, object], path: str) -> Iterator[tuple[str, object]]:
-    """Yield the path and the value of every key that is no table."""
+    """Yield the path and the value of every key, except tables."""
     section = Section(document, path, [])
     for key, value in document.items():
         if not path and key in _OF_FILE:
@@ -302,6 +295,6 @@ def _by_name(listed: list[object], path: str, key: str) -> Iterator[tuple[str, o
     for item in listed:
         if isinstance(item, Mapping):
             fields = {name: value for name, value in item.items() if name != key}
-            params = fields.pop("params", {})  # of a model, beside its name
+            params = fields.pop("params", {})  # of a model
             fields |= params if isinstance(params, Mapping) else {}
             yield from _flat(fields, Section({}, path, []).path_of(str(item.get(key))))

@@ -1,4 +1,4 @@
-"""Whether a policy fits a table."""
+"""Check that a policy fits a table."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ _ROUNDED = {
 
 
 class Accepting(Protocol):
-    """A recoding, as far as it says which columns it can publish."""
+    """The property of a recoding that decides which columns it fits."""
 
     @property
     def accepts(self) -> frozenset[Structure]:
-        """The structures of columns that it can publish."""
+        """The column structures that it can publish."""
         ...
 
 
@@ -73,10 +73,9 @@ def validate(
     recodings: Mapping[str, Accepting],
     masking: Callable[[MaskingStep], Masking],
 ) -> None:
-    """Raise one PolicyError with everything that keeps the table from being published so.
+    """Raise one PolicyError with all reasons against publishing a table by a policy.
 
-    taxonomies: the names that are stored; recodings: those there are; masking: what makes the
-    method of a step.
+    taxonomies: stored names; recodings: by name; masking: returns the method of a step.
     """
     policy = policy.completed(info)
     problems = [
@@ -117,7 +116,6 @@ def _refuse(problems: Sequence[str], policy: Policy, info: TableInfo) -> None:
 
 
 def _hint(problems: Sequence[str], policy: Policy, info: TableInfo) -> str:
-    """Return the next command."""
     if all(text in _without_population(policy) for text in problems):
         return "--population schema.table, or population in the policy"
     if any(text in problems for text in _of_anatomy(policy)):
@@ -127,7 +125,7 @@ def _hint(problems: Sequence[str], policy: Policy, info: TableInfo) -> str:
 
 
 def _of_anatomy(policy: Policy) -> list[str]:
-    """Return what speaks against anatomy, if the policy asks for it."""
+    """Return reasons against anatomy, if the policy uses it."""
     return [*reasons(Mode.BUCKETS, policy)] if policy.anatomy else []
 
 
@@ -138,7 +136,7 @@ def _of_relation(policy: Policy, info: TableInfo) -> Iterator[str]:
 
 
 def obstacles(info: TableInfo) -> Iterator[str]:
-    """Yield why a relation is no source, whatever a policy says of it."""
+    """Yield reasons against a relation as a source, for any policy."""
     if info.row_security:
         yield "it has row-level security, which what its owner publishes would bypass"
     if info.relkind == "r" and info.has_children:
@@ -187,7 +185,7 @@ def _of_roles(policy: Policy, info: TableInfo) -> Iterator[str]:
 
 
 def _without_population(policy: Policy) -> list[str]:
-    """Return what speaks against models that count a population, if none is named."""
+    """Return the models that lack a population."""
     if policy.population is not None:
         return []
     return [
@@ -222,7 +220,7 @@ def _of_models(policy: Policy, info: TableInfo) -> Iterator[str]:
 
 
 def _of_rows(policy: Policy) -> Iterator[str]:
-    """Yield what speaks against models that are not about a sensitive column."""
+    """Yield reasons against models that need no sensitive column."""
     known = {rule.column: rule for rule in policy.columns if rule.role in _COUNTED}
     for spec in of_scope(policy.models, Scope.LINKS):
         for name in (*texts(spec, "x"), *texts(spec, "y")):
@@ -281,7 +279,7 @@ def _of_weights(policy: Policy, info: TableInfo) -> Iterator[str]:
 
 
 def _of_names(policy: Policy) -> Iterator[str]:
-    """Yield the published columns that would have one name, or one that is cut off."""
+    """Yield published columns with duplicate or truncated names."""
     shown = [(name, rule) for rule in policy.columns for name in rule.published_as]
     taken = Counter(name for name, _ in shown)
     for name, rule in shown:
@@ -295,7 +293,7 @@ def _of_names(policy: Policy) -> Iterator[str]:
 
 
 def _of_numbers(policy: Policy) -> Iterator[str]:
-    """Yield what speaks against judging persons by how many rows they have."""
+    """Yield reasons against counting persons by their number of rows."""
     if policy.subject is None:
         yield 'rows_per_subject needs a subject: subject = "column"'
     if policy.rows_per_subject == 1:
@@ -311,7 +309,7 @@ def _of_numbers(policy: Policy) -> Iterator[str]:
 def _of_column(
     rule: ColumnRule, column: ColumnInfo, policy: Policy, info: TableInfo
 ) -> Iterator[str]:
-    """Yield what speaks against the role; a column that is not read at all is never refused."""
+    """Yield reasons against the role of a column; columns that are not read never fail."""
     is_key = rule.column == policy.subject or rule.column in info.primary_key
     if column.user_defined and (is_key or rule.role is not Role.IDENTIFIER):
         yield (
@@ -349,7 +347,7 @@ def _of_recoding(
 
 
 def _of_rounding(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
-    """Yield what keeps values from being rounded as the rule says; unrounded they are not meant."""
+    """Yield reasons against rounding, because exact values would be published instead."""
     default = "interval" if rule.taxonomy is None else "label"
     for key, recodings in _ROUNDED.items():
         if getattr(rule, key) is None:
@@ -364,7 +362,7 @@ def _of_rounding(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
 
 
 def _of_one_recoding(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
-    """Yield what a recoding needs besides a structure."""
+    """Yield further requirements of a recoding."""
     if rule.recoding == DATE_PART and not column.kind.is_moment:
         yield f"recoding {rule.recoding} needs dates or times, {column.type} is none"
     elif rule.recoding == CENTER and (rule.top, rule.bottom) != (None, None):
@@ -378,7 +376,7 @@ def _of_one_recoding(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
 
 
 def _misfit(structure: Structure, rule: ColumnRule, column: ColumnInfo) -> str:
-    """Say why a recoding does not publish such values."""
+    """Explain why a recoding does not fit the values."""
     if structure is Structure.LINE:
         return f"needs a taxonomy on type {column.type}"
     if structure is Structure.ORDER:
@@ -406,7 +404,7 @@ def _of_order(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
 
 
 def _of_pseudonym(policy: Policy, info: TableInfo) -> Iterator[str]:
-    """Yield what keeps persons from being published by pseudonyms, if the policy asks for them."""
+    """Yield reasons against pseudonyms, if the policy uses them."""
     name = policy.pseudonym
     if name is None:
         return
@@ -426,7 +424,7 @@ def _of_pseudonym(policy: Policy, info: TableInfo) -> Iterator[str]:
 
 
 def floor_problems(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
-    """Yield what keeps a column from having the floor that its rule names."""
+    """Yield reasons against the floor of a column."""
     given = [key for key in ("at_least", "bands", "top", "bottom") if _has(rule, key)]
     if rule.pooled is not None:
         yield from _of_pooled(rule)

@@ -96,30 +96,26 @@ def parts(name: str) -> tuple[str, ...]:
 
 
 def words(name: str) -> frozenset[str]:
-    """Return the words of a name; also all of it in one word."""
+    """Return the words of a name, and all of them joined."""
     found = parts(name)
     return frozenset([*found, "".join(found)])
 
 
 def is_anybody(person: str) -> bool:
-    """Whether a word for a person says nothing of what they are."""
+    """Return True if a word for a person is generic, such as ``subject``."""
     return person in _ANYBODY
 
 
 def person_listed(table: str) -> str | None:
-    """Return the word for a person if that is what each row of a table of that name is.
-
-    ``patients`` and ``hospital_patients``, not ``patient_visits``.
-    """
+    """Return the person in the name of a table: ``hospital_patients``, not ``patient_visits``."""
     found = parts(table)
     return _person(found[-1]) if found else None
 
 
 def person_numbered(column: str) -> str | None:
-    """Return the word for a person whose number a column of that name holds.
+    """Return the person with a number in a column: ``patient_no``, ``ssn``, not ``patient_type``.
 
-    The name is one such word, or one of a number that only persons have, with words for a number:
-    ``patient_no``, ``PersonID``, ``ssn``, not ``patient_type``.
+    The name is one such word, or that of a number that only persons have, with words for a number.
     """
     left = [p for p in parts(column) if len(p) > 1 and p not in _NUMBER | _SAYS_LITTLE]
     if len(left) != 1:
@@ -131,48 +127,45 @@ def person_numbered(column: str) -> str | None:
 
 
 def names_a_place(column: str) -> bool:
-    """Whether a name says where something is."""
+    """Return True if a name describes coordinates."""
     return bool(words(column) & _PLACES)
 
 
 def is_known(column: str, *, insensitive: bool) -> bool:
-    """Whether a name says what everybody knows of those whom they know.
-
-    insensitive: or what can be seen of anybody, and may yet be called sensitive.
-    """
+    """Return True if a name is a widely known attribute, or a visible one if ``insensitive``."""
     known = _OF_BIRTH | _POSTCODES | (_SEEN_OF_A_PERSON if insensitive else frozenset())
     return bool(words(column) & known)
 
 
 def is_postcode(column: str) -> bool:
-    """Whether a name says where mail is brought."""
+    """Return True if a name describes a postcode."""
     return bool(words(column) & _POSTCODES)
 
 
 def is_of_birth(column: str) -> bool:
-    """Whether a name says when somebody was born."""
+    """Return True if a name describes a date of birth."""
     return bool(words(column) & _OF_BIRTH)
 
 
 def is_of_names(column: str) -> bool:
-    """Whether a name says a part of somebody's name and nothing else, as ``maiden`` does."""
+    """Return True if a name only describes a part of a person's name, such as ``maiden``."""
     found = [part for part in parts(column) if len(part) > 1]
     return bool(found) and _OF_NAMES.issuperset(found)
 
 
 def tells_rows_apart(column: str) -> bool:
-    """Whether a name ends like that of a key, and not only with a code."""
+    """Return True if a name ends like that of a key, and not only like that of a code."""
     found = parts(column)
     return bool(found) and found[-1] in _TELLS_ROWS_APART
 
 
 def says_which_harm(column: str, table: str) -> bool:
-    """Whether a column says which illness, drug or test it is that a row of the table is about."""
+    """Return True if a column describes the illness, drug or test of a row of the table."""
     return bool(words(column) & _SAYS_WHICH and words(table) & _HARM_LISTED)
 
 
 def is_number(column: str) -> bool:
-    """Whether the name of a column ends like that of a number or a key."""
+    """Return True if the name of a column ends like that of a number or a key."""
     found = parts(column)
     return bool(found) and found[-1] in _NUMBER
 
@@ -184,17 +177,17 @@ def _person(word: str) -> str | None:
     return None
 
 
-_FEWEST = 20  # values of a key that may stand for persons
+_FEWEST = 20  # minimum values of a key that may identify persons
 _FEWEST_ROWS, _MOST_ROWS = 1.05, 20.0  # of one value, on average
 
 
 @dataclass(frozen=True, slots=True)
 class Persons:
-    """A column that seems to tell persons apart who have several rows.
+    """A column that seems to identify persons with several rows.
 
-    reason: what makes it seem so; is_sure: whether that is a word for a person, else it is only
-    like a key that several rows share; n_rows, n_values: how many rows and different values it
-    has, None where the current role may not count them; n_null: rows of nobody.
+    is_sure: True for a word for a person, False for a key that rows share; n_rows, n_values:
+    numbers of
+    rows and distinct values, None if the role may not count them; n_null: rows without a person.
     """
 
     column: str
@@ -206,7 +199,7 @@ class Persons:
 
     @property
     def figure(self) -> str:
-        """How many rows there are, and how many persons."""
+        """The numbers of rows and persons, in words."""
         column = quote_identifier(self.column)
         if self.n_rows is None:
             return f"column {column} seems to tell persons apart, and this role may not count them"
@@ -227,10 +220,7 @@ class _Candidate(NamedTuple):
 
 
 def candidates(info: TableInfo, keys: Sequence[ForeignKey], *, sure: bool = False) -> list[str]:
-    """Return the columns that may tell persons apart, and are to be counted.
-
-    sure: only those that have a word for a person.
-    """
+    """Return the columns to count because they may identify persons; sure: by name only."""
     found = _candidates(info, keys)
     return [candidate.column for candidate in found if candidate.is_sure or not sure]
 
@@ -238,18 +228,18 @@ def candidates(info: TableInfo, keys: Sequence[ForeignKey], *, sure: bool = Fals
 def find(
     info: TableInfo, keys: Sequence[ForeignKey], stats: Mapping[str, ColumnStats]
 ) -> Persons | None:
-    """Return the column that most seems to tell persons with several rows apart, None if none does.
+    """Return the column that most likely identifies persons with several rows, None if none does.
 
-    keys: the foreign keys of the table; stats: by column name, of those that could be counted.
-    A word for a person is a sure sign, as soon as a value repeats. A key of something else may
-    stand for persons when each of its values has a few rows.
+    keys: the table's foreign keys; stats: by column name. A word for a person is a sure sign if a
+    value
+    repeats. Another key may identify persons if each of its values has a few rows.
     """
     found = [p for c in _candidates(info, keys) if (p := _counted(c, stats)) is not None]
     return max(found, key=lambda p: (p.is_sure, p.n_values or 0), default=None)
 
 
 def _counted(candidate: _Candidate, stats: Mapping[str, ColumnStats]) -> Persons | None:
-    """Return what the counts make of a candidate; what could not be counted is suspected."""
+    """Evaluate the counts of a candidate; one that could not be counted remains possible."""
     known = stats.get(candidate.column)
     if known is None:
         return Persons(*candidate) if candidate.is_sure else None
@@ -281,7 +271,7 @@ def _candidates(info: TableInfo, keys: Sequence[ForeignKey]) -> Iterator[_Candid
 
 
 def _listed(info: TableInfo) -> str | None:
-    """Return the word for a person if each row is one: other persons only have to do with them."""
+    """Return the word for a person if each row is one; columns of other persons do not count."""
     if len(info.primary_key) != 1:
         return None
     return person_numbered(info.primary_key[0]) or person_listed(info.name.name)
@@ -316,7 +306,7 @@ class _Column(NamedTuple):
 
     @property
     def distinctness(self) -> float:
-        """The share of values that differ, 0 when unknown."""
+        """The share of distinct values, 0 if unknown."""
         filled = self.stats.n_rows - self.stats.n_null if self.stats else 0
         return self.stats.n_distinct / filled if self.stats and filled else 0.0
 
@@ -325,7 +315,7 @@ class _Column(NamedTuple):
 
     @property
     def harms(self) -> bool:
-        """Whether the name says something to protect."""
+        """True if the name describes a sensitive attribute."""
         return self.says(HARMS_A_PERSON) or says_which_harm(self.info.name, self.table)
 
 
@@ -334,9 +324,9 @@ def suggest(
 ) -> list[tuple[ColumnRule, str]]:
     """Return a rule and its reason for every column, in the order of the table.
 
-    Nothing is called insensitive unless its comment says so: in doubt a column is a
-    quasi-identifier, and what cannot be one is not published. stats: by column name; a column
-    without is judged by its name and type; persons: who seem to have several rows.
+    A column is insensitive only by its comment. Doubtful columns become quasi-identifiers, or are
+    not
+    published if that is impossible. stats: by column name; without them, name and type decide.
     """
     found = []
     for column in info.columns:
@@ -354,10 +344,7 @@ def suggest(
 
 
 def told(reason: str, rule: ColumnRule, sets: Sequence[UniqueSet]) -> str:
-    """Return the reason of a quasi-identifier with what it does to rows, in numbers.
-
-    sets: what makes rows unique, those that do so of most rows first.
-    """
+    """Add the share of rows that a quasi-identifier makes unique; sets: most identifying first."""
     found = next((one for one in sets if rule.column in one.columns), None)
     if rule.role is not Role.QUASI or found is None or found.share < _WORTH_TELLING:
         return reason
@@ -367,10 +354,7 @@ def told(reason: str, rule: ColumnRule, sets: Sequence[UniqueSet]) -> str:
 
 
 def identifies(column: ColumnInfo, *, in_key: bool = False) -> str | None:
-    """Return why a column looks like an identifier by itself, None if it does not.
-
-    A comment that gives it a role is the word of somebody who has thought about it.
-    """
+    """Return the reason why a column seems an identifier, None if it has a role in its comment."""
     known = _Column(column, words(column.name), None, in_key)
     if _COMMENT.search(column.comment or ""):
         return None
@@ -392,11 +376,12 @@ def key_of(
     *,
     pairs: Mapping[str, int] | None = None,
 ) -> tuple[str, ...]:
-    """Return the first column that has another value in every row, and none without one.
+    """Return the first column with unique values, as a tuple; empty if there is none.
 
-    A date or time is one only if nothing else is, with the column of the persons or alone.
-    pairs: by column, how many distinct pairs it makes with the column of the persons, which then
-    is half of a key, with a date rather than with anything else.
+    Dates and times come last, alone or with the column of the persons. pairs: by column, the number
+    of
+    distinct pairs with the column of the persons, which may be half of a key, preferably with a
+    date.
     """
     found = {c.name: s for c in info.columns if (s := stats.get(c.name)) and not s.n_null}
     alone = [name for name, known in found.items() if 0 < known.n_rows == known.n_distinct]
@@ -413,7 +398,7 @@ def key_of(
 def differing(
     suggested: Iterable[tuple[ColumnRule, str]], persons: Persons | None, pairs: Mapping[str, int]
 ) -> tuple[str, ...]:
-    """Return the quasi-identifiers in which rows of a person differ; pairs as in ``key_of``."""
+    """Return quasi-identifiers that vary between rows of a person; pairs as in ``key_of``."""
     if persons is None or persons.n_values is None:
         return ()
     return tuple(
@@ -456,7 +441,7 @@ def _is_free_text(column: _Column) -> bool:
 
 
 def _is_number_of_a_person(column: _Column) -> bool:
-    """Whether texts, such as those of a state ID, are keys whatever else the name says."""
+    """Return True if texts such as a state ID are keys, even if the name suggests otherwise."""
     return tells_rows_apart(column.info.name) and _is_free_text(column)
 
 
@@ -473,7 +458,7 @@ def _has_few_values(column: _Column) -> bool:
 
 
 def _singles_out(column: _Column) -> bool:
-    """Whether numbers to protect are so fine that whoever knows one finds the row."""
+    """Return True if sensitive numbers are so fine that knowing one identifies the row."""
     is_fine = column.distinctness >= _FINE and not _has_few_values(column)
     return column.harms and column.info.kind in _NUMBERS and is_fine
 

@@ -1,8 +1,8 @@
-"""What each way to publish supports: the one table of features and modes, with the reasons.
+"""The features that each publication mode refuses, with reasons: the only table of its kind.
 
-A feature that no row mentions works in every mode. A row names the modes that refuse its feature,
-and why. ``Asked`` is what features are looked for in: a policy, a table and the options given.
-A part of it can be looked at before the rest is known, or what was counted after it.
+A feature without a row works in every mode. A row lists the modes that refuse its feature, with a
+reason for each. ``Asked`` is searched for features: a policy, a table and the given options. Single
+parts of it can be searched before the rest is known, and ``Counted`` afterwards.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Mode(StrEnum):
-    """A way to publish, or to look for one."""
+    """A way to publish, or to search."""
 
     VIEW = "live view"
     BUCKETS = "anatomy"
@@ -60,9 +60,9 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked of one table; given: the options, by their names; make: as of a step's method.
+    """A request for one table; given: names of options; make: returns the method of a step.
 
-    Nothing in it has a default: what is not looked at would count as supported.
+    No field has a default, because a missing part would count as supported.
     """
 
     policy: Policy
@@ -77,7 +77,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The rows of a table, and the persons that they belong to."""
+    """The numbers of rows and persons of a table."""
 
     policy: Policy
     info: TableInfo
@@ -93,13 +93,13 @@ Parts: TypeAlias = Options | TableInfo | Policy | Asked | Counted
 
 @dataclass(frozen=True, slots=True)
 class Finder(Generic[Part]):
-    """What finds a feature in one part of what is asked."""
+    """Finds a feature in one part of a request."""
 
     part: type[Part]
     find: Callable[[Part], Iterable[Found]]
 
     def __call__(self, asked: Parts) -> Iterator[Found]:
-        """Yield what fills the placeholders of a reason, for each time that it is asked for."""
+        """Yield the values for the placeholders of a reason, once per occurrence."""
         for part in _parts(asked):
             if isinstance(part, self.part):
                 yield from self.find(part)
@@ -113,7 +113,7 @@ def _parts(asked: Parts) -> tuple[Parts, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a mode refuses a feature; hint and error: others than those of the mode."""
+    """The reason why a mode refuses a feature; hint and error replace those of the mode."""
 
     text: str
     hint: str | None = None
@@ -122,7 +122,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A feature: how it is found in what is asked, and which modes refuse it."""
+    """A feature: how to find it in a request, and the modes that refuse it."""
 
     name: str
     find: Finder[Options] | Finder[TableInfo] | Finder[Policy] | Finder[Asked] | Finder[Counted]
@@ -150,7 +150,7 @@ _NO_ANATOMY = "take anatomy out of the policy, or: {publish}"
 
 
 def reasons(mode: Mode, asked: Parts) -> Iterator[str]:
-    """Yield why a mode cannot do what is asked."""
+    """Yield the reasons why a mode refuses a request."""
     for text, _, _ in _refusals(mode, asked):
         yield text
 
@@ -175,7 +175,7 @@ def _refusals(mode: Mode, asked: Parts) -> Iterator[tuple[str, str | None, type[
 
 
 def _known(asked: Parts) -> Found:
-    """Return what fills the placeholders of any feature, by the policy."""
+    """Return the values for placeholders of any reason, from the policy."""
     policies = [part for part in _parts(asked) if isinstance(part, Policy)]
     return {
         key: value
@@ -197,7 +197,7 @@ def _option(*names: str) -> Finder[Options]:
 
 
 def _if(part: type[Part], test: Callable[[Part], object]) -> Finder[Part]:
-    """Return what finds a feature that is there or not."""
+    """Return a finder of a feature that is present or not."""
     return Finder(part, lambda asked: ({} for _ in range(bool(test(asked)))))
 
 
@@ -210,7 +210,7 @@ def _of_table(test: Callable[[TableInfo], object]) -> Finder[TableInfo]:
 
 
 def _quasi(test: Callable[[ColumnRule, Policy], object]) -> Finder[Policy]:
-    """Return what finds quasi-identifiers, each by itself."""
+    """Return a finder of quasi-identifiers, one result each."""
 
     def find(policy: Policy) -> Iterator[Found]:
         for rule in policy.with_role(Role.QUASI):
@@ -221,7 +221,7 @@ def _quasi(test: Callable[[ColumnRule, Policy], object]) -> Finder[Policy]:
 
 
 def _models(test: Callable[[ModelSpec, Policy], object]) -> Finder[Policy]:
-    """Return what finds models; one that does not exist is refused by its name elsewhere."""
+    """Return a finder of models; unknown names are refused elsewhere."""
 
     def find(policy: Policy) -> Iterator[Found]:
         for spec in policy.models:
@@ -236,14 +236,14 @@ def _of_scope(scope: Scope) -> Finder[Policy]:
 
 
 def _beyond_blocks(spec: ModelSpec, policy: Policy) -> bool:
-    """Whether a model compares with all rows that are shown, and some may be left out."""
+    """Return True if a model compares with all published rows, and some may be suppressed."""
     model = MODELS[spec.name]
     around = model.is_around or model.scope is not Scope.SENSITIVE
     return model.of_whole and not around and policy.max_suppressed > 0.0
 
 
 def _of_persons(spec: ModelSpec, policy: Policy) -> bool:
-    """Whether a model is proved of all rows of a person, and a person may have several."""
+    """Return True if a model is proved for all rows of a person, and persons may have several."""
     if policy.subject is None or spec.name == K_ANONYMITY:
         return False
     return is_strict(spec) or not MODELS[spec.name].of_persons
@@ -271,7 +271,7 @@ def _nullable_subject(asked: Asked) -> Iterator[Found]:
 
 
 def _by_rows(counted: Counted) -> Iterator[Found]:
-    """Find the models whose guards count rows where some person has several."""
+    """Find the models with guards that count rows, if a person has several."""
     policy = counted.policy
     if counted.rows == counted.persons or policy.rows_per_subject == 1:
         return
@@ -293,7 +293,7 @@ def _more_than_l(policy: Policy) -> Iterator[Found]:
 
 
 def _unused(policy: Policy, *, of_search: bool) -> Iterator[Found]:
-    """Find the keys that mean nothing where buckets are dealt."""
+    """Find the keys that have no effect on anatomy."""
     keys = {
         "rows_per_subject": policy.rows_per_subject is not None,
         "population": policy.population is not None,
@@ -311,7 +311,7 @@ def _taken(policy: Policy) -> Iterator[Found]:
 
 
 def _coarser(rule: ColumnRule, _: Policy) -> bool:
-    """Whether a rule says more of a column than its role, weight and order."""
+    """Return True if a rule has more keys than role, weight and order."""
     exact = ColumnRule(rule.column, rule.role, weight=rule.weight, order=rule.order)
     return replace(rule, allow=()) != exact
 

@@ -28,7 +28,7 @@ MAX_LABELS = 5_000_000
 _BOM = "\ufeff"
 _LEVELS, _EDGES = ";", ","
 _HEADER = ["parent", "child"]
-# The names of columns by which the first line of levels is known to be a header.
+# Column names that make the first line of levels a header.
 _NAMES = re.compile(r"(value|leaf|code|label|name|group|parent|root|all|(level|group)[ _-]?\d+)")
 
 
@@ -42,10 +42,12 @@ def read_csv(
     """Read a file (a Path) or a text (a str), UTF-8 with or without a byte order mark.
 
     levels: ``leaf;level1;...;*``, also with commas or tabs, also just a list of leaves. edges:
-    ``parent,child``; ``,label`` names the root. auto: edges when the first line has two columns
-    that a comma divides, levels otherwise. A header is one of known words, or the only line that
-    does not end in ``*``. inner_values: what lies above others is a value, too. Raises
-    TaxonomyError with every problem by line, ConfigError when the file cannot be read.
+    ``parent,child``; ``,label`` names the root. auto: edges if the first line has two columns
+    separated
+    by a comma, levels otherwise. A header has known words, or is the only line that does not end in
+    ``*``. inner_values: inner nodes are values, too. Raises TaxonomyError with every problem by
+    line,
+    ConfigError if the file cannot be read.
     """
     text = (_read(source, name) if isinstance(source, Path) else source).removeprefix(_BOM)
     delimiter, is_edges = _shape_of(text, form)
@@ -68,7 +70,7 @@ def read_csv(
 
 
 def write_csv(taxonomy: Taxonomy) -> str:
-    """Write the levels form when all leaves have the same depth, else edges; both read back."""
+    """Write levels if all leaves have the same depth, otherwise edges; both can be read back."""
     parent = taxonomy.parent.tolist()
     quoted = [_quote(label) for label in taxonomy.labels]
     if len(set(taxonomy.depth[taxonomy.leaves].tolist())) > 1:
@@ -106,10 +108,9 @@ def rows(taxonomy: Taxonomy) -> list[NodeRow]:
 
 
 def from_rows(name: str, stored: Iterable[Sequence[object]], *, version: int) -> Taxonomy:
-    """Rebuild from node rows in any order, each as ``rows`` gives it.
+    """Rebuild a taxonomy from its stored rows, in any order; raises TaxonomyError if damaged.
 
-    The tree is built anew from labels and parents and compared with what was stored, so that a
-    damaged row raises TaxonomyError. O(nodes).
+    It is built again from labels and parents, and compared with the other columns. O(nodes).
     """
     problems = Problems(name, unit="node")
     nodes = sorted(_typed(stored, problems), key=lambda node: node.node_id)
@@ -133,10 +134,11 @@ def from_rows(name: str, stored: Iterable[Sequence[object]], *, version: int) ->
 
 
 def render_tree(taxonomy: Taxonomy, *, max_leaves: int = 60) -> list[str]:
-    """Draw the tree, one line a node, inner nodes with their number of leaves.
+    """Draw the tree, one line per node, inner nodes with their number of leaves.
 
-    Stops after ``max_leaves`` leaves and tells how many are left. Characters that could steer a
-    terminal are escaped; markup is left to the caller.
+    Stops after ``max_leaves``, and prints how many remain. Escapes terminal control characters, but
+    no
+    markup.
     """
     lines: list[str] = []
     indents = [""] * len(taxonomy.labels)
@@ -169,7 +171,7 @@ def _read(path: Path, name: str) -> str:
 
 
 def _shape_of(text: str, form: str) -> tuple[str, bool]:
-    """Return what divides the columns, and whether they are edges."""
+    """Return the delimiter, and True for edges."""
     if form == "edges":
         return _EDGES, True
     for delimiter in (_LEVELS, "\t", _EDGES):
@@ -178,7 +180,7 @@ def _shape_of(text: str, form: str) -> tuple[str, bool]:
             first = next(reader, [])
             if form == "levels" and any(row and len(row) != len(first) for row in reader):
                 continue
-        except csv.Error:  # which is told with its line when all is read
+        except csv.Error:  # reported with its line later
             return delimiter, delimiter == _EDGES and form != "levels"
         if len(first) > 1:
             edges = delimiter == _EDGES and len(first) == len(_HEADER)
@@ -187,7 +189,7 @@ def _shape_of(text: str, form: str) -> tuple[str, bool]:
 
 
 def _is_header(rows: list[list[str]], head: list[str]) -> bool:
-    """Whether the first row of levels names the columns."""
+    """Return True if the first row of levels names the columns."""
     if len(rows) < 2 or len(head) < 2:  # noqa: PLR2004 - a list of values has no columns to name
         return False
     if all(_NAMES.fullmatch(label) for label in head):
@@ -196,10 +198,7 @@ def _is_header(rows: list[list[str]], head: list[str]) -> bool:
 
 
 def _records(text: str, delimiter: str, *, name: str) -> tuple[list[list[str]], list[int]]:
-    """Return the rows that are not blank, and the line on which each begins.
-
-    Raises TaxonomyError at the first line beyond the limit, before more is read.
-    """
+    """Return the non-blank rows with their line numbers; raises TaxonomyError beyond the limit."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     found, lines, begin, labels = [], [], 1, 0
     try:
@@ -221,13 +220,13 @@ def _records(text: str, delimiter: str, *, name: str) -> tuple[list[list[str]], 
 
 
 def _quote(label: str) -> str:
-    """Quote what the reader could take for something else."""
+    """Quote a label that the reader could misread."""
     plain = not any(c in label for c in '";,\r\n') and not label.startswith(_BOM)
     return label if plain else '"' + label.replace('"', '""') + '"'
 
 
 def _typed(stored: Iterable[Sequence[object]], problems: Problems) -> Iterator[NodeRow]:
-    """Yield the rows that have the types of a NodeRow and a label that is text."""
+    """Yield the rows with the types of a NodeRow and a valid label."""
     for number, row in enumerate(stored):
         match row:
             case (
@@ -257,17 +256,18 @@ _EXACT = Context(prec=2000, traps=[InvalidOperation])
 
 
 def derive_flat(name: str, values: Iterable[Value]) -> Taxonomy:
-    """Put the root above the values, in the given order."""
+    """Build a tree of the root and the values, in the given order."""
     return _finish(name, [[text] for text in _texts(values)])
 
 
 def derive_intervals(
     name: str, values: Iterable[Value], *, widths: Sequence[str | int | float | Decimal]
 ) -> Taxonomy:
-    """Put half-open intervals ``[lo, hi)`` above numbers, one level for each width.
+    """Build a tree of half-open intervals ``[lo, hi)``, one level for each width.
 
-    An interval begins at a multiple of its width. Each width is a multiple of the one before,
-    so that intervals nest. For a domain that is wider than the data pass ``range(lo, hi)``.
+    An interval begins at a multiple of its width. Each width is a multiple of the previous one, so
+    that
+    intervals nest. For a domain that is wider than the data pass ``range(lo, hi)``.
     """
     problems = Problems(name)
     steps = _steps(widths, problems)
@@ -282,7 +282,7 @@ def derive_intervals(
 
 
 def derive_dates(name: str, values: Iterable[Value]) -> Taxonomy:
-    """Put month, quarter, year and decade above days."""
+    """Build a tree of days, months, quarters, years and decades."""
     problems = Problems(name)
     days = _parse_all(_texts(values), _day, what="days as YYYY-MM-DD", problems=problems)
     problems.raise_if_any()
@@ -378,10 +378,7 @@ def _finish(name: str, paths: list[list[str]]) -> Taxonomy:
 
 
 def from_ranges(name: str, ranges: Iterable[Sequence[str]]) -> Taxonomy:
-    """Make a tree of codes of a letter and two digits: (first, last, label) of each branch.
-
-    Codes are ordered by letter, then by number; every code of a range becomes a leaf.
-    """
+    """Build a tree of codes of a letter and two digits: (first, last, label) of each branch."""
     codes = [f"{letter}{number:02d}" for letter in ascii_uppercase for number in range(100)]
     rows = [
         (code, f"{label} ({first}-{last})")
@@ -394,22 +391,19 @@ def from_ranges(name: str, ranges: Iterable[Sequence[str]]) -> Taxonomy:
 MAX_HEIGHT = 255  # a lowest common ancestor is found in O(height)
 _MAX_SHOWN = 100
 _ROOT = -1
-_ALL = "{} (all)"  # of a node whose label is also that of a value below it
+_ALL = "{} (all)"  # label of a node above a value of the same label
 
 
 @dataclass(slots=True)
 class Problems:
-    """What is wrong with one taxonomy, by line; line 0 stands for the whole.
-
-    Messages never hold a label: the leaves are the values of a column.
-    """
+    """The problems of one taxonomy by line (0: all), without labels, which may be values."""
 
     name: str
     unit: str = "line"
     found: list[tuple[int, str]] = field(default_factory=list)
 
     def add(self, line: int, text: str) -> None:
-        """Note one problem."""
+        """Record one problem."""
         self.found.append((line, text))
 
     def raise_if_any(self) -> None:
@@ -431,7 +425,7 @@ class Problems:
 
 @dataclass(slots=True)
 class Nodes:
-    """Nodes of one tree, siblings in order; ``parent`` is -1 for the root, ``line`` where named."""
+    """Nodes of one tree, siblings in order, with the line of each; the root has ``parent`` -1."""
 
     labels: list[str] = field(default_factory=list)
     parent: list[int] = field(default_factory=list)
@@ -452,13 +446,16 @@ def from_levels(
     lines: Sequence[int] | None = None,
     inner_values: bool = False,
 ) -> Taxonomy:
-    """Build from one row for each leaf: the leaf, then its ancestors up to the root.
+    """Build a tree from one row per leaf: the leaf, then its ancestors up to the root.
 
-    A root ``*`` is added when the last labels differ. A label may recur only for one and the same
-    set of leaves, as in ``Asia;Asia;*``, which keeps the depth of leaves equal; where it stands
-    for more above than below in a row, as New York, city and state, the upper one becomes ``New
-    York (all)``. inner_values: every label below the root is a value, too. lines: the line number
-    of each row, 1, 2, ... by default. O(cells).
+    A root ``*`` is added if the last labels differ. A label may recur only for the same set of
+    leaves,
+    as in ``Asia;Asia;*``, which equalizes the depth of leaves. If it covers more leaves above than
+    below in a row, as New York, city and state, the upper one becomes ``New York (all)``.
+    inner_values:
+    every label below the root is a value, too. lines: line numbers of the rows, by default 1, 2,
+    ...
+    O(cells).
     """
     records = list(rows)
     problems = Problems(name)
@@ -484,11 +481,12 @@ def from_edges(
     lines: Sequence[int] | None = None,
     inner_values: bool = False,
 ) -> Taxonomy:
-    """Build from pairs of a parent's and a child's label; ``("", label)`` names the root.
+    """Build a tree from pairs of a parent and a child; ``("", label)`` names the root.
 
-    A label that is its own child, and has its place elsewhere, is a value that lies above others:
-    the upper one becomes ``E11 (all)``. inner_values: so is every label below the root. lines: the
-    line number of each edge, 1, 2, ... by default. O(edges).
+    A label that is its own child and also has another parent is a value with descendants: the upper
+    node becomes ``E11 (all)``. inner_values: so is every label below the root. lines: line numbers
+    of
+    the edges, by default 1, 2, ... O(edges).
     """
     records = list(edges)
     problems = Problems(name)
@@ -502,10 +500,7 @@ def from_edges(
 
 
 def assemble(nodes: Nodes, problems: Problems, *, version: int = 0) -> Taxonomy:
-    """Build the tree, its nodes numbered in depth-first preorder.
-
-    Raises everything in ``problems`` together with what the finished tree shows. O(nodes).
-    """
+    """Build the tree with nodes in depth-first preorder; raises all ``problems``. O(nodes)."""
     import numpy as np
 
     order, above, depth = _preorder(nodes.parent)
@@ -528,7 +523,7 @@ def assemble(nodes: Nodes, problems: Problems, *, version: int = 0) -> Taxonomy:
 
 
 def check_labels_are_text(labels: Iterable[str]) -> dict[str, str]:
-    """Return what is wrong with each label that cannot be stored, by label."""
+    """Return the problem of each label that cannot be stored, by label."""
     odd: dict[str, str] = {}
     for label in set(labels):
         if not label:
@@ -545,7 +540,7 @@ def _has_surrogate(label: str) -> bool:
 def _rows_of_one_length(
     records: list[Sequence[str]], numbers: Sequence[int], problems: Problems
 ) -> list[tuple[int, Sequence[str]]]:
-    """Return the rows that further checks can look at, with their line numbers."""
+    """Return the valid rows with their line numbers."""
     odd = check_labels_are_text(chain.from_iterable(records))
     width = len(records[0]) if records else 0
     kept = []
@@ -562,7 +557,7 @@ def _rows_of_one_length(
 
 
 def _nodes_of_levels(columns: list[tuple[str, ...]], lines: list[int], problems: Problems) -> Nodes:
-    """Make a node of each label of each level, from the root down; the first parent stands."""
+    """Create a node for each label of each level, from the root; the first parent wins."""
     nodes = Nodes()
     parents = [_ROOT] * len(lines)
     for level in range(len(columns) - 1, -1, -1):
@@ -583,7 +578,7 @@ def _nodes_of_levels(columns: list[tuple[str, ...]], lines: list[int], problems:
 
 
 def _told_apart(columns: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Mark labels that stand for more rows than the same label does further below in the row."""
+    """Mark labels that cover more rows than the same label further below in the row."""
     counts = [Counter(column) for column in columns]
     for level in range(1, len(columns)):
         wider = {
@@ -604,7 +599,7 @@ def _told_apart(columns: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
 def _with_inner_values(
     columns: list[tuple[str, ...]], lines: list[int]
 ) -> tuple[list[tuple[str, ...]], list[int]]:
-    """Add a row for each label between the leaves and the root that is no leaf itself."""
+    """Add a row for each label between leaves and root that is not a leaf."""
     rows, numbers = list(zip(*columns, strict=True)), [*lines]
     known = set(columns[0])
     for line, row in zip(lines, [*rows], strict=True):
@@ -619,8 +614,8 @@ def _with_inner_values(
 def _own_children(
     edges: list[Sequence[str]], lines: Sequence[int], *, inner_values: bool
 ) -> tuple[list[Sequence[str]], Sequence[int]]:
-    """Let a value lie below a node of its own, where its label is its own child."""
-    pairs = [edge for edge in edges if len(edge) == 2]  # noqa: PLR2004 - the others are told later
+    """Add a node above each value that is its own child, and move its descendants there."""
+    pairs = [edge for edge in edges if len(edge) == 2]  # noqa: PLR2004 - others are reported later
     placed = {child for parent, child in pairs if parent and parent != child}
     own = {child for parent, child in pairs if parent == child} & placed
     if inner_values:
@@ -643,7 +638,7 @@ def _own_children(
 def _nodes_of_edges(
     records: list[Sequence[str]], numbers: Sequence[int], problems: Problems
 ) -> Nodes:
-    """Make a node of each label; the first parent of a child stands."""
+    """Create a node for each label; the first parent of a child wins."""
     nodes = Nodes()
     ids: dict[str, int] = {}
     placed: dict[int, int] = {}
@@ -680,7 +675,7 @@ def _check_roots(nodes: Nodes, problems: Problems) -> None:
 
 
 def _check_cycles(nodes: Nodes, problems: Problems) -> None:
-    """Report each cycle once, at its first line; walks every node once."""
+    """Report each cycle once, at its first line; visits every node once."""
     walk_of = [-1] * len(nodes.parent)
     for start in range(len(nodes.parent)):
         node = start
@@ -697,7 +692,7 @@ def _check_cycles(nodes: Nodes, problems: Problems) -> None:
 
 
 def _preorder(parent: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """Return the nodes in depth-first preorder, and the parent and depth of each by new number."""
+    """Return the nodes in depth-first preorder, with parent and depth of each by new number."""
     children: list[list[int]] = [[] for _ in parent]
     for node, up in enumerate(parent):
         if up != _ROOT:
@@ -735,7 +730,7 @@ def _leaf_intervals(above: list[int]) -> tuple[list[int], list[int], list[int]]:
 def _check_labels(
     labels: tuple[str, ...], lines: list[int], taxonomy: Taxonomy, *, problems: Problems
 ) -> None:
-    """Report labels that name nodes with different leaves: readers could not tell which."""
+    """Report labels of nodes with different leaves, which are ambiguous in a release."""
     spans = list(zip(taxonomy.leaf_lo.tolist(), taxonomy.leaf_hi.tolist(), strict=True))
     first_node: dict[str, int] = {}
     for node, label in enumerate(labels):
@@ -751,7 +746,7 @@ def _check_shape(taxonomy: Taxonomy, problems: Problems) -> None:
     if taxonomy.height > MAX_HEIGHT:
         problems.add(0, f"the tree is {taxonomy.height} levels high; the limit is {MAX_HEIGHT}")
     depths = Counter(taxonomy.depth[taxonomy.leaves].tolist())
-    # Only the levels form can say that a label recurs, and it needs leaves of equal depth.
+    # Only the levels form supports recurring labels, and it needs leaves of equal depth.
     recurs = len(set(taxonomy.labels)) < len(taxonomy.labels)
     if len(depths) > 1 and recurs:
         found = ", ".join(f"{count} at depth {depth}" for depth, count in sorted(depths.items()))

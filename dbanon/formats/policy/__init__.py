@@ -1,1 +1,1 @@
-"""Parts of a policy, and how two policies differ."""
+"""Parts of a policy, and differences between policies."""

@@ -1,8 +1,7 @@
-"""What a policy that publishes by anatomy can say, and what it promises.
+"""Policies that publish by anatomy, and their guarantee: probabilistic l-diversity of buckets.
 
-Every quasi-identifier is published as it is, so that nothing is left that could hide who is in the
-table, nor who a row is of. All that is promised is about the sensitive value: in each bucket at
-most one person in l has the same one, which is probabilistic l-diversity of buckets.
+Quasi-identifiers are published unchanged, so membership and row of a person are not hidden. In each
+bucket, at most one person in l has the same sensitive value.
 """
 
 from __future__ import annotations
@@ -17,10 +16,7 @@ if TYPE_CHECKING:
 
 
 def of_buckets(policy: Policy) -> Policy:
-    """Return a policy as what anatomy promises by it: any count of values is one of buckets.
-
-    k = 1 asks for nothing and goes. Any other policy is returned as it is.
-    """
+    """Return a policy with distinct l-diversity replaced by that of buckets, and without k = 1."""
     if not policy.anatomy:
         return policy
     levels = [n for spec in policy.models if (n := level_of(spec)) is not None]
@@ -34,13 +30,13 @@ def of_buckets(policy: Policy) -> Policy:
 
 
 def level(policy: Policy) -> int | None:
-    """Return the l of a policy ``of_buckets``, None where nothing says it."""
+    """Return the l of a policy from ``of_buckets``, None if it has none."""
     spec = policy.model(PROBABILISTIC)
     return None if spec is None else level_of(spec)
 
 
 def level_of(spec: ModelSpec) -> int | None:
-    """Return the l of a model of distinct or of probabilistic diversity and nothing else."""
+    """Return the l of a plain model of distinct or probabilistic diversity, None for others."""
     if spec.name not in {L_DIVERSITY, PROBABILISTIC} or set(spec.params) != {"l"}:
         return None
     asked = spec.params["l"]

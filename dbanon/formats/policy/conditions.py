@@ -1,4 +1,4 @@
-"""Which rows a policy is about: conditions on columns, in a grammar of their own."""
+"""Conditions on columns that select the rows of a policy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BOUNDS = 2
 
 
 def read(top: Section) -> tuple[Condition, ...]:
-    """Read the conditions of a policy; what is wrong is reported to the section."""
+    """Read the conditions of a policy, and report their problems."""
     found = [_condition(section) for section in top.sections("where")]
     if not found and top.values.get("where") == []:
         top.report("where", "is empty: leave it out")
@@ -74,7 +74,7 @@ def _value(section: Section, comparison: Comparison) -> Scalar | tuple[Scalar, .
 
 
 def _scalar(section: Section, key: str, given: object) -> Scalar | None:
-    """Read one value; a date or a time of TOML becomes text, as JSON has neither."""
+    """Read one value; TOML dates and times become text, because JSON has neither."""
     if isinstance(given, (dt.datetime, dt.date)):
         return given.isoformat()
     if given is None:
@@ -86,7 +86,7 @@ def _scalar(section: Section, key: str, given: object) -> Scalar | None:
 
 
 def documents(policy: Policy) -> list[dict[str, object]]:
-    """Return the conditions as what JSON and TOML can hold."""
+    """Return the conditions for JSON and TOML."""
     return [
         {"column": condition.column, "is": condition.comparison.value, **_held(condition)}
         for condition in policy.where
@@ -101,7 +101,7 @@ def _held(condition: Condition) -> Mapping[str, object]:
 
 
 def misfits(policy: Policy, info: TableInfo) -> Iterator[str]:
-    """Yield why conditions cannot be asked of the columns of a table; they hold no value."""
+    """Yield the conditions that do not fit the columns of a table; messages have no values."""
     columns = {column.name: column for column in info.columns}
     for condition in policy.where:
         named = f"where: column {quote_identifier(condition.column)}"
@@ -123,7 +123,7 @@ def misfits(policy: Policy, info: TableInfo) -> Iterator[str]:
 
 
 def _can_be_asked(value: Scalar) -> bool:
-    """Whether a value is one that a row could have, and that a document can hold."""
+    """Return True if a column and a document can hold the value."""
     if isinstance(value, str):
         return "\x00" not in value
     return isinstance(value, int) or math.isfinite(value)
@@ -142,7 +142,7 @@ def _is_text(column: ColumnInfo) -> bool:
 
 
 def _is_moment(text: str, kind: ColumnKind) -> bool:
-    """Whether a text is a date, or a time with a zone where the type has one."""
+    """Return True for a date, or a time with a zone if the type has one."""
     read = dt.date.fromisoformat if kind is ColumnKind.DATE else dt.datetime.fromisoformat
     try:
         moment = read(text)

@@ -1,4 +1,4 @@
-"""Read and write the keys that policies and rules of columns declare."""
+"""Read and write the keys that policies and column rules declare."""
 
 from __future__ import annotations
 
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 def read(
     section: Section, keys: Mapping[str, Key], names: Mapping[str, Collection[str] | None]
 ) -> dict[str, Any]:
-    """Read the keys that a section has, but those with a form of their own.
-
-    names: of each registry, None if they are not checked. What is wrong is reported to the section.
-    """
+    """Read the keys of a section, except those with a form of their own; names: by registry."""
     found = dict[str, object]()
     for name, key in keys.items():
         if key.form != "own":
@@ -35,10 +32,7 @@ def read(
 
 
 def document(described: Policy | ColumnRule, own: Mapping[str, object]) -> dict[str, object]:
-    """Return the keys that differ from their defaults, as what JSON and TOML can hold.
-
-    own: the keys that were written by the module that knows them.
-    """
+    """Return the keys that differ from their defaults; own: those with a form of their own."""
     keys, written = keys_of(type(described)), dict[str, object]()
     for field in fields(described):
         key, value = keys.get(field.name), getattr(described, field.name)

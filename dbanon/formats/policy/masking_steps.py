@@ -25,31 +25,31 @@ _TEXTS = frozenset({"text", "varchar", "bpchar"})
 
 
 class Masking(Protocol):
-    """A masking method, as far as it says what it can mask."""
+    """The properties of a masking method that decide which columns it fits."""
 
     @property
     def of_numbers(self) -> bool:
-        """Whether it changes numbers, else values of any type."""
+        """True for numbers only, False for values of any type."""
         ...
 
     @property
     def of_ranks(self) -> bool:
-        """Whether the numbers may be the ranks of values in an order."""
+        """True if ranks of ordered values may be the numbers."""
         ...
 
     @property
     def within_class(self) -> bool:
-        """Whether rows are masked in their classes."""
+        """True if rows are masked within their classes."""
         ...
 
     @property
     def whole(self) -> bool:
-        """Whether what becomes of a value depends on other rows."""
+        """True if the result for a value depends on other rows."""
         ...
 
 
 def read(top: Section, *, methods: Collection[str] | None) -> tuple[MaskingStep, ...]:
-    """Read the steps of a policy; what is wrong is reported to the section."""
+    """Read the steps of a policy, and report their problems."""
     found = [_step(section, methods) for section in top.sections("masking")]
     if not found and top.values.get("masking") == []:
         top.report("masking", "is empty: leave it out")
@@ -75,7 +75,7 @@ def _step(section: Section, methods: Collection[str] | None) -> MaskingStep | No
 
 
 def documents(policy: Policy) -> list[dict[str, object]]:
-    """Return the steps as what JSON and TOML can hold."""
+    """Return the steps for JSON and TOML."""
     return [
         {
             "method": step.method,
@@ -90,7 +90,7 @@ def documents(policy: Policy) -> list[dict[str, object]]:
 def misfits(
     policy: Policy, info: TableInfo, *, make: Callable[[MaskingStep], Masking]
 ) -> Iterator[str]:
-    """Yield what keeps values from being masked so; make: what makes the method of a step."""
+    """Yield reasons against the masking steps; make: returns the method of a step."""
     rules = {rule.column: rule for rule in policy.columns}
     present = {column.name for column in info.columns}
     shown = [name for name, rule in rules.items() if rule.role.is_published]
@@ -138,7 +138,7 @@ def _of_column(
 
 
 def _of_ranks(step: MaskingStep, method: Masking, *, has_order: bool) -> Iterator[str]:
-    """Yield what keeps a column that is not of numbers from being masked by ranks."""
+    """Yield reasons against masking a column by ranks."""
     if not method.of_ranks:
         yield "it needs numbers, dates or times"
     elif not has_order:

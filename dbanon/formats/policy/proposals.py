@@ -1,4 +1,4 @@
-"""How each quasi-identifier could be published, and a policy file to edit made of that."""
+"""Propose recodings for quasi-identifiers, and draft a policy file from them."""
 
 from __future__ import annotations
 
@@ -30,11 +30,7 @@ _LEAST_SET, _MOST_SET = 3, 12  # values of a column of which sets are read with 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """How a quasi-identifier may be published, and why.
-
-    recoding: by name, reason: for it; floor: what a policy says of the column besides its role,
-    why: for that.
-    """
+    """A recoding and a floor (further keys of the column) for a quasi-identifier, with reasons."""
 
     recoding: str
     reason: str
@@ -43,24 +39,21 @@ class Proposal:
 
 
 def propose(column: ColumnInfo, stats: ColumnStats | None) -> Proposal:
-    """Propose a floor for what finds persons by itself, and a recoding by what the values are.
-
-    stats: of the column, None where it has none that can be counted.
-    """
+    """Propose a recoding, and a floor for values that identify persons alone."""
     floor, why = _floor(column, stats)
     recoding, reason = _of_cells(column) if floor else _of_values(column, stats)
     return Proposal(recoding, reason, floor, why)
 
 
 def is_fine(column: ColumnInfo, stats: ColumnStats | None) -> bool:
-    """Whether nearly every number of a column is another one, so that who knows one finds a row."""
+    """Return True if nearly every number is unique, so that knowing it identifies the row."""
     if stats is None or column.kind not in _NUMBERS or stats.n_distinct <= _FEW:
         return False
     return stats.n_distinct >= _NEARLY_UNIQUE * (stats.n_rows - stats.n_null)
 
 
 def _bands(column: ColumnInfo, stats: ColumnStats) -> float | int | None:
-    """Return a round width of bands: five to twelve of them have the middle half of the rows."""
+    """Return a round band width that divides the interquartile range into 5 to 12 bands."""
     least = 2.0 if column.kind is ColumnKind.INTEGER else 0.0
     wanted = (stats.spread or 0.0) / _BANDS
     if not least <= wanted < math.inf or not wanted:
@@ -71,7 +64,7 @@ def _bands(column: ColumnInfo, stats: ColumnStats) -> float | int | None:
 
 
 def _floor(column: ColumnInfo, stats: ColumnStats | None) -> tuple[dict[str, object], str]:
-    """Return the finest that is to be published of what finds persons by itself, and why."""
+    """Return the finest level to publish of values that identify persons alone, and the reason."""
     if column.kind is ColumnKind.CATEGORY and is_postcode(column.name):
         return {"at_least": _DIGITS}, "few people share all of a postcode"
     if column.kind is ColumnKind.INTEGER and is_postcode(column.name):
@@ -88,14 +81,12 @@ def _floor(column: ColumnInfo, stats: ColumnStats | None) -> tuple[dict[str, obj
 
 
 def _of_cells(column: ColumnInfo) -> tuple[str, str]:
-    """Return the recoding of a column with a floor, and why."""
     if column.kind is ColumnKind.CATEGORY:
         return "label", "codes that begin alike are near each other"
     return "interval", "a range of whole cells"
 
 
 def _of_values(column: ColumnInfo, stats: ColumnStats | None) -> tuple[str, str]:
-    """Return the recoding of a column without a floor, and why."""
     if column.kind.is_ordered:
         what = "dates" if column.kind in _MOMENTS else "numbers"
         return "interval", f"a range of {what}, in which rows can be counted"
@@ -118,10 +109,11 @@ def draft(
     key: Sequence[str] = (),
     differing: Sequence[str] = (),
 ) -> str:
-    """Return a policy file to edit, with the reasons for each role and recoding as comments.
+    """Return a policy file to edit, with the reasons for roles and recodings as comments.
 
-    stats: by column name; key: what tells the rows apart, as far as is known; differing: the
-    quasi-identifiers in which rows of a person differ.
+    stats: by column name; key: columns that distinguish rows, if known; differing:
+    quasi-identifiers
+    that vary between the rows of a person.
     """
     import tomli_w
 
@@ -146,7 +138,7 @@ def draft(
 
 
 def _column(rule: ColumnRule, reason: str, proposal: Proposal | None) -> str:
-    """Return what is said of a column; what may be said of it as well is a comment."""
+    """Return the table of a column, with optional keys as comments."""
     import tomli_w
 
     settings: dict[str, object] = {"role": rule.role.value}
@@ -160,7 +152,7 @@ def _column(rule: ColumnRule, reason: str, proposal: Proposal | None) -> str:
 
 
 def _rest(n_columns: int) -> str:
-    """Return the line that leaves out what is not named, of a table with many columns."""
+    """Return the line that drops unnamed columns, for a table with many columns."""
     import tomli_w
 
     if n_columns <= _MOST_COLUMNS:
@@ -170,7 +162,7 @@ def _rest(n_columns: int) -> str:
 
 
 def _key(info: TableInfo, key: Sequence[str]) -> str:
-    """Return the line that names the key, where there is no primary key."""
+    """Return the line that names the key, if there is no primary key."""
     import tomli_w
 
     if info.primary_key:
@@ -185,7 +177,7 @@ def _named(suggested: tuple[ColumnRule, str]) -> tuple[str, Role]:
 
 
 def _subject(persons: Persons | None, roles: Mapping[str, Role], differing: Sequence[str]) -> str:
-    """Return the line that names the subject, as a comment where somebody has to think first."""
+    """Return the line that names the subject, as a comment if it needs a decision."""
     import tomli_w
 
     if persons is None:

@@ -1,1 +1,1 @@
-"""What some values of a table give away."""
+"""Codes, patterns and replacements of values."""

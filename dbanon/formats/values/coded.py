@@ -1,4 +1,4 @@
-"""Columns as dictionary-encoded arrays: their codes, and other values in their place."""
+"""Columns as dictionary-encoded arrays, and replacements of their values."""
 
 from __future__ import annotations
 
@@ -32,10 +32,7 @@ def one_chunk(column: pa.ChunkedArray) -> pa.DictionaryArray:
 
 
 def with_columns(table: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
-    """Return a table with these columns in place of its own of the same names.
-
-    A table without columns keeps its rows, which ``pa.table({})`` does not have.
-    """
+    """Return a table with columns replaced; unlike ``pa.table({})``, it keeps its rows."""
     for place, name in enumerate(table.column_names):
         if name in columns:
             table = table.set_column(place, name, columns[name])
@@ -43,7 +40,7 @@ def with_columns(table: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
 
 
 def with_own_values(table: pa.Table) -> pa.Table:
-    """Return a table whose dictionaries hold no value that none of its rows has."""
+    """Return a table with only used values in its dictionaries."""
     for place, name in enumerate(table.column_names):
         column = one_chunk(table.column(name))
         used = pc.unique(column.indices.drop_null())
@@ -60,10 +57,7 @@ def codes_of(column: pa.DictionaryArray) -> NDArray[np.int32]:
 
 
 def in_order(column: pa.DictionaryArray, info: ColumnInfo) -> pa.DictionaryArray:
-    """Return a column whose values are in order: numbers by size, labels by rank, others as texts.
-
-    Labels that the order lacks come last.
-    """
+    """Return a column with values sorted by size, rank or text; labels without a rank come last."""
     values = column.dictionary
     order = np.arange(len(values)) if info.kind.is_ordered else pc.sort_indices(values).to_numpy()
     if info.kind.is_ordered or info.labels:
@@ -74,7 +68,7 @@ def in_order(column: pa.DictionaryArray, info: ColumnInfo) -> pa.DictionaryArray
 
 
 def spelled(column: pa.DictionaryArray, info: ColumnInfo) -> list[str]:
-    """Return each value of a column as a text; numbers and times alike, however they were read."""
+    """Return each value of a column as text; equal numbers and times have equal texts."""
     texts = [str(value) for value in column.dictionary.to_pylist()]
     if not info.kind.is_ordered:
         return texts
@@ -83,7 +77,7 @@ def spelled(column: pa.DictionaryArray, info: ColumnInfo) -> list[str]:
 
 
 def with_codes(codes: NDArray[np.int32], values: pa.Array) -> pa.DictionaryArray:
-    """Return a column of these values, each once and only if a row has it; -1 is NULL."""
+    """Return a column of these values without duplicates and unused ones; -1 is NULL."""
     once = values.dictionary_encode()
     codes, values = np.append(once.indices.to_numpy(), -1)[codes], once.dictionary
     used, dense = np.unique(codes[codes >= 0], return_inverse=True)
@@ -95,10 +89,11 @@ def with_codes(codes: NDArray[np.int32], values: pa.Array) -> pa.DictionaryArray
 
 
 def numbers_of(column: pa.DictionaryArray, info: ColumnInfo) -> NDArray[np.float64]:
-    """Return the number of each row, NaN for NULL; inf for a value that is none or infinite.
+    """Return the number of each row; NaN for NULL, inf for other values without one.
 
-    Nor is a value of more digits before its point than a float holds: it would stay as it is, or
-    become another. The number of a label is its rank, from 0.
+    A value with more digits than a float holds also has none: it would not change, or become
+    another.
+    The number of a label is its rank, from 0.
     """
     found = _numbers(column.dictionary, info)
     if info.kind in _OF_ANY_DIGITS and not info.labels:
@@ -114,11 +109,13 @@ def with_numbers(
     before: NDArray[np.float64],
     after: NDArray[np.float64],
 ) -> pa.DictionaryArray:
-    """Return a column with other numbers where they differ; NaN is NULL.
+    """Return a column with the changed numbers replaced; NaN is NULL.
 
-    Values that are one number become the first of them in the order of texts: what a method makes
-    alike is shown alike. So is a number that is a value of the column already, with all its digits:
-    fewer would show which rows have the value of another.
+    Values with the same number become the first of them as text, so that equal results look equal.
+    A
+    new number that is already a value gets its text, with all digits: a shorter text would show
+    which
+    rows were changed.
     """
     values = column.dictionary
     order = pc.sort_indices(values).to_numpy().astype(np.int64)
@@ -141,7 +138,7 @@ def with_numbers(
 def with_numbers_alone(
     column: pa.DictionaryArray, info: ColumnInfo, after: NDArray[np.float64]
 ) -> pa.DictionaryArray:
-    """Return a column with other numbers, each written as if it had no other value; NaN is NULL."""
+    """Return a column of other numbers, in texts that do not depend on each other; NaN is NULL."""
     distinct, number = np.unique(after, return_inverse=True)
     codes = np.where(np.isnan(after), -1, number).astype(np.int32)
     spelled = written(distinct[~np.isnan(distinct)], info, column.dictionary, alone=True)
@@ -168,10 +165,11 @@ _DAY = 86_400
 
 
 def numbers(values: pa.Array, kind: ColumnKind) -> NDArray[np.float64]:
-    """Return the number of each value, NaN for what is none, or infinite, or more than 1e150.
+    """Return the number of each value, NaN if it is not a number, infinite or beyond 1e150.
 
-    values: texts, or what quasi-identifiers are read as; days and seconds since 1970 for dates and
-    times, of which those before the year 1 and after 9999 are none.
+    values: texts, or the types of quasi-identifiers. Dates are days and times seconds since 1970,
+    from
+    year 1 to 9999.
     """
     if pa.types.is_string(values.type):
         found = np.array([_number(text, kind) for text in values.to_pylist()], np.float64)
@@ -190,7 +188,7 @@ def numbers(values: pa.Array, kind: ColumnKind) -> NDArray[np.float64]:
 
 
 def are_coarse(values: pa.Array, found: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether each number is of so many digits before the point that its float is another one."""
+    """Return True for numbers that have too many digits before the point for a float."""
     coarse = np.abs(found) >= _LARGEST_WHOLE
     for i in np.flatnonzero(coarse).tolist():
         coarse[i] = Decimal(str(values[i])) != Decimal(repr(float(found[i])))
@@ -200,11 +198,12 @@ def are_coarse(values: pa.Array, found: NDArray[np.float64]) -> NDArray[np.bool_
 def written(
     found: NDArray[np.float64], column: ColumnInfo, like: pa.Array, *, alone: bool = False
 ) -> pa.Array:
-    """Return numbers as values of the column, of the type that ``like`` has.
+    """Return numbers as values of the column, of the type of ``like``.
 
-    Whole numbers where the column has such, whole days and seconds, and no more decimals than
-    ``like``; the nearest that the type can hold. alone: with the decimals of each number and no
-    zeros after them, however many ``like`` has.
+    Integers, days and seconds are whole. Other numbers have at most the decimals of ``like``, and
+    are
+    clipped to the range of the column's type. alone: with each number's own decimals, without
+    trailing zeros.
     """
     kind = column.kind
     if kind is ColumnKind.INTEGER:
@@ -258,13 +257,12 @@ def _moments(found: NDArray[np.float64], kind: ColumnKind, of: pa.DataType) -> p
 
 
 def _declared_decimals(declared: str) -> int:
-    """Return how many decimals a type can hold, up to 12."""
     fits = _NUMERIC.fullmatch(declared)
     return _MOST_DECIMALS if fits is None else min(max(int(fits[2] or 0), 0), _MOST_DECIMALS)
 
 
 def _greatest(declared: str, decimals: int) -> float | None:
-    """Return the greatest number of a numeric type with a precision, None of others."""
+    """Return the greatest number of a numeric type with a precision, None for others."""
     fits = _NUMERIC.fullmatch(declared)
     if fits is None:
         return None
@@ -276,7 +274,6 @@ def _greatest(declared: str, decimals: int) -> float | None:
 
 
 def _decimals(like: pa.Array) -> int:
-    """Return how many decimals values have, up to 12."""
     if pa.types.is_string(like.type):
         parts = (text.partition(".")[2] for text in like.to_pylist() if "e" not in text.lower())
         return min(max(map(len, parts), default=0), _MOST_DECIMALS)
@@ -292,10 +289,7 @@ _JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def number(columns: pa.Table, info: TableInfo) -> tuple[NDArray[np.int32], list[str]]:
-    """Return the code of each row, and what each code stands for: a JSON object of texts.
-
-    columns: dictionary-encoded, as ``SourceRows`` has them. Values of numeric columns are numbers.
-    """
+    """Return the code of each row, and a JSON object for each code, with numbers as numbers."""
     codes = np.zeros(len(columns), np.int64)
     indices = []
     for column in columns.columns:

@@ -1,4 +1,4 @@
-"""Put the values that were published of persons in the place of those that they have now."""
+"""Replace the present values of persons by those that were published before."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Frozen:
-    """Columns with the values of before.
+    """Columns with previously published values.
 
-    changed: (m,) the rows whose values are others than now; unknown: (p,) the persons whose rows
-    are not those of before, so that nothing says which has which value.
+    changed: (m,) rows with replaced values; unknown: (p,) persons with other rows than before, so
+    that
+    values cannot be assigned to rows.
     """
 
     columns: pa.Table
@@ -49,10 +50,11 @@ def freeze(
     shown: NDArray[np.int32],
     values: Sequence[Shown],
 ) -> Frozen:
-    """Return columns as they were published of each person; those never published stay.
+    """Return columns as they were published for each person; new persons keep their values.
 
-    columns: dictionary-encoded texts; persons: (n,) the person of each row; shown: (p,) what was
-    published of each, into ``values``, below 0 where nothing was.
+    columns: dictionary-encoded texts; persons: (n,) the person of each row; shown: (p,) the
+    published
+    values of each person as an index into ``values``, negative if there are none.
     """
     codes, objects = coded.number(columns, info)
     current = [json.loads(text, parse_float=Decimal) for text in objects]
@@ -74,12 +76,12 @@ def freeze(
 
 
 def columns_of(shown: Shown) -> frozenset[str]:
-    """Return the columns that some release showed."""
+    """Return the columns that some release had."""
     return frozenset(name for rows in shown for row in rows for name in row)
 
 
 def as_published(columns: pa.Table) -> pa.Table:
-    """Return dictionary-encoded quasi-identifiers as the texts of sensitive values."""
+    """Return dictionary-encoded quasi-identifiers as texts, like sensitive values."""
     found = columns
     kind = pa.dictionary(pa.int32(), pa.string())
     for place, name in enumerate(columns.column_names):
@@ -95,7 +97,6 @@ def as_published(columns: pa.Table) -> pa.Table:
 
 
 def _read(value: object) -> str:
-    """Return a value as PostgreSQL writes it."""
     if isinstance(value, float):
         return format(Decimal(repr(value)), "f")
     if isinstance(value, datetime):
@@ -107,7 +108,7 @@ def _read(value: object) -> str:
 
 
 def _known(shown: Shown, wanted: Iterable[str]) -> dict[str, Any]:
-    """Return the values of a person of one row, of the first release that showed each column."""
+    """Return the values of a person with one row, from the first release with each column."""
     found: dict[str, Any] = {}
     for (row,) in shown:
         found = {**row, **found}
@@ -117,7 +118,6 @@ def _known(shown: Shown, wanted: Iterable[str]) -> dict[str, Any]:
 def _rows_of(
     persons: NDArray[np.int32], wanted: NDArray[np.int64]
 ) -> list[tuple[int, NDArray[np.int64]]]:
-    """Return the rows of each of some persons."""
     order = np.argsort(persons, kind="stable")
     starts = np.searchsorted(persons[order], wanted, side="left")
     ends = np.searchsorted(persons[order], wanted, side="right")
@@ -126,7 +126,7 @@ def _rows_of(
 
 
 def _same(current: Sequence[Values], shown: Shown) -> bool:
-    """Whether a person has as many rows of the same values as were published."""
+    """Return True if a person has the same number of rows with the same values as before."""
     left = set(current[0])
     for rows in shown:
         names = sorted(left & set(rows[0]))

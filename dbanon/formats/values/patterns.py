@@ -1,4 +1,4 @@
-"""What values look like, judged by some of them; none is ever shown."""
+"""Detect identifying contents in a sample of values; never prints one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST = 200
 _SSN = re.compile(r"(?<![\d-])(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}(?![\d-])")
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}")
 _PHONE = re.compile(r"(?=.*[-+ ().])\+?[\d\s().-]{7,22}")
-# What has the characters of a telephone number and is none: dates, numbers, ranges of them, ZIP+4,
+# Texts with the characters of telephone numbers that are none: dates, numbers, ranges, ZIP+4,
 # codes of tests (LOINC) and of drugs (NDC), addresses of machines.
 _NO_PHONE = re.compile(
     r"\d{1,4}[.-]\d{1,2}[.-]\d{1,4}\.?|-?\d*\.?\d+|\d+(\.\d+)?\s*-\s*\d+(\.\d+)?"
@@ -47,16 +47,15 @@ _GIVEN = frozenset(_GIVEN_NAMES.split())
 _HOLDS_ANYTHING = frozenset({"bytea", "hstore", "json", "jsonb", "tsvector", "xml"})
 _MOMENTS = frozenset({ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
 _SECONDS = re.compile(r"\d\d:\d\d:(?!00(?:[^.\d]|$))")
-_FEWEST = 5  # different values, of which something can be said
+_FEWEST = 5  # minimum number of distinct values for a result
 _ENOUGH = 2000  # different texts are looked at
 _SOME, _FIFTH, _MANY, _MOST = 0.05, 0.2, 0.5, 0.8
 
 
 def signs(column: ColumnInfo, values: Sequence[str | None]) -> Iterator[Code]:
-    """Yield what a column that is published as it is should be looked at for.
+    """Yield the warnings about the contents of a column that is published unchanged.
 
-    values: those of some rows as PostgreSQL prints them, at most ``LONGEST`` characters of each;
-    none where nobody may look.
+    values: of some rows, as PostgreSQL prints them, at most ``LONGEST`` characters each.
     """
     filled = [value.strip() for value in values if value]
     distinct = list(dict.fromkeys(filled))
@@ -72,7 +71,7 @@ def signs(column: ColumnInfo, values: Sequence[str | None]) -> Iterator[Code]:
 
 
 def _of_texts(distinct: Sequence[str], *, are_own: bool) -> Iterator[Code]:
-    """Yield the signs of texts; are_own: whether about every second row has one of its own."""
+    """Yield the warnings about texts; are_own: most values are distinct."""
     if _share(distinct, _SSN.search) > _SOME:
         yield Code.LOOKS_LIKE_SSN
     if _share(distinct, _EMAIL.search) > _SOME:
