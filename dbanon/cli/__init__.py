@@ -32,7 +32,7 @@ app = typer.Typer(
 
 
 class Command(TyperCommand):
-    """A command whose help lists its options under headings."""
+    """A command with its options listed under headings in its help."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - Typer's own Click
         """Write arguments, the command's own options, then those of each panel; help at the end."""
@@ -58,9 +58,9 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-# What Typer exits with at Ctrl-C.
+# Typer's exit code at Ctrl-C.
 INTERRUPTED = 130
-# What a shell reports of a program that wrote to a pipe which nobody reads.
+# The exit code of a shell for SIGPIPE.
 BROKEN_PIPE = 141
 
 
@@ -126,7 +126,7 @@ _list_by_panel()
 
 
 def main() -> None:
-    """Run the command line; the one place where errors become messages and exit codes."""
+    """Run the command line; the only place that turns errors into messages and exit codes."""
     with streams.lasting() as out, followed() as deeds:
         code = _run(deeds)
         out.flush()
@@ -155,7 +155,7 @@ def _run(deeds: Deeds) -> int | str | None:
 
 
 def _failed(error: DbanonError, deeds: Deeds) -> int:
-    """Say what is wrong, where and what to try; return the exit code."""
+    """Print an error with its place and the next command; return the exit code."""
     _complain(f"error: {error}")
     if deeds.partly_done:
         _complain(f"  {deeds}")
@@ -169,17 +169,14 @@ def _failed(error: DbanonError, deeds: Deeds) -> int:
 def _document(
     kind: str, message: str, *, code: int, hint: str | None = None, done: str | None = None
 ) -> None:
-    """Print an error for the program that asked for JSON, unless it has its document already."""
+    """Print an error as JSON for --json, unless a document was printed already."""
     if "--json" in sys.argv and isinstance(sys.stdout, streams.Stream) and sys.stdout.is_unused:
         found = {"kind": kind, "message": message, "hint": hint, "done": done, "exit_code": code}
         document({"error": found})
 
 
 def _lost(reason: OSError, deeds: Deeds, code: int | str | None) -> int | str | None:
-    """Say what was done although its report is lost, and return the exit code.
-
-    It tells of the database: whoever takes a lost report for a failure would publish once more.
-    """
+    """Report completed work whose output was lost: a caller may otherwise publish again."""
     if code or deeds.any_done:
         _complain(f"warning: the output could not be written ({reason.strerror}); {deeds}")
         return code
@@ -190,13 +187,13 @@ def _lost(reason: OSError, deeds: Deeds, code: int | str | None) -> int | str | 
 
 
 def _unforeseen(error: Exception, deeds: Deeds) -> int:
-    """Say what is known of an error that nobody expected, and return the exit code."""
+    """Report an unexpected error by its type, and return the exit code."""
     if _was_interrupted(error):
         _complain(f"interrupted; {deeds}")
         return INTERRUPTED
     if isinstance(error, MemoryError):
         message, hint = "this machine is out of memory", "--block 10000"
-    else:  # What an unforeseen error says may quote a row, so only its kind is told.
+    else:  # The text of an unexpected error may quote a row, so only its type is printed.
         message = f"unforeseen {type(error).__name__}"
         hint = "the same command with DBANON_DEBUG=1, which may print values"
     _complain(f"error: {message}; {deeds}")
@@ -206,7 +203,7 @@ def _unforeseen(error: Exception, deeds: Deeds) -> int:
 
 
 def _was_interrupted(error: BaseException) -> bool:
-    """Whether Ctrl-C is behind an error: a library that it stops on import raises its own."""
+    """Return True if Ctrl-C caused an error: an interrupted import raises its own."""
     below = error.__cause__ or error.__context__
     return isinstance(error, KeyboardInterrupt) or (below is not None and _was_interrupted(below))
 

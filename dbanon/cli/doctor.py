@@ -14,10 +14,9 @@ def doctor(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Look at version, privileges and leaks.
+    """Check versions, privileges and possible leaks.
 
-    What an auditor would look at; nothing is changed. Exit code 1 when something fails, 4 when
-    a table has drifted from its policy.
+    Changes nothing. Exit code 1 if a check fails, 4 if a table has drifted from its policy.
     """
     from dbanon.actions.doctor import Level
     from dbanon.actions.doctor import doctor as action

@@ -1,4 +1,4 @@
-"""The files that commands write: pages and drawings, each in place of its own kind only."""
+"""Write pages and drawings; each replaces only files of its own kind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Signature(NamedTuple):
-    """How a file of dbanon begins, and the mark that is within its first bytes."""
+    """The start of a file by dbanon, and a mark in its first ``within`` bytes."""
 
     start: bytes
     mark: bytes
@@ -27,7 +27,7 @@ class Signature(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """A kind of file, the option that names one, and the signature of each suffix."""
+    """A kind of file, its option, and the signature of each suffix."""
 
     noun: str
     option: str
@@ -49,7 +49,7 @@ _OWNER_ONLY = 0o600  # a file may hold counts of the source
 
 
 def require(path: Path, kind: FileKind, *, example: str) -> None:
-    """Raise ConfigError when no such file could be written there, before anything is computed."""
+    """Raise ConfigError if such a file cannot be written there, before any computation."""
     if path.suffix.lower() not in kind.signatures:
         suffixes = ", ".join(kind.signatures)
         raise ConfigError(
@@ -63,7 +63,7 @@ def require(path: Path, kind: FileKind, *, example: str) -> None:
 
 
 def _target(path: Path, kind: FileKind) -> Path:
-    """Return where a file is written: by a link to its own kind too, never over another file."""
+    """Return the file to write; follows links to its own kind, and never replaces another file."""
     if path.is_symlink() and not path.exists():
         raise _taken(path, kind, "is a link to nothing")
     if path.exists() and not path.is_file():
@@ -91,7 +91,7 @@ def _taken(path: Path, kind: FileKind, reason: str) -> ConfigError:
 
 
 def write(content: bytes, path: Path, kind: FileKind) -> None:
-    """Write a file, whole or not at all, in place of its own kind only; for its owner alone."""
+    """Write a file atomically, in place of its own kind only, readable by its owner only."""
     target = _target(path, kind)
     draft = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}")
     try:
@@ -109,7 +109,7 @@ def write(content: bytes, path: Path, kind: FileKind) -> None:
 
 
 def _place(draft: Path, target: Path, *, is_new: bool) -> None:
-    """Rename a draft to a file of its kind, or to a new name; raises FileExistsError otherwise."""
+    """Rename a draft to a file of its kind or a new name; raises FileExistsError for others."""
     if is_new:
         target.touch(_OWNER_ONLY, exist_ok=False)  # not by a link, which some file systems lack
     try:

@@ -59,7 +59,7 @@ def init(
 
 
 def _state(result: "Mapping[str, Any]") -> str:
-    """Say what became of the metadata schema."""
+    """Describe the result for the metadata schema."""
     former, revision = result["former"], result["revision"]
     if not result["changed"]:
         return f"was current already (revision {revision})"

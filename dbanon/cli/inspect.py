@@ -83,7 +83,7 @@ def inspect(
 
 
 def _unique_sets(found: Inspection) -> None:
-    """Show which suggested quasi-identifiers make most rows unique."""
+    """Print the suggested quasi-identifiers that make most rows unique."""
     sets = [
         (", ".join(map(quote_identifier, one.columns)), one.rows, f"{100 * one.share:.1f}%")
         for one in found.unique_sets[:_SHOWN]
@@ -102,7 +102,7 @@ def _key(found: Inspection) -> str:
 
 
 def _persons(found: Inspection) -> Iterator[str]:
-    """Yield who seems to have several rows, and in what these differ."""
+    """Yield the column of persons with several rows, and the columns that vary between these."""
     if found.persons is not None:
         unless = "" if found.persons.is_sure else "if these are persons, "
         yield f"{found.persons.figure}: {unless}{found.persons.setting}"

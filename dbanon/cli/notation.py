@@ -1,17 +1,17 @@
-"""How figures are written, on the terminal and on pages alike."""
+"""Format figures, for terminals and pages alike."""
 
 from __future__ import annotations
 
-_WHOLE_SHARE, _WHOLE = 10, 1_000  # shares and figures from which on decimals say nothing
+_WHOLE_SHARE, _WHOLE = 10, 1_000  # shares and figures from which decimals are omitted
 
 
 def percent(share: float) -> str:
-    """Spell a rate or a loss in percent."""
+    """Format a rate or a loss in percent."""
     return f"{share:,.0%}" if abs(share) >= _WHOLE_SHARE else f"{share:.2%}"
 
 
 def number(value: float | None) -> str:
-    """Spell a count or a figure by its first digits, or whole where it is large."""
+    """Format a figure with its leading digits; a large one as a whole number."""
     if value is None:
         return "-"
     is_whole = float(value).is_integer() or abs(value) >= _WHOLE
@@ -19,10 +19,10 @@ def number(value: float | None) -> str:
 
 
 def strength(value: float | None) -> str:
-    """Spell a correlation, or an area under a curve."""
+    """Format a correlation, or an area under a curve."""
     return "-" if value is None else f"{value:.2f}"
 
 
 def at_most(share: float, *, is_bound: bool) -> str:
-    """Return a share in percent, as a bound if it is one."""
+    """Format a share in percent, with "at most" for a bound."""
     return f"at most {percent(share)}" if is_bound else percent(share)

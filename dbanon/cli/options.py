@@ -1,4 +1,4 @@
-"""The options that commands share, and the settings that come of them."""
+"""Shared options of commands, and settings from them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|)")
 
 
 def duration(text: str) -> float:
-    """Read ``30s``, ``2m``, ``500ms``, ``1h`` or plain seconds."""
+    """Parse ``30s``, ``2m``, ``500ms``, ``1h`` or plain seconds."""
     match = _DURATION.fullmatch(text.strip().lower())
     seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
     if not 0.0 < seconds < math.inf:
@@ -100,14 +100,14 @@ def duration(text: str) -> float:
 
 
 def complete_name(incomplete: str) -> list[str]:
-    """Return the names that the shell can complete to."""
+    """Return the names for shell completion."""
     from dbanon.anonymization.registry import ALGORITHMS
 
     return [name for name in ALGORITHMS if name.startswith(incomplete)]
 
 
 def complete_names(incomplete: str) -> list[str]:
-    """Complete the last name of a list with commas."""
+    """Complete the last name of a comma-separated list."""
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name in complete_name(last)]
 
@@ -119,7 +119,7 @@ _MORE: dict[str, dict[str, Any]] = {
 
 
 def of_request(name: str, **more: Any) -> Any:  # noqa: ANN401 - whatever Typer makes of it
-    """Return a field of a request as an option of the command line."""
+    """Return a field of a request as an option."""
     known = OPTIONS[name]
     return typer.Option(
         known.flag,
@@ -201,7 +201,7 @@ PrintSql = Annotated[bool, _display("--print-sql", help="print the statements pu
 
 
 def one_of(table: str | None, dataset: Path | None) -> str | Path:
-    """Return the table, or the file of the dataset; raises BadParameter unless one is named."""
+    """Return the table, or the file of the dataset; raises BadParameter unless one is given."""
     if table is not None and dataset is None:
         return table
     if table is None and dataset is not None:
@@ -261,7 +261,6 @@ def _option(parameter: Parameter, flag: str) -> Option:
 
 
 def _options() -> dict[str, Option]:
-    """Return the options of all models by argument, but those that commands declare themselves."""
     variants = [model.variant for model in MODELS.values() if model.variant is not None]
     found: dict[str, Option] = {}
     for model in MODELS.values():
@@ -277,7 +276,6 @@ def _options() -> dict[str, Option]:
 
 
 def _of_field(one: Field[Any]) -> Option:
-    """Return the option of a field of a request."""
     known, kind = OPTIONS[one.name], _READ_AS.get(one.name, get_args(one.type)[0])
     default = None if one.name in {"params", "grants"} else one.default
     if known.among:
@@ -292,10 +290,7 @@ _OF_MODELS = _options()
 def asking(
     verb: str, *, without: Collection[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of a request in place of its argument ``request``.
-
-    verb: the function whose options they are.
-    """
+    """Replace the argument ``request`` of a command by the options of the function ``verb``."""
     of_fields: dict[str, Option] = {}
     known: dict[str, Option] = {}
     for one in fields(Request):
@@ -331,10 +326,7 @@ def _parameter(name: str, annotation: object, default: object) -> inspect.Parame
 
 
 def _request(given: dict[str, Any], names: Collection[str]) -> Request:
-    """Return what options ask for; ``--l`` may mean another kind than distinct diversity.
-
-    names: of the options that are fields of a request.
-    """
+    """Build a request from options; ``--l`` may set a kind other than distinct diversity."""
     if given["kind"] not in {"table", "view"}:
         raise typer.BadParameter("table or view", param_hint="--as")
     models = _models(given)
@@ -359,7 +351,7 @@ def _pairs(texts: Iterable[str]) -> dict[str, str | int | float | bool]:
 
 
 def _number_or_word(text: str | None) -> int | str | None:
-    """Read a number, or the one word that may stand in its place."""
+    """Parse a number, or the one word that may replace it."""
     if text is None or text == GROUP:
         return text
     if not (text.isascii() and text.isdigit() and int(text) > 0):
@@ -368,7 +360,7 @@ def _number_or_word(text: str | None) -> int | str | None:
 
 
 def _models(arguments: Mapping[str, Any]) -> tuple[ModelSpec, ...]:
-    """Pick from a command's arguments the models that it asks for beyond k and distinct l."""
+    """Return the models from a command's arguments, except k and distinct l."""
     found = (_spec(name, arguments) for name in MODELS if name not in _BY_ARGUMENTS)
     specs = tuple(spec for spec in found if spec is not None)
     for spec in specs:
@@ -380,10 +372,9 @@ def _models(arguments: Mapping[str, Any]) -> tuple[ModelSpec, ...]:
 
 
 def _spec(name: str, arguments: Mapping[str, Any]) -> ModelSpec | None:
-    """Return a model with what is given of it, None if it is not asked for.
+    """Return a model with its given parameters, None if it is not requested.
 
-    A model is asked for by its first option that has no default, or as the kind of another one that
-    is chosen; it then needs the others without default.
+    Its first option without a default requests it, or the kind option of another model.
     """
     known = {p: declared for p, declared in MODELS[name].parameters().items() if declared.flag}
     flags = {parameter: str(declared.flag) for parameter, declared in known.items()}
@@ -412,7 +403,7 @@ def _is_chosen(name: str, arguments: Mapping[str, Any]) -> bool:
 
 
 def _plain(value: object) -> Value | None:
-    """Return an option's value as a policy has it, None for one that was not given."""
+    """Return an option's value as in a policy, None if it was not given."""
     if isinstance(value, StrEnum):
         return value.value
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""``dbanon plan``: what publishing would cost, by several algorithms too, or a refresh would do."""
+"""``dbanon plan``: predict the cost of a publication or refresh, or compare algorithms."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def plan(
     timings: options.Timings = False,
     progress: options.Progress = False,
 ) -> None:
-    """Show what publishing would cost, or what a refresh would do; nothing is kept of it.
+    """Predict the cost of a publication, or the result of a refresh; stores nothing.
 
     \b
     dbanon plan patients --k 5 --l 3
@@ -104,13 +104,13 @@ def _run(
     watched: Callable[..., AbstractContextManager[Stages]],
     on_interrupt: OnInterrupt,
 ) -> Found:
-    """Return what comes of an action that is watched, and that Ctrl-C interrupts."""
+    """Run an action with progress, interruptible by Ctrl-C."""
     with watched(steps=steps) as stages, interruptible(stages, on_interrupt):
         return action(replace(request, stages=stages))
 
 
 def _planned(what: str | Path, request: Request, *, html: Path | None) -> list[Plan]:
-    """Plan a table or the tables of a dataset; writes a page of the table if one is wanted."""
+    """Plan a table or a dataset; writes a page for a table if requested."""
     from dbanon.actions.plan import plan_dataset_request, plan_report_request, plan_request
 
     if isinstance(what, Path):
@@ -123,7 +123,7 @@ def _planned(what: str | Path, request: Request, *, html: Path | None) -> list[P
 
 
 def _is_of_refresh(context: typer.Context, *, refresh: bool) -> bool:
-    """Whether a refresh is asked about; refuses options that would mean nothing then."""
+    """Return True for --refresh; refuses options that would have no effect."""
     given = _given(context)
     for name in () if refresh else sorted(given & _OF_REFRESH_ALONE):
         option = f"--{name.replace('_', '-')}"
@@ -137,7 +137,7 @@ def _is_of_refresh(context: typer.Context, *, refresh: bool) -> bool:
 
 
 def _require_supported(context: typer.Context, dataset: Path | None, *, html: Path | None) -> None:
-    """Refuse what does not go with a dataset, and a page that could not be written."""
+    """Refuse options that a dataset excludes, and a page that cannot be written."""
     if dataset is not None:
         require(Mode.DATASET, _given(context))
     if html:
@@ -145,7 +145,7 @@ def _require_supported(context: typer.Context, dataset: Path | None, *, html: Pa
 
 
 def _given(context: typer.Context) -> frozenset[str]:
-    """Return the names of what stands on the command line."""
+    """Return the names of the options on the command line."""
     sources = {name: context.get_parameter_source(name) for name in context.params}
     return frozenset(
         name for name, source in sources.items() if source and source.name == "COMMANDLINE"
@@ -189,7 +189,6 @@ def _draw(found: Plan) -> None:
 
 
 def _spelled(losses: Mapping[str, float]) -> str:
-    """Spell the loss of recodings, those together that lose the same."""
     alike: dict[str, list[str]] = {}
     for name, loss in losses.items():
         alike.setdefault(percent(loss), []).append(name)
@@ -204,7 +203,7 @@ def _forecast(
     watched: Callable[..., AbstractContextManager[Stages]],
     json: bool,
 ) -> None:
-    """Refresh a table, prove it, roll all of it back, and print what would have become of it."""
+    """Refresh a table, prove it, roll it back, and print the result."""
     from dbanon.actions.refresh import refresh
 
     with watched(steps=9) as stages:
@@ -239,7 +238,7 @@ def _draw_forecast(found: Refreshed) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """What to compare on a table, none for what is usual, and the files to show it in."""
+    """The options of a comparison, empty for defaults, and its output files."""
 
     table: str
     names: tuple[str, ...]
@@ -249,13 +248,13 @@ class _Tried:
 
     @property
     def steps(self) -> int:
-        """How many stages the comparison has."""
+        """The number of stages."""
         from dbanon.actions.compare import USUAL
 
         return 2 + 2 * len(self.names or USUAL) * max(len(self.ks), 1)
 
     def run(self, request: Request) -> Comparison:
-        """Compare, on one reading of the table."""
+        """Compare; reads the table once."""
         from dbanon.actions.compare import compare_request
 
         return compare_request(self.table, replace(request, algorithms=self.names, ks=self.ks))
@@ -282,7 +281,7 @@ def _tried(
     plot: Path | None,
     page: Path | None,
 ) -> _Tried:
-    """Read what is to be compared; refuses a file that nothing could be drawn in."""
+    """Parse the options of a comparison; refuses a file that cannot be drawn."""
     names = tuple(name for part in (algorithms or "").split(",") if (name := part.strip()))
     tried = _numbers(ks) or (_USUAL_KS if plot or page else ())
     if plot:

@@ -88,9 +88,9 @@ def check(
     strict: options.Strict = False,
     dsn: options.Dsn = None,
 ) -> None:
-    """Check a policy file against its table as set does, and store nothing.
+    """Check a policy file against its table without storing it.
 
-    Exit code 1 when it could not be stored, with --strict also when set would warn of something.
+    Exit code 1 if `set` would refuse it; with --strict also if `set` would warn.
     """
     from dbanon.actions.policy import check_policy
 
@@ -164,7 +164,6 @@ def _number(value: float) -> str:
 
 
 def _finest(rule: "ColumnRule") -> str | None:
-    """Spell what else decides how a column is published, as the file does."""
     said = []
     for name, key in keys_of(type(rule)).items():
         value = getattr(rule, name)
@@ -185,7 +184,6 @@ def _spell(model: "ModelSpec") -> str:
 
 
 def _conditions(found: "Policy") -> str:
-    """Spell the conditions on rows."""
     held = (
         (condition.column, condition.comparison.value, ", ".join(map(_value, condition.values)))
         for condition in found.where
@@ -194,7 +192,6 @@ def _conditions(found: "Policy") -> str:
 
 
 def _others(found: "Policy") -> list[str]:
-    """Say who is counted, and what may be left out, as far as the policy says."""
     spelled = {"where": _conditions(found), "masking": "; ".join(map(_masked, found.masking))}
     said = (
         (name, key.shown, spelled.get(name, getattr(found, name)))
@@ -223,7 +220,7 @@ def export(
 
 @app.command("list")
 def list_(*, dsn: options.Dsn = None, json: options.Json = False) -> None:
-    """List the stored policies, and what is served by each."""
+    """List the stored policies, with their served relations."""
     from dbanon.actions.policy import list_policies
 
     found = list_policies(
@@ -259,7 +256,7 @@ def diff(
     dsn: options.Dsn = None,
     json: options.Json = False,
 ) -> None:
-    """Show how two policies of a table differ: A and B, or what is stored and a file.
+    """Show the differences of two policies of a table: A and B, or the stored one and a file.
 
     \b
     dbanon policy diff patients default research
@@ -301,7 +298,7 @@ def history(
     dsn: options.Dsn = None,
     json: options.Json = False,
 ) -> None:
-    """Show when the policies of a table were stored, published by, and what that changed."""
+    """Show when the policies of a table were stored and used to publish, with changes."""
     from dbanon.actions.policy import policy_history
 
     found = policy_history(table, name=policy, settings=options.settings(dsn))
@@ -334,7 +331,7 @@ def drop(
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
 ) -> None:
-    """Delete a policy of a table; what is published stays."""
+    """Delete a policy of a table; its releases stay."""
     from dbanon.actions.policy import drop_policy
 
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)

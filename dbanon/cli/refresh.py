@@ -37,11 +37,10 @@ def refresh(
     timings: options.Timings = False,
     progress: options.Progress = False,
 ) -> None:
-    """Publish again what is served: the same classes, and new ones of newcomers.
+    """Refresh served releases: keep their classes, and form new ones of inserted rows.
 
-    Uses the stored policy, and the options that were given last time. Made for cron: with
-    --quiet it prints nothing unless something is not well, and it has exit codes (0 done, 1 error,
-    3 check failed, 4 drift).
+    Uses the stored policy and the options of the last publication. For cron: --quiet prints only
+    problems, and the exit code is 0 (done), 1 (error), 3 (check failed) or 4 (drift).
 
     \b
     dbanon refresh patients
@@ -78,7 +77,7 @@ def _show_all(results: "list[Refreshed]", *, json: bool, quiet: bool) -> None:
 
 
 def show(result: "Refreshed", *, silent: bool) -> None:
-    """Report what became of a relation; silent: only what is not well."""
+    """Report the outcome for a relation; silent: only problems."""
     if result.error is not None:
         console.warn(f"{result.relation}: {console.with_hint(result.error)}")
     elif not silent:

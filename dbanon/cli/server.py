@@ -12,7 +12,7 @@ app = typer.Typer(help="Look after the embedded server, and compile ahead.", no_
 
 @app.command()
 def status(*, json: Annotated[bool, typer.Option("--json", help="print JSON")] = False) -> None:
-    """Say whether the embedded server runs, and where."""
+    """Show the state and the location of the embedded server."""
     from dbanon.actions import server
     from dbanon.settings import Settings
 
@@ -59,12 +59,12 @@ def psql(context: typer.Context) -> None:
 
 @app.command()
 def warm(*, json: options.Json = False) -> None:
-    """Compile ahead what publish, plan and refresh run with the algorithm auto.
+    """Compile the search of the algorithm auto in advance.
 
-    The first of them on a machine compiles the search to machine code, which is kept in the
-    user's cache folder, or in the one that NUMBA_CACHE_DIR names. This command does it before
-    anybody waits for it, for example where an image is built. What is there already is left as it
-    is; no database is asked.
+    The first publish, plan or refresh on a machine compiles it to machine code, which is stored in
+    the user's cache folder, or in the one that NUMBA_CACHE_DIR names. This command does so
+    beforehand, for example when an image is built. It compiles only what is missing, and connects
+    to no database.
 
     \b
     dbanon server warm

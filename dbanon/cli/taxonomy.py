@@ -64,7 +64,7 @@ def derive(
     allow_superuser: options.AllowSuperuser = False,
     json: options.Json = False,
 ) -> None:
-    """Make a taxonomy from the values of a column.
+    """Derive a taxonomy from the values of a column.
 
     \b
     dbanon taxonomy derive sex patients sex
@@ -167,7 +167,7 @@ def missing(
 ) -> None:
     """Print the query that lists the values of a column that the taxonomy lacks.
 
-    Values are for psql, on the screen of somebody who may see them; this prints none.
+    This prints no values: run the query in psql, as a role that may see them.
 
     \b
     dbanon taxonomy missing zip patients zip | psql clinic

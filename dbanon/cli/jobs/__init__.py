@@ -1,1 +1,1 @@
-"""The commands on refreshes that are scheduled: schedule, worker."""
+"""The commands for scheduled refreshes: schedule, worker."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class _Tables(TyperGroup):
-    """A group whose command ``set`` may be left out: ``dbanon schedule patients --cron ...``."""
+    """A group with ``set`` as default command: ``dbanon schedule patients --cron ...``."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - Typer's own Click
         given = args if not args or args[0] in self.commands else ["set", *args]
@@ -47,9 +47,9 @@ def set_(
     allow_superuser: options.AllowSuperuser = False,
     json: options.Json = False,
 ) -> None:
-    """Have workers refresh what is published of a table, or change when they do.
+    """Set the refresh schedule of a table.
 
-    A job does what `dbanon refresh TABLE --if-changed` does. The word `set` may be left out.
+    A job runs `dbanon refresh TABLE --if-changed`. The word `set` may be omitted.
 
     \b
     dbanon schedule set patients --cron '15 3 * * *'
@@ -69,7 +69,7 @@ def set_(
 def list_(
     *, dsn: options.Dsn = None, owner: options.Owner = None, json: options.Json = False
 ) -> None:
-    """List what is scheduled, when it is due next, and what became of the last job.
+    """List the schedules, with the next due time and the result of the last job.
 
     \b
     dbanon schedule list
@@ -107,7 +107,7 @@ def remove(
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
 ) -> None:
-    """Have workers leave a table alone; what is published stays.
+    """Remove the refresh schedule of a table; its releases stay.
 
     \b
     dbanon schedule remove patients

@@ -40,11 +40,11 @@ def worker(
     ] = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Refresh what is scheduled, for as long as it runs; any number of workers share the jobs.
+    """Run scheduled refreshes until stopped; any number of workers share the jobs.
 
-    A worker may be killed at any time: no job is lost, and none is done twice. SIGTERM and Ctrl-C
-    end it with exit code 0, and the job that it was at waits for the next worker. With --once it
-    has the exit codes of `dbanon refresh`.
+    A worker may be killed at any time: no job is lost or done twice. SIGTERM and Ctrl-C end it
+    with exit code 0, and its job waits for another worker. With --once it has the exit codes of
+    `dbanon refresh`.
 
     \b
     dbanon worker --metrics-port 9465
@@ -75,7 +75,7 @@ def worker(
 
 @contextmanager
 def _until(stop: Event) -> Iterator[None]:
-    """Set ``stop`` at SIGTERM and Ctrl-C, and end the block as Ctrl-C does, but in peace."""
+    """Set ``stop`` at SIGTERM and Ctrl-C, and end the block without an error."""
 
     def handle(_number: int, _frame: FrameType | None) -> None:
         stop.set()

@@ -1,1 +1,1 @@
-"""Reports as pages of one file: HTML, CSS and SVG, without a script and without a network."""
+"""Reports as single-file pages: HTML, CSS and SVG, without scripts or network access."""

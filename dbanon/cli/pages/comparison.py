@@ -27,24 +27,24 @@ _MOST_TICKS = 8
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis of logarithms, as losses and risks lie a hundredfold apart."""
+    """A logarithmic axis, because losses and risks differ by factors of a hundred."""
 
     low: float
     high: float
 
     @classmethod
     def of(cls, shares: Sequence[float]) -> Axis:
-        """Return one that has room for shares; those that are 0 lie on its beginning."""
+        """Return an axis that covers shares; zeros are at its start."""
         shown = [share for share in shares if share > 0] or [1.0]
         return cls(min(shown) / _MARGIN, max(shown) * _MARGIN)
 
     def at(self, share: float) -> float:
-        """Return the place of a share, in [0, 1]."""
+        """Return the position of a share, in [0, 1]."""
         return math.log(max(share, self.low) / self.low) / math.log(self.high / self.low)
 
     @property
     def round_shares(self) -> list[float]:
-        """Shares for ticks: 1, 2 and 5 of each power of ten, or the powers alone if too many."""
+        """Return tick values: 1, 2 and 5 of each power of ten, or only powers if too many."""
         powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
         for steps in (_STEPS, _STEPS[:1]):
             found = [step * 10.0**power for power in powers for step in steps]
@@ -56,7 +56,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A place on an axis, in [0, 1], and its figure."""
+    """A position on an axis, in [0, 1], and its figure."""
 
     at: float
     text: str
@@ -64,7 +64,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A place in the drawing, from its lower left corner, both in [0, 1]."""
+    """A position in the drawing from its lower left corner, both coordinates in [0, 1]."""
 
     x: float
     y: float
@@ -73,10 +73,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The points of one algorithm, with the numbers of its marker and of its colour.
-
-    pieces: the straight lines from each point to the next.
-    """
+    """The points of one algorithm, its marker and color numbers, and segments between points."""
 
     name: str
     marker: int
@@ -86,7 +83,7 @@ class Line:
 
 
 def write(found: Comparison, path: Path) -> None:
-    """Write the page of a comparison; the same one gives the same file."""
+    """Write the page of a comparison; equal comparisons give equal files."""
     files.write(render(found).encode(), path, files.PAGE)
 
 
@@ -108,12 +105,12 @@ def render(found: Comparison) -> str:
 
 
 def _highest(loss: LossReport) -> float:
-    """Return the chance to find the record that is easiest to find."""
+    """Return the risk of the record with the highest re-identification risk."""
     return 1 / max(loss.smallest_class, 1)
 
 
 def _average(loss: LossReport) -> float:
-    """Return the chance to find a record, on average: one in each class."""
+    """Return the average re-identification risk: one record per class."""
     return loss.n_classes / max(loss.n_rows - loss.n_suppressed, 1)
 
 

@@ -1,4 +1,4 @@
-"""What a page shows of figures: tables, and bars in them."""
+"""Figures of a page: tables, and bars in them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class Sign(StrEnum):
-    """What a mark across a bar stands for."""
+    """The meaning of a mark across a bar."""
 
     BOUND = "bound"
     GUESS = "guess"
 
 
 class Ink(StrEnum):
-    """What a bar is the figure of; each has a colour, and the source an outline in place of it."""
+    """The subject of a bar; each has a color, the source an outline instead."""
 
     RISK = "risk"
     USE = "use"
@@ -27,7 +27,7 @@ class Ink(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A line across a bar, and its figure in words."""
+    """A line across a bar, with its figure as text."""
 
     sign: Sign
     share: float
@@ -36,10 +36,9 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of the length ``share`` of the room there is, in [0, 1]; None leaves it empty.
+    """A bar of the relative length ``share`` in [0, 1]; None leaves it empty.
 
-    text: the figure; between: the ends of an interval around it; label, about: what it is the
-    figure of, in few words and in more.
+    text: the figure; between: a confidence interval; label, about: name and explanation.
     """
 
     ink: Ink
@@ -61,7 +60,7 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """A verdict in a word, a sign that tells it without a colour, and what it rests on."""
+    """A verdict as a word, a sign for readers without color, and its basis."""
 
     kind: str
     sign: str
@@ -70,7 +69,7 @@ class Ruling:
 
 
 class Kind(StrEnum):
-    """How the cells of a column are set."""
+    """The format of the cells of a column."""
 
     WORDS = "words"
     FIGURE = "figure"
@@ -84,22 +83,19 @@ Cell = str | Noted | Ruling | tuple[Bar, ...]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of which the first cell of a row says what the row is about.
-
-    heads: the title of each column, and how its cells are set.
-    """
+    """A table with row headers in the first column; heads: title and format of each column."""
 
     caption: str
     heads: Mapping[str, Kind]
     rows: tuple[tuple[Cell, ...], ...]
 
     def parts(self, most: int) -> tuple[Table, ...]:
-        """Return it in two tables, the first of ``most`` rows at most."""
+        """Split the table after ``most`` rows."""
         halves = (self.rows[:most], self.rows[most:])
         return tuple(Table(self.caption, self.heads, rows) for rows in halves if rows)
 
 
 def look(table: Table) -> str:
-    """Return how a table is set: one with bars takes all the room it gets."""
+    """Return the style class of a table; one with bars has full width."""
     bars = [cell for row in table.rows[:1] for cell in row if isinstance(cell, tuple)]
     return "plain" if not bars else "drawn" if len(bars[0]) == 1 else "drawn paired"

@@ -1,4 +1,4 @@
-"""Templates, and what makes whatever a name holds harmless in a page."""
+"""Templates, with escaping of all names in a page."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def require(path: Path, *, example: str) -> None:
-    """Raise ConfigError when no page could be written there, before anything is computed."""
+    """Raise ConfigError if no page can be written there, before any computation."""
     files.require(path, files.PAGE, example=example)
     extras.require("jinja2", what="a page")
 
 
 def rendered(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever the template shows
-    """Return a page; the same values give the same text.
+    """Return a page without scripts or network access; equal values give equal text.
 
-    The page may load nothing, run nothing and send nothing: the browser is told to refuse all but
-    the one style that is known by its digest.
+    Its policy for the browser refuses everything except one style, identified by its digest.
     """
     style = (_TEMPLATES / "style.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -60,7 +59,7 @@ def _environment() -> Environment:
 
 
 def _seen(value: object) -> object:
-    """Spell in any text what a browser would hide or reorder; templates themselves are no text."""
+    """Escape invisible and reordering characters in texts, but not in templates."""
     from markupsafe import Markup
 
     if isinstance(value, Markup):
@@ -69,14 +68,13 @@ def _seen(value: object) -> object:
 
 
 def _code(text: str) -> Markup:
-    """Return text of several lines, escaped as all text is."""
     from markupsafe import escape
 
     return escape(visible(text, keep="\n\t"))
 
 
 def _width(share: float) -> str:
-    """Spell a share as a length within a drawing, which has no room beyond 100%."""
+    """Format a share as a length within a drawing, at most 100%."""
     return f"{100 * min(max(share, 0.0), 1.0):.2f}%"
 
 

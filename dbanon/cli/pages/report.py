@@ -33,7 +33,7 @@ _MOST_BINS, _MOST_SETS = 12, 10  # of values and columns, before the others are 
 
 
 def write(report: Report, path: Path) -> None:
-    """Write the page of a report; the same report gives the same file."""
+    """Write the page of a report; equal reports give equal files."""
     files.write(render(report).encode(), path, files.PAGE)
 
 
@@ -97,7 +97,7 @@ _ROLES = {
 
 
 def of_columns(report: Report) -> Table:
-    """Return what becomes of each column, in the order of the policy."""
+    """Return the recoding of each column, in the order of the policy."""
     heads = {"column": WORDS, "role": WORDS, "published as": WORDS, "type": WORDS}
     rows = (
         (
@@ -141,7 +141,7 @@ def _recoded(rule: ColumnRule) -> str:
 
 
 def choices(policy: Policy) -> list[tuple[str, str]]:
-    """Return everything that a policy says besides models and columns, as (what, in words)."""
+    """Return all settings of a policy except models and columns, as (name, in words)."""
     return list(_choices(policy))
 
 
@@ -205,7 +205,7 @@ _PLANNED = {
 
 
 def ruling(report: Report) -> Ruling:
-    """Return the verdict on all of it."""
+    """Return the overall verdict."""
     verdict = report.checks.verdict
     if report.release is not None:
         return Ruling(*_SIGNS[verdict], _LINES[verdict])
@@ -214,7 +214,7 @@ def ruling(report: Report) -> Ruling:
 
 
 def of_models(report: Report) -> Table:
-    """Return what each model requires of every class, and what the worst one achieves."""
+    """Return the requirement of each model, and the value of the worst class."""
     heads = {"model": WORDS, "required": FIGURE, "achieved": FIGURE, "verdict": WORDS}
     planned = report.release is None
     rows = tuple(_checked(result, planned=planned) for result in report.checks.results)
@@ -240,7 +240,7 @@ def _checked(result: CheckResult, *, planned: bool) -> tuple[Cell, ...]:
 
 
 def facts(report: Report) -> list[tuple[str, str]]:
-    """Return the counts that everybody asks for first, of a live view as it is now."""
+    """Return the main counts; of a live view, as it is now."""
     loss, now = report.loss, report.now
     one, all_of_them = alike_in_words(report.policy)
     if loss is None or report.hidden:
@@ -260,19 +260,19 @@ def facts(report: Report) -> list[tuple[str, str]]:
 
 
 def _smallest(report: Report) -> float | None:
-    """Return the rows of the smallest class, None where they are not what was checked."""
+    """Return the size of the smallest class, None if k was not checked."""
     found = (one.achieved for one in report.checks.results if one.model == K_ANONYMITY)
     return next(found, None)
 
 
 def of_risk(report: Report) -> list[Bar]:
-    """Return what an attacker can have at most and on average; shorter is better."""
+    """Return the maximum and average success of attackers; shorter is better."""
     found = report.risk
     return [*_records(report), *_values(found.disclosures, alike_in_words(report.policy)[0])]
 
 
 def beyond(risk: Risk) -> list[Bar]:
-    """Return the attacks that no model bounds, or bounds by less, the worst column of each."""
+    """Return the attacks that exceed the bounds of models, with the worst column of each."""
     worst: dict[str, Attack] = {}
     for one in risk.attacks:
         known = worst.get(one.name)
@@ -312,7 +312,7 @@ def _records(report: Report) -> Iterator[Bar]:
 
 
 def _values(found: Sequence[Disclosure], group: str) -> Iterator[Bar]:
-    """Yield the surest belief, the column that is guessed best, and that which gains most."""
+    """Yield the highest belief, the best guessed column, and that with the largest gain."""
     if not found:
         return
     surest = max(found, key=lambda one: one.highest)
@@ -338,12 +338,12 @@ def _values(found: Sequence[Disclosure], group: str) -> Iterator[Bar]:
 
 
 def _first(which: str, found: Sequence[Disclosure]) -> str:
-    """Say as what a column was chosen, if there are others."""
+    """Explain why a column was chosen, if there are others."""
     return f"; of {len(found)} sensitive columns the {which}" if len(found) > 1 else ""
 
 
 def of_loss(report: Report) -> list[Bar]:
-    """Return what analysts miss; shorter is better."""
+    """Return the loss for analysts; shorter is better."""
     found = report.utility
     if report.loss is None or found is None:
         return [

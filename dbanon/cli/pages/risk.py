@@ -1,4 +1,4 @@
-"""The figures of risk, as tables."""
+"""Risk figures as tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def of_records(found: Sequence[Reidentification]) -> Table:
-    """Return how likely each attacker finds a record."""
+    """Return the probability of re-identification for each attacker."""
     heads = {
         "attacker": WORDS,
         "highest": FIGURE,
@@ -45,7 +45,7 @@ def of_records(found: Sequence[Reidentification]) -> Table:
 
 
 def of_sizes(sizes: Sequence[SizeBand]) -> Table:
-    """Return how many rows are in classes of each size; the longest bar takes all the room."""
+    """Return the number of rows by class size; the longest bar fills the width."""
     heads = {
         "rows of a class": WORDS,
         "share of rows": FIGURE,
@@ -78,7 +78,7 @@ def _spelled(band: SizeBand) -> str:
 
 
 def of_beliefs(found: Sequence[Disclosure], *, group: str) -> Table:
-    """Return how sure an attacker can be of values; group: a class, or a bucket."""
+    """Return an attacker's confidence in sensitive values; group: "class" or "bucket"."""
     heads = {
         "column": WORDS,
         "guessed right": FIGURE,
@@ -103,7 +103,7 @@ def of_beliefs(found: Sequence[Disclosure], *, group: str) -> Table:
 
 
 def of_changes(found: Sequence[Disclosure], *, group: str) -> Table:
-    """Return what a class, or a bucket, says of sensitive columns that the relation does not."""
+    """Return the information gain from a class or bucket about sensitive columns."""
     heads = {
         "column": WORDS,
         "greatest lift": FIGURE,
@@ -128,7 +128,7 @@ def of_changes(found: Sequence[Disclosure], *, group: str) -> Table:
 
 
 def of_populations(found: Sequence[Uniqueness]) -> Table:
-    """Return how many persons of a population would be unique."""
+    """Return the number of unique persons in a population."""
     heads = {"estimator": WORDS, "population": FIGURE, "the source is": FIGURE, "unique": FIGURE}
     rows = (
         (one.estimator, number(one.population), percent(one.sampled), percent(one.share))
@@ -139,7 +139,7 @@ def of_populations(found: Sequence[Uniqueness]) -> Table:
 
 
 def of_sets(found: Sequence[UniqueSet]) -> Table:
-    """Return which columns make rows of the source unique."""
+    """Return the column sets that make rows of the source unique."""
     heads = {"columns": WORDS, "rows": FIGURE, "share of those looked at": FIGURE}
     rows = ((", ".join(one.columns), number(one.rows), percent(one.share)) for one in found)
     caption = "Columns that make rows of the source unique, where no fewer of them do"
@@ -147,7 +147,7 @@ def of_sets(found: Sequence[UniqueSet]) -> Table:
 
 
 def of_attacks(found: Sequence[Attack]) -> Table:
-    """Return how often each attack was right."""
+    """Return the success rate of each attack."""
     heads = {
         "attack": WORDS,
         "right": FIGURE,
@@ -174,12 +174,12 @@ def of_attacks(found: Sequence[Attack]) -> Table:
 
 
 def called(attack: Attack) -> str:
-    """Return what an attack is called, with the column that it is after."""
+    """Return the name of an attack, with its target column."""
     return attack.name if attack.column is None else f"{attack.name}: {attack.column}"
 
 
 def drawn(attack: Attack) -> Bar:
-    """Return the rate of an attack between the rates that it is to be held against."""
+    """Return the rate of an attack, with marks for baseline and bound."""
     marks = [guesser(attack.baseline)]
     if attack.expected is not None:
         marks.append(bound(attack.expected, "at most"))
@@ -188,10 +188,10 @@ def drawn(attack: Attack) -> Bar:
 
 
 def guesser(share: float) -> Mark:
-    """Return the mark of somebody who guesses without the release."""
+    """Return the mark of guessing without the release."""
     return Mark(Sign.GUESS, share, f"guesser {percent(share)}")
 
 
 def bound(share: float, words: str) -> Mark:
-    """Return the mark of what is admitted."""
+    """Return the mark of a bound."""
     return Mark(Sign.BOUND, share, f"{words} {percent(share)}")

@@ -1,4 +1,4 @@
-"""The figures of utility, as tables."""
+"""Utility figures as tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOTES = ("", _UNDEFINED, _KEPT)  # in the order in which pairs are shown
 
 
 def of_loss(loss: LossReport) -> Table:
-    """Return the loss of each column, and that of all."""
+    """Return the loss of each column and in total."""
     shares = [*loss.columns.items(), ("all (NCP)", loss.ncp)]
     if loss.weighted_ncp is not None:
         shares.append(("all, weighted (NCP)", loss.weighted_ncp))
@@ -34,7 +34,7 @@ def of_loss(loss: LossReport) -> Table:
 
 
 def of_labels(lost: Mapping[str, float]) -> Table:
-    """Return what the labels of each column lose by themselves."""
+    """Return the loss by the labels of each column alone."""
     heads = {"quasi-identifier": WORDS, "lost": FIGURE, "from 0 to 100%": ROOM}
     rows = (
         (name, percent(share), (Bar(Ink.USE, share, percent(share)),))
@@ -45,7 +45,7 @@ def of_labels(lost: Mapping[str, float]) -> Table:
 
 
 def of_metrics(loss: LossReport) -> Table:
-    """Return every other metric of the loss, with what it means."""
+    """Return every other loss metric, with an explanation."""
     found = ((MEANINGS.get(name, Meaning(name, "")), value) for name, value in loss.metrics.items())
     heads = {"metric": WORDS, "value": FIGURE, "meaning": WORDS}
     rows = ((meaning.title, number(value), meaning.line) for meaning, value in found)
@@ -53,7 +53,7 @@ def of_metrics(loss: LossReport) -> Table:
 
 
 def of_distribution(found: Distribution) -> Table:
-    """Return two bars for each bin, the longest of all over all the room."""
+    """Return two bars for each bin; the longest fills the width."""
     most = max((*found.source, *found.published), default=0.0) or 1.0
     rows = (
         (
@@ -76,7 +76,7 @@ def _scaled(ink: Ink, share: float, *, most: float) -> Bar:
 
 
 def of_association(found: Association) -> Table:
-    """Return two bars for each pair of columns, those first that changed most."""
+    """Return two bars for each pair of columns, the most changed first."""
     pairs = sorted(
         _pairs(found), key=lambda pair: (_NOTES.index(pair[0].note), -_change(*pair[1:]))
     )
@@ -98,7 +98,6 @@ def of_association(found: Association) -> Table:
 
 
 def _pairs(found: Association) -> Iterator[tuple[Noted, float | None, float | None]]:
-    """Yield the figures of two columns, with the reason where one is missing."""
     for (b, second), (a, first) in combinations(enumerate(found.columns), 2):
         source, published, note = found.source[a][b], found.published[a][b], ""
         if first in found.exact and second in found.exact:
@@ -113,7 +112,7 @@ def _change(source: float | None, published: float | None) -> float:
 
 
 def of_queries(found: Sequence[QueryError]) -> Table:
-    """Return how wrong counts are, by how many rows they count."""
+    """Return the error of counts, by selectivity."""
     heads = {
         "rows that a query counts": WORDS,
         "median error": FIGURE,
@@ -141,7 +140,7 @@ def of_queries(found: Sequence[QueryError]) -> Table:
 
 
 def of_predictions(found: Sequence[Classification]) -> Table:
-    """Return how well classifiers predict columns, by what they learned from."""
+    """Return the accuracy of classifiers that predict columns, by training data."""
     heads = {
         "column": WORDS,
         "classifier": WORDS,

@@ -1,1 +1,1 @@
-"""The commands on what is published: check, describe, grant, history, release."""
+"""The commands for releases: check, describe, grant, history, release."""

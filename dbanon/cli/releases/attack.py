@@ -71,9 +71,9 @@ def attack(
     timings: options.Timings = False,
     progress: options.Progress = False,
 ) -> None:
-    """Attack a published relation with what its table knows, and count how often that succeeds.
+    """Simulate attacks on a published relation, using its source table.
 
-    For the role that publishes: it reads the table as it is now. It writes nothing. Its counts are
+    For the role that publishes: reads the present table, and writes nothing. The success rates are
     exact figures of the source, and confidential.
 
     \b

@@ -56,10 +56,10 @@ def check(
 ) -> None:
     """Prove a published relation again, or all of them.
 
-    The database counts; whoever can read the relation can do this. Exit code 3 when it does not
-    hold, or when there is nothing to check. What is found of a release is entered into the
-    ledger by a role that may write it. --history is for the role that publishes: exit code 3 also
-    when comparing all releases of the table reveals more than each of them promises.
+    The database counts; every reader of the relation can run this. Exit code 3 if a model fails, or
+    if there is nothing to check. The result is recorded in the ledger if the role may write it.
+    --history is for the role that publishes: exit code 3 also if all releases of the table together
+    disclose more than each of them promises.
 
     \b
     dbanon check anon.patients
@@ -118,9 +118,9 @@ def _tell(found: Checked) -> None:
 
 
 def describe(relation: Published, *, dsn: options.Dsn = None, json: options.Json = False) -> None:
-    """Say what each column of a published relation is, and what was proved of it.
+    """Describe the columns of a published relation, and the models that were proved.
 
-    For whoever may read the relation; it needs no other right.
+    For every reader of the relation; needs no other right.
 
     \b
     dbanon describe anon.patients

@@ -41,11 +41,11 @@ def count(
     allow_superuser: options.AllowSuperuser = False,
     json: options.Json = False,
 ) -> None:
-    """Publish counts of the source with noise, within the budget of its policy.
+    """Publish noisy counts of the source, within the privacy budget of its policy.
 
-    The counts are of the table itself, those included whom no class can show. Whoever may read the
-    release may read them, in a relation of its name with _counts after it. This does not make
-    dbanon a product of differential privacy: the release beside the counts has no noise.
+    The counts include rows that the release suppresses. Readers of the release can read them, in a
+    relation with the suffix _counts. This does not make dbanon a product of differential privacy:
+    the release itself has no noise.
 
     \b
     dbanon count anon.patients --by sex --by chapter --epsilon 0.1

@@ -34,9 +34,9 @@ def grant(
     allow_superuser: options.AllowSuperuser = False,
     json: options.Json = False,
 ) -> None:
-    """Let roles read what is published.
+    """Grant roles read access to a published relation.
 
-    Fails, and changes nothing, when one of its readers could then also read what it hides.
+    Fails, and changes nothing, if one of its readers could then also read what it hides.
 
     \b
     dbanon grant anon.patients analysts
@@ -60,7 +60,7 @@ def revoke(
     allow_superuser: options.AllowSuperuser = False,
     json: options.Json = False,
 ) -> None:
-    """Take away from roles what is published.
+    """Revoke access to a published relation.
 
     \b
     dbanon revoke anon.patients analysts

@@ -32,10 +32,10 @@ def history(
     owner: options.Owner = None,
     json: options.Json = False,
 ) -> None:
-    """Show all releases of a table, and what comparing them reveals.
+    """Show all releases of a table, and their combined disclosure.
 
-    For the role that publishes: it counts anew from what releases left behind. Anyone who kept
-    several releases can do the same with the people they know.
+    For the role that publishes: counts again from the stored membership. Anyone who kept several
+    releases can compare them in the same way, for people they know.
 
     \b
     dbanon history patients

@@ -29,7 +29,7 @@ def list_(
     dsn: options.Dsn = None,
     json: options.Json = False,
 ) -> None:
-    """List all releases, newest first, and how many rows live views hide by now."""
+    """List all releases, newest first, with the rows that live views hide now."""
     from dbanon.actions.releases import ledger
 
     found = ledger.list_releases(table, settings=options.settings(dsn))
@@ -62,7 +62,7 @@ def list_(
 
 @app.command()
 def show(number: Number, *, dsn: options.Dsn = None, json: options.Json = False) -> None:
-    """Show one release: what was proved of it, then and later, and what it cost."""
+    """Show one release: its proofs, later checks and information loss."""
     from dbanon.actions.releases import ledger
 
     found = ledger.load_release(number, settings=options.settings(dsn))
@@ -94,9 +94,9 @@ def drop(
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
 ) -> None:
-    """Withdraw a served release: its relation goes, the ledger keeps the entry.
+    """Withdraw a served release: drop its relation, and keep its ledger entry.
 
-    On a terminal it asks first.
+    Asks for confirmation on a terminal.
 
     \b
     dbanon release drop 3
@@ -127,10 +127,10 @@ def forget(
     allow_superuser: options.AllowSuperuser = False,
     json: options.Json = False,
 ) -> None:
-    """Forget whom the series of a release showed, once none of it is served.
+    """Delete the stored membership of a release's series, once none of it is served.
 
-    Deletes keys, hashes and values for good, and keeps the ledger. From then on the table is
-    published with --new-series only. On a terminal it asks first.
+    Deletes keys, hashes and values permanently, and keeps the ledger. Afterwards the table can only
+    be published with --new-series. Asks for confirmation on a terminal.
 
     \b
     dbanon release forget 3

@@ -113,11 +113,11 @@ def report(
     json: options.Json = False,
     progress: options.Progress = False,
 ) -> None:
-    """Report the risk of a published relation, and its utility.
+    """Report the risk and the utility of a published relation.
 
-    For the role that publishes. The checks are proved again, and the release is compared with its
-    source: the report has exact figures of that and is confidential. With --public it can be passed
-    on: no row of the source is read. Exit code 3 when the relation does not hold what it promises.
+    For the role that publishes. Proves the models again, and compares the release with its source:
+    the report has exact figures of the source and is confidential. A --public report reads no row
+    of the source, and can be shared. Exit code 3 if a promised model fails.
 
     \b
     dbanon report anon.patients
@@ -189,7 +189,7 @@ def _report_dataset(
 
 
 def _tell(found: Report, before: dict[str, Any] | None, *, json: bool, html: Path | None) -> None:
-    """Print a report, or what is different in it, and write its page."""
+    """Print a report, or its differences from another, and write its page."""
     from dbanon.actions.releases.differences import compare
 
     if before is not None:
@@ -220,7 +220,7 @@ def _say_proofs(proofs: Sequence[str]) -> None:
 
 
 def _document(found: Report) -> dict[str, Any]:
-    """Return a report as JSON has it, without the values that its policy names, as its page."""
+    """Return a report as JSON, without values that its policy names, like its page."""
     document: dict[str, Any] = console.plain(found)
     for condition in document["policy"]["where"]:
         del condition["value"]
@@ -259,12 +259,12 @@ def _show(found: Report) -> None:
     console.say("repeat the checks in SQL: " + found.statements[0])
 
 
-_SHOWN = 22  # the greatest changes, as many of each kind
+_SHOWN = 22  # the largest changes, per kind
 _RISKS = ("checks ", "risk ")  # of which all are named that one report alone has
 
 
 def show(now: Report, found: Differences, before: dict[str, Any]) -> None:
-    """Print what got riskier, and less useful, and in one line each what else there is."""
+    """Print increases of risk and losses of utility, and summarize other changes."""
     relation, release = before.get("relation"), before.get("release")
     title = f"{now.relation} (release {now.release}), against {relation} (release {release})"
     if not found.different:
@@ -290,7 +290,6 @@ def show(now: Report, found: Differences, before: dict[str, Any]) -> None:
 def _changed(
     change: Change, found: Sequence[Difference], most: int
 ) -> Iterator[tuple[object, ...]]:
-    """Yield the greatest of some changes, in the order of the report."""
     changed = [one for one in found if one.change is change]
     greatest = sorted(changed, key=_size, reverse=True)[:most]
     yield from _rows(change.value, [one for one in changed if one in greatest])
@@ -299,12 +298,12 @@ def _changed(
 
 
 def _size(one: Difference) -> tuple[bool, float]:
-    """Return whether it was proved, and how much it changed, as a share of the greater figure."""
+    """Sort key: proofs first, then by change relative to the larger figure."""
     return one.figure.startswith("checks "), one.apart
 
 
 def _alone(found: Sequence[Difference]) -> Iterator[tuple[object, ...]]:
-    """Yield what was proved, or risked, by one report alone."""
+    """Yield checks and risks that only one report has."""
     risks = [one for one in found if one.words and one.figure.startswith(_RISKS)]
     yield from _rows("only before", [one for one in risks if one.now is None])
     yield from _rows("only now", [one for one in risks if one.before is None])

@@ -1,1 +1,1 @@
-"""What commands draw with, and how they end when the terminal goes away."""
+"""Terminal output of commands, also after the terminal has closed."""

@@ -1,4 +1,4 @@
-"""How results look: tables for people, JSON for programs, progress for the patient."""
+"""Output: tables for people, JSON for programs, progress on stderr."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 def visible(text: str) -> str:
-    """Spell what a terminal would obey or hide, but for the ends of lines."""
+    """Escape terminal control and invisible characters, except line ends."""
     return spelled(text, keep="\n\t")
 
 
 def out() -> Console:
-    """Return the console of results; nothing in a value is taken for markup."""
+    """Return the console of results, without markup in values."""
     from rich.console import Console
 
     return Console(markup=False, highlight=False, emoji=False, soft_wrap=not sys.stdout.isatty())
@@ -50,18 +50,18 @@ def err() -> Console:
 
 
 def say(text: str, *, style: str | None = None) -> None:
-    """Print a line of the result, whatever a name in it holds."""
+    """Print a line of the result, with names escaped."""
     out().print(spelled(text), style=style)
 
 
 def verbatim(text: str) -> None:
-    """Print text that another program may read: as it is, but for a terminal."""
+    """Print text for another program unchanged, but escaped on a terminal."""
     sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
     sys.stdout.flush()
 
 
 def can_ask() -> bool:
-    """Whether somebody is there to answer a question."""
+    """Return True if a person can answer a prompt."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -71,21 +71,18 @@ def warn(text: str) -> None:
 
 
 def with_hint(error: DbanonError) -> str:
-    """Return an error that does not end the command, with what to try."""
+    """Return an error with its hint, for errors that do not end the command."""
     return f"{error} (try: {error.hint})" if error.hint else str(error)
 
 
 def caution(found: Iterable[Caution]) -> None:
-    """Print what to think about again on stderr."""
+    """Print a warning about a policy on stderr."""
     for item in found:
         warn(str(item))
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:
-    """Print a table; columns of numbers are aligned to the right.
-
-    A cell is one line, whatever a name or label in it holds; a list is one of several.
-    """
+    """Print a table; a cell is one line, or one per item of a list, with names escaped."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -136,7 +133,7 @@ def document(value: object) -> None:
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401, PLR0911 - any domain value, to any JSON value
-    """Turn a domain value into what JSON can say."""
+    """Convert a domain value to JSON types."""
     if isinstance(value, (TableName, Path)):
         return str(value)
     if isinstance(value, Enum):
@@ -160,10 +157,10 @@ def plain(value: Any) -> Any:  # noqa: ANN401, PLR0911 - any domain value, to an
 def watched(
     *, timings: bool, steps: int, progress: bool = False, quiet: bool = False
 ) -> Iterator[Stages]:
-    """Show the stages of a long command on stderr, and their times at the end if asked.
+    """Show the stages of a long command on stderr, and their times at the end if requested.
 
-    On a terminal a bar is drawn; elsewhere ``progress`` asks for a line every few seconds.
-    ``steps`` is how many stages the command has; quiet: say nothing of why one takes long.
+    A bar on a terminal; elsewhere a line every few seconds with ``progress``. steps: the number of
+    stages; quiet: no explanations of slow stages.
     """
     console = err()
     notes = None if quiet else lambda text: console.print(spelled(text), style="dim")
@@ -194,7 +191,6 @@ def watched(
 
 @contextmanager
 def _drawn(console: Console, steps: int) -> Iterator[_Bar]:
-    """Draw a bar during the block."""
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
@@ -203,7 +199,7 @@ def _drawn(console: Console, steps: int) -> Iterator[_Bar]:
 
 
 class _Bar:
-    """A bar that grows by one with each stage, and within a stage that tells how far it is."""
+    """A progress bar with one unit per stage, and fractions within measured stages."""
 
     def __init__(self, progress: Progress, task: TaskID) -> None:
         self._progress = progress
@@ -232,7 +228,7 @@ EVERY = 10.0  # seconds
 
 
 class Lines:
-    """Says every few seconds where a long command is, also while it reports nothing itself."""
+    """Print progress every few seconds, even while the command itself reports nothing."""
 
     def __init__(self, say: Callable[[str], None], *, every: float = EVERY) -> None:
         self._say, self._every = say, every
@@ -251,16 +247,16 @@ class Lines:
         self._thread.join()
 
     def start(self, stage: str) -> None:
-        """Begin a stage."""
+        """Start a stage."""
         self._stage = self._name = stage
         self._loss = ""
 
     def step(self, name: str) -> None:
-        """Begin a part of the stage."""
+        """Start a part of the stage."""
         self._name = f"{self._stage}: {name}"
 
     def move(self, _done: float, loss: float) -> None:
-        """Take note of the loss so far."""
+        """Record the current loss."""
         self._loss = f", loss {100 * loss:.2f}%"
 
     def _run(self) -> None:

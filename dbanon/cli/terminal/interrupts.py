@@ -1,4 +1,4 @@
-"""What Ctrl-C does to a command that publishes."""
+"""Ctrl-C during a publication."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STDERR = 2
 
 
 class OnInterrupt(StrEnum):
-    """What becomes of a search that Ctrl-C ends."""
+    """The result of a search that Ctrl-C stops."""
 
     DISCARD = "discard"
     PUBLISH = "publish"
@@ -32,10 +32,11 @@ class OnInterrupt(StrEnum):
 def interruptible(
     stages: Stages, on_interrupt: OnInterrupt = OnInterrupt.DISCARD
 ) -> Iterator[None]:
-    """End the block at Ctrl-C; with ``publish`` end its search first, and only then the block.
+    """End the block at Ctrl-C; with ``publish``, end only its search at the first one.
 
-    While the release is being committed the first Ctrl-C is too late: whether a commit that was
-    cut off took place has to be asked. A process that was started to ignore Ctrl-C ignores it.
+    During the commit the first Ctrl-C only warns: the outcome of an interrupted commit would have
+    to be
+    queried. A process that was started with SIGINT ignored keeps that.
     """
     warned = False
 

@@ -1,4 +1,4 @@
-"""How risks and the use of a relation look."""
+"""Print risk and utility."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TRIED = "Attacks on persons, or rows of theirs: how often they are right"
 
 
 def risk(found: Risk) -> None:
-    """Print who finds records, and what classes disclose."""
+    """Print re-identification risks, and disclosures by classes."""
     rows = [
         (
             one.attacker.value,
@@ -62,7 +62,7 @@ def risk(found: Risk) -> None:
 
 
 def uniqueness(found: Risk, *, sampled: int | None) -> None:
-    """Print who is unique, of so many rows of the source, of all where it is None."""
+    """Print unique persons, of a number of sampled source rows or (None) of all."""
     rows = [
         (one.estimator, one.population, percent(one.sampled), percent(one.share))
         for one in found.uniqueness
@@ -80,10 +80,7 @@ def uniqueness(found: Risk, *, sampled: int | None) -> None:
 
 
 def attacks(found: Sequence[Attack], *, title: str = _TRIED) -> None:
-    """Print how often attacks were right, how often a guesser would have been, and what bounds it.
-
-    Shares are in percent; what each attack does is told below.
-    """
+    """Print success rates of attacks with baselines and bounds, in percent, and explanations."""
     if not found:
         return
     rows = [
@@ -108,7 +105,7 @@ def _named(told: Naming) -> str:
 
 
 def utility(found: Utility) -> None:
-    """Print what readers can still find out."""
+    """Print the remaining utility."""
     lost = [(one.column, percent(one.distance)) for one in found.distributions]
     if lost:
         title = "Distributions: 0% is as in the source, 100% has nothing in common with it"

@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from dbanon.actions.releases.history import Chapter, History
     from dbanon.domain.table import TableName
 
-# Okabe and Ito's colours, which the colour-blind tell apart; a yellow line on white nobody sees.
+# Okabe and Ito's colours for color-blind readers, without yellow, which is invisible on white.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "h")
 _LINES = ("-", "--", "-.", ":")
 _SETTINGS = {"svg.hashsalt": "dbanon", "date.converter": "concise"}
-_MOST_NUMBERED = 24  # releases whose numbers there is room for
+_MOST_NUMBERED = 24  # maximum number of releases with labels
 
 
 def require(path: Path, *, example: str) -> None:
-    """Raise ConfigError when nothing could be drawn there, before anything is computed."""
+    """Raise ConfigError if nothing can be drawn there, before any computation."""
     files.require(path, files.DRAWING, example=example)
     extras.require("matplotlib", what="drawing")
 
 
 def draw_comparison(found: Comparison, path: Path) -> None:
-    """Write the drawing of a comparison; the same one gives the same file."""
+    """Write the drawing of a comparison; equal comparisons give equal files."""
     with _written(path, height=5.0) as figure:
         axes = figure.add_subplot()
         _lines(axes, found)
@@ -48,7 +48,7 @@ def draw_comparison(found: Comparison, path: Path) -> None:
 
 
 def draw_history(found: History, path: Path) -> None:
-    """Write the drawing of a history: a line for each relation, and each of its series."""
+    """Write the drawing of a history: a line for each relation and each of its series."""
     smallest = {pair.release: pair.smallest for one in found.compositions for pair in one.against}
     lines: dict[tuple[TableName, int | None], list[Chapter]] = defaultdict(list)
     for chapter in reversed(found.chapters):
@@ -77,10 +77,9 @@ def draw_history(found: History, path: Path) -> None:
 
 @contextmanager
 def _written(path: Path, *, height: float) -> Iterator[Figure]:
-    """Make an empty drawing, and write it at the end.
+    """Create an empty drawing, and write it at the end of the block.
 
-    Matplotlib reads settings from the current folder, where anybody may have written them: one of
-    them has LaTeX set the names in the title. The drawing is made by the library's own.
+    Uses the library's own settings: a file in the current directory could run names through LaTeX.
     """
     from matplotlib import style
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -96,7 +95,6 @@ def _written(path: Path, *, height: float) -> Iterator[Figure]:
 
 
 def _metadata(suffix: str) -> dict[str, str | None]:
-    """Name dbanon, by which its drawings are known, and no date."""
     name = f"dbanon {version('dbanon')}"
     found: dict[str, dict[str, str | None]] = {
         ".svg": {"Creator": name, "Date": None},

@@ -1,4 +1,4 @@
-"""How checks and losses look."""
+"""Print checks and losses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _AWARE = (
 
 
 def checks(report: CheckReport) -> None:
-    """Print what the database counted."""
+    """Print the results of the database's checks."""
     console.table(
         ("model", "column", "required", "achieved", "classes", "failing", "rows", "verdict"),
         [
@@ -51,7 +51,7 @@ def checks(report: CheckReport) -> None:
 
 
 def composition(found: Composition | None) -> None:
-    """Warn of what all releases of a table together reveal, if they do."""
+    """Warn of combined disclosure by all releases of a table, if there is any."""
     for line in () if found is None else found.warnings:
         console.warn(line)
     if found is not None and found.note is not None:
@@ -59,7 +59,7 @@ def composition(found: Composition | None) -> None:
 
 
 def composition_in_full(found: Composition) -> None:
-    """Print what was counted of all releases of a table together."""
+    """Print the figures of combined disclosure by all releases of a table."""
     if not found.results:
         console.say(f"there is nothing to compare: {len(found.releases)} release is remembered")
         return
@@ -92,7 +92,7 @@ def composition_in_full(found: Composition) -> None:
 
 
 def loss(report: LossReport, policy: Policy) -> None:
-    """Print what privacy cost, column by column."""
+    """Print the information loss by column."""
     rows = [(name, percent(value)) for name, value in report.columns.items()]
     rows.append(("all (NCP)", percent(report.ncp)))
     if report.weighted_ncp is not None:
@@ -129,7 +129,7 @@ def loss(report: LossReport, policy: Policy) -> None:
 
 
 def label_loss(columns: Mapping[str, float]) -> None:
-    """Print what labels lose by themselves, column by column."""
+    """Print the loss by labels alone, by column."""
     rows = [(name, percent(share)) for name, share in columns.items()]
     if rows:
         title = "Loss by labels: 0% are single values, 100% says nothing"
@@ -137,31 +137,31 @@ def label_loss(columns: Mapping[str, float]) -> None:
 
 
 def search(policy: Policy) -> str:
-    """Spell the algorithm of a policy with its parameters."""
+    """Format the algorithm of a policy with its parameters."""
     chosen = {**policy.params} | ({} if policy.block is None else {"block": policy.block})
     spelled = ", ".join(f"{name} = {value}" for name, value in chosen.items())
     return f"{policy.algorithm} ({spelled})" if spelled else policy.algorithm
 
 
 def models(specs: Iterable[ModelSpec]) -> str:
-    """Spell every model that is asked for, with the columns of which it is asked."""
+    """Format every requested model, with its columns."""
     return ", ".join(map(asked, specs))
 
 
 def asked(spec: ModelSpec) -> str:
-    """Spell a model that is asked for, with the columns of which it is asked."""
+    """Format a requested model, with its columns."""
     columns = texts(spec, COLUMNS)
     spelled = title(spec) if spec.name in MODELS else spec.name
     return f"{spelled} of {' and '.join(columns)}" if columns else spelled
 
 
 def anatomy(policy: Policy) -> str:
-    """Return what is to be known of a relation by anatomy; nothing of any other."""
+    """Return notes on an anatomy release; empty for others."""
     return anatomy_in_words(level(policy)) if policy.anatomy else ""
 
 
 def diversity(policy: Policy) -> str:
-    """Spell the least number of distinct values, with the columns unless it is asked of all."""
+    """Format the minimum number of distinct values, with the columns unless it is all."""
     spec = policy.model(L_DIVERSITY)
     if spec is None:
         return "1"

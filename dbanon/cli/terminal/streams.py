@@ -1,4 +1,4 @@
-"""Standard streams that may be closed, full or broken: what was done stays done."""
+"""Standard streams that survive closed or full outputs, so that completed work is reported."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """A text stream that goes on when its output is lost, and keeps the reason in ``lost``.
-
-    is_unused: whether nothing was written to it yet.
-    """
+    """A text stream that continues after a write error, which it stores in ``lost``."""
 
     def __init__(self, inner: TextIO) -> None:
         self._inner = inner
@@ -26,7 +23,7 @@ class Stream:
         self.lost: OSError | None = None
 
     def write(self, text: str) -> int:
-        """Write a text; once one was lost, drop it."""
+        """Write a text; after an error, drop it."""
         self.is_unused = self.is_unused and not text
         if self.lost is None:
             try:
@@ -36,7 +33,7 @@ class Stream:
         return len(text)
 
     def flush(self) -> None:
-        """Write out what is still held back."""
+        """Write buffered text."""
         if self.lost is None:
             try:
                 self._inner.flush()
@@ -45,7 +42,7 @@ class Stream:
 
     def _lose(self, error: OSError) -> None:
         self.lost = error
-        # Else Python would try again to write what is left as it ends, and exit with 120.
+        # Otherwise Python would write the rest again at exit, and fail with exit code 120.
         with suppress(OSError):
             number, nowhere = self._inner.fileno(), os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, number)
@@ -57,7 +54,7 @@ class Stream:
 
 @contextmanager
 def lasting() -> Iterator[Stream]:
-    """Let output be lost within the block without an error; yield what stands for stdout."""
+    """Suppress output errors within the block; yield the replacement of stdout."""
     _occupy_descriptors()
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = out, _ = Stream(_opened(before[0], 1)), Stream(_opened(before[1], 2))
@@ -70,10 +67,7 @@ def lasting() -> Iterator[Stream]:
 
 
 def _occupy_descriptors() -> None:
-    """Keep a connection from getting the number of a stream that was closed.
-
-    What is opened in its place cannot be written to, so that what is written is known to be lost.
-    """
+    """Occupy the descriptors of closed streams, read-only, so that lost output is detected."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -84,7 +78,7 @@ def _occupy_descriptors() -> None:
 
 
 def _opened(stream: TextIO | None, number: int) -> TextIO:
-    """Return a stream that writes UTF-8, as every file that dbanon reads is, in any locale."""
+    """Return a stream that writes UTF-8 in any locale, like all files that dbanon reads."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     if stream is not None:
