@@ -131,7 +131,20 @@ def is_cached(module: str) -> bool:
 
 
 class _Locator(caching.UserProvidedCacheLocator):
-    """The folder that numba is given, be it one that this process cannot write."""
+    """The folder that numba is given, be it one that this process cannot write.
+
+    The name of the folder has the digest of the sources, so every copy of them uses the same code:
+    numba would compile once for each path and each time of change.
+    """
+
+    def __init__(self, function: object, file: str) -> None:
+        numba: Any = super()
+        numba.__init__(function, file)
+        self._cache_path: str = _settings.CACHE_DIR
+
+    def get_source_stamp(self) -> str:
+        """Return the same for every copy of the sources."""
+        return ""
 
     def ensure_cache_path(self) -> None:
         """Make the folder, if it can be made."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import dbanon
 from dbanon.kernels import cache
 
 CODE = """
@@ -58,8 +59,16 @@ def kept(once, tmp_path):
 
 def test_compiled_code_is_kept_in_the_user_cache_and_the_setting_is_put_back(once, kept):
     assert "[2] '' compiled" == once[1]
-    assert list(kept.glob("dbanon/numba/boxes.costs-*/**/*.nbi"))
+    assert list(kept.glob("dbanon/numba/boxes.costs-*/*.nbi"))
     assert "[2] '' cached" == run(XDG_CACHE_HOME=str(kept))
+
+
+def test_another_copy_of_the_sources_takes_the_code_that_is_kept(kept, tmp_path):
+    here = Path(dbanon.__file__).parent
+    shutil.copytree(here, tmp_path / "copy" / "dbanon", copy_function=shutil.copyfile)
+    assert "[2] '' cached" == run(
+        XDG_CACHE_HOME=str(kept), PYTHONPATH=str(tmp_path / "copy"), PYTHONDONTWRITEBYTECODE="1"
+    )
 
 
 def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path):
