@@ -10,6 +10,7 @@ from forked import forking
 from hypothesis import HealthCheck, Phase, settings
 from packaging.specifiers import SpecifierSet
 from scheduling import one_compiler, turn
+from selection import is_for_every_server
 from servers import Choice, Server, available
 
 from dbanon.settings import LIBPQ_VARIABLES
@@ -84,7 +85,7 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         callspec = getattr(item, "callspec", None)
         choice = callspec.params.get("server") if callspec else None
-        if choice not in (None, *first) and item.get_closest_marker("one_server"):
+        if choice not in (None, *first) and not is_for_every_server(item):
             item.add_marker(pytest.mark.exhaustive)
         for marker in item.iter_markers("pg"):
             (spec,) = marker.args

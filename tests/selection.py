@@ -12,6 +12,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+# Whose answers depend on the version: guards, checks, catalogs, rights, and whole commands once.
+EVERY_SERVER = (
+    "tests/db/",
+    "tests/migrations/",
+    "tests/security/readers/",
+    "tests/e2e/publish/test_publish.py",
+    "tests/e2e/interruptions/test_idle_readers.py",
+)
+
+
+def is_for_every_server(item: pytest.Item) -> bool:
+    """Whether a test is run on every server, and not only in the exhaustive run."""
+    if item.get_closest_marker("pg"):
+        return True
+    return item.nodeid.startswith(EVERY_SERVER) and not item.get_closest_marker("one_server")
+
+
 def exhaustive_after(count: int, values: Iterable[object]) -> list[object]:
     """Leave all values but the first to the exhaustive run."""
     return _marked_after(count, values, pytest.mark.exhaustive)
