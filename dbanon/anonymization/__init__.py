@@ -1,1 +1,1 @@
-"""Arrays in, arrays out: groups of rows, what is published of them, and what it costs."""
+"""Group rows, recode the groups, and measure loss, risk and utility; arrays in, arrays out."""

@@ -1,7 +1,6 @@
 """Anatomy: buckets of persons whose sensitive values all differ (Xiao and Tao, VLDB 2006).
 
-Secret draws alone decide who is in which bucket. This module stands alone so that a test can see
-that it takes no other number.
+Only secret random draws assign persons to buckets. A test checks that the module uses nothing else.
 """
 
 from __future__ import annotations
@@ -32,12 +31,9 @@ def in_buckets(
     subjects: NDArray[np.int32] | None,
     draws: NDArray[np.uint64],
 ) -> Outcome:
-    """Deal the persons of a table with one sensitive column into buckets of l values at least.
+    """Assign the persons of a table with one sensitive column to buckets of at least l values.
 
-    subjects, draws: as of a ``Problem``, three draws a row, with which ``deal`` works.
-    A bucket publishes its number and nothing else, and no quasi-identifier loses anything.
-
-    Raises PolicyError when a person has several rows, Unsatisfiable as ``deal`` does.
+    draws: (n, 3). Raises PolicyError if a person has several rows, Unsatisfiable as ``deal``.
     """
     if subjects is not None and np.bincount(subjects).max(initial=0) > 1:
         msg = (
@@ -70,26 +66,23 @@ def in_buckets(
 
 
 def greatest_level(values: Int32s) -> int:
-    """Return the greatest l that buckets of these values can have, 0 of none.
+    """Return the greatest l for buckets of these codes, (n,), 0 for none.
 
-    values: (n,) the sensitive value of each person in codes. No value may be on more than n / l of
-    them: the paper's eligibility condition.
+    Eligibility condition of the paper: no value occurs more than n / l times.
     """
     return len(values) // int(np.bincount(values).max()) if len(values) else 0
 
 
 def deal(values: Int32s, draws: NDArray[np.uint64], *, l: int) -> Assignment:
-    """Return buckets of at least l persons, all of different values; nobody is left out.
+    """Return buckets of at least l persons, all with different values; all persons are assigned.
 
-    values: as in ``greatest_level``; draws: (n, 3) random numbers of the persons. They are secret:
-    with them and the values, anybody could repeat the deal. While l values have persons left, one
-    random person of each of the l most frequent values is a new bucket, ties going to the lower
-    code. Then fewer than l persons are left, no two of one value, and each joins a random bucket
-    without this value. Buckets are numbered by the least third number of their persons, or they
-    would be in falling order of how frequent their values are. Algorithm Anatomize of the paper;
-    O(n log n).
+    values: (n,) sensitive codes; draws: (n, 3) secret, because draws and values determine the
+    buckets. Raises Unsatisfiable if l is above ``greatest_level``.
 
-    Raises Unsatisfiable when l is above ``greatest_level``.
+    Algorithm Anatomize of the paper, O(n log n). While l values have persons left, a new bucket
+    takes one random person of each of the l most frequent values (ties: lower code). The others,
+    fewer than l, each join a random bucket without their value. Buckets are numbered by the least
+    third draw of their persons, because the order of creation would reveal frequency.
     """
     greatest = greatest_level(values)
     if l > greatest:
@@ -109,10 +102,7 @@ def deal(values: Int32s, draws: NDArray[np.uint64], *, l: int) -> Assignment:
 
 
 def _rounds(counts: Int64s, l: int) -> tuple[Int32s, list[int], int]:
-    """Deal persons who are sorted by value; counts: (m,) how many have each.
-
-    Returns the bucket of each, -1 for who is left, the places of those, and how many buckets.
-    """
+    """Return the bucket of each person (-1 if left), the persons left, and how many buckets."""
     bucket = np.full(int(counts.sum()), -1, np.int32)
     place = (np.cumsum(counts) - counts).tolist()
     heap = [(-count, value) for value, count in enumerate(counts.tolist()) if count]
@@ -129,7 +119,7 @@ def _rounds(counts: Int64s, l: int) -> tuple[Int32s, list[int], int]:
 
 
 def _join(group: Int32s, values: Int32s, person: int, *, n_groups: int, draw: np.uint64) -> None:
-    """Put somebody who is left into a random bucket without the value."""
+    """Put a remaining person into a random bucket without its value."""
     free = np.ones(n_groups, np.bool_)
     others = group[values == values[person]]
     free[others[others >= 0]] = False
@@ -138,7 +128,7 @@ def _join(group: Int32s, values: Int32s, person: int, *, n_groups: int, draw: np
 
 
 def _numbered(group: Int32s, draws: NDArray[np.uint64], n_groups: int) -> Int32s:
-    """Return the buckets in the order of the least of these numbers in each."""
+    """Renumber buckets by the least draw in each."""
     least = np.full(n_groups, np.iinfo(np.uint64).max)
     np.minimum.at(least, group, draws)
     number = np.empty(n_groups, np.int32)

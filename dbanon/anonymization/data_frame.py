@@ -1,4 +1,4 @@
-"""Anonymizing a data frame, with no database."""
+"""Anonymize a data frame without a database."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ def anonymize(
 ) -> Any:  # noqa: ANN401 - the kind of table that came in
     """Return the table k-anonymous and l-diverse, with every quasi-identifier recoded to text.
 
-    models: what else is asked (``dbanon.models``). data: a pyarrow Table or anything with
-    ``__arrow_c_stream__`` (pandas, polars); a pandas frame comes back as one, everything else as a
-    pyarrow Table. Ordered categories of texts are compared by their order. taxonomies go by
-    quasi-identifier or sensitive column, recodings and weights (how dear a loss is, 1 if left out)
-    by quasi-identifier; params are those of the algorithm, which groups blocks of about ``block``
-    rows apart if asked; population: everybody, with the quasi-identifiers, for models that count
-    one.
-    Only the columns named are returned, in a random order of rows. Raises PolicyError for columns
-    that are missing, named twice or of a type that cannot be generalized, and for values that Arrow
-    cannot hold; and Unsatisfiable when no partition of the rows meets k, l and the models.
+    data: a pyarrow Table or anything with ``__arrow_c_stream__`` (pandas, polars). pandas returns
+    pandas, everything else a pyarrow Table. Ordered categories of text keep their order. models:
+    further privacy models (``dbanon.models``). taxonomies: by quasi-identifier or sensitive column;
+    recodings, weights (of loss, default 1): by quasi-identifier. params: of the algorithm; block:
+    group blocks of about this many rows separately. population: table of the population with the
+    quasi-identifiers, for population models.
+
+    Only the named columns are returned, rows in random order. Raises PolicyError for columns that
+    are missing, named twice or of an unsupported type, and for values that Arrow cannot hold;
+    Unsatisfiable if no partition meets k, l and the models.
     """
     trees = taxonomies or {}
     columns = _quasi_columns(quasi, set(trees) - set(sensitive), recodings or {}, weights or {})
@@ -149,10 +149,7 @@ def _select(
     data: Any,  # noqa: ANN401 - any Arrow stream
     names: Sequence[str],
 ) -> tuple[pa.Table, dict[str, tuple[str, ...]]]:
-    """Return the columns asked for, plain, and the order of those categories that have one.
-
-    No dictionary or metadata of the table tells of other rows.
-    """
+    """Return the requested columns without dictionaries (they disclose other rows), and orders."""
     for name in names:
         if not isinstance(name, str):
             msg = f"columns are named by texts, and one of the names is of type {_type(name)}"
@@ -174,10 +171,7 @@ def _select(
 
 
 def _table(data: Any) -> pa.Table:  # noqa: ANN401 - any Arrow stream
-    """Return data as a table; raises PolicyError for what Arrow cannot hold, without its words.
-
-    They quote values.
-    """
+    """Return data as an Arrow table; PolicyError hides Arrow's message, which quotes values."""
     try:
         return pa.table(data)
     except _NOT_ARROW:
@@ -199,7 +193,7 @@ def _type(value: object) -> str:
 
 
 def _order(column: pa.ChunkedArray, name: str) -> tuple[str, ...] | None:
-    """Return ordered categories of texts from the first to the last, None of any other column."""
+    """Return ordered text categories in order, None for other columns."""
     kind = column.type
     if not (pa.types.is_dictionary(kind) and kind.ordered and _is_text(kind.value_type)):
         return None
@@ -238,7 +232,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _canonical(column: pa.ChunkedArray, kind: ColumnKind, name: str) -> pa.ChunkedArray:
-    """Return the column in the type that encoding takes; refuse what would not survive."""
+    """Return the column in the type that encoding takes; refuse lossy conversions."""
     if kind is ColumnKind.DECIMAL:
         return _exact_floats(column, name)
     targets = {
@@ -252,7 +246,7 @@ def _canonical(column: pa.ChunkedArray, kind: ColumnKind, name: str) -> pa.Chunk
 
 
 def _exact_floats(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """Return decimals as the floats whose shortest text they are; refuse more digits than that."""
+    """Return decimals as floats with the same shortest text; refuse more digits."""
     encoded = column.combine_chunks().dictionary_encode()
     decimals = encoded.dictionary.to_pylist()
     floats = [float(value) for value in decimals]
@@ -272,7 +266,7 @@ def _cast(column: pa.ChunkedArray, target: pa.DataType, name: str) -> pa.Chunked
 
 
 def _publish(table: pa.Table, outcome: Outcome) -> pa.Table:
-    """Replace the quasi-identifiers, leave out suppressed rows and forget the order of the rest."""
+    """Replace the quasi-identifiers, drop suppressed rows and shuffle the rest."""
     group = outcome.assignment.group
     shown = np.flatnonzero(group >= 0)
     rows = shown[shuffled(len(shown))]

@@ -1,4 +1,4 @@
-"""What algorithms and recodings are: their parameters, and how many rows and which k they take."""
+"""Interfaces of algorithms and recodings, and the handling of their parameters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Scalar = str | int | float | bool
 
-# A field of this name is how an algorithm tells of its progress; nobody chooses it.
+# An algorithm reports its progress to the field of this name, which is no parameter.
 LISTENER = "stages"
 
 _TIME_LIMIT = "time_limit"
@@ -33,9 +33,9 @@ _BOOLEANS = {"true": True, "false": False}
 class Requirement:
     """What a group must meet: at least k rows, and l distinct values of each sensitive column.
 
-    ``max_suppressed`` is the largest fraction of rows, in [0, 1), that may be in no group.
-    ``demands`` is what else is asked: an algorithm may search for it, and merging sees to it
-    afterwards (``dbanon.anonymization.adjusting.repair``).
+    max_suppressed: the largest fraction of rows, in [0, 1), that may be suppressed. demands:
+    further models. Algorithms may search for them; merging enforces them afterwards
+    (``dbanon.anonymization.adjusting.repair``).
     """
 
     k: int
@@ -45,34 +45,33 @@ class Requirement:
 
     @property
     def sensitive_aware(self) -> bool:
-        """Whether meeting it takes a look at sensitive values; without, no algorithm has one."""
+        """True if sensitive values matter; otherwise no algorithm reads them."""
         return self.l > 1 or bool(self.demands)
 
     def budget(self, n_rows: int) -> int:
-        """Return how many of so many rows may be left out, the fraction read as it is written."""
+        """Return the number of rows that may be suppressed; the fraction is read as a decimal."""
         return math.floor(Fraction(repr(self.max_suppressed)) * n_rows)
 
 
 class Algorithm(Protocol):
-    """Groups rows; a dataclass whose fields are its parameters."""
+    """A way to group rows; a dataclass whose fields are its parameters."""
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Partition the rows into groups that meet the requirement.
 
-        Rows may be left out within the requirement's budget; most algorithms leave out none.
-        The same table, requirement, parameters and seed give the same partition. Raises
-        Unsatisfiable when no partition exists, or when the table is larger than the algorithm can
-        take, naming the limit and what to use instead.
+        Rows may be suppressed within the budget; most algorithms suppress none. Deterministic for
+        the same arguments and parameters. Raises Unsatisfiable if there is no partition, or if the
+        table is too large for the algorithm; the message gives the limit and an alternative.
         """
         ...
 
 
 class Recoding(Protocol):
-    """Turns the values of a group into one published value."""
+    """A way to turn the values of a group into one published value."""
 
     @property
     def accepts(self) -> frozenset[Structure]:
-        """The structures of columns that it can publish."""
+        """Column structures that this recoding can publish."""
         ...
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
@@ -81,7 +80,7 @@ class Recoding(Protocol):
 
 
 def parameters(factory: Callable[..., object]) -> dict[str, Any]:
-    """Return the default of each parameter, in the order of its fields; MISSING if it has none."""
+    """Return each parameter with its default, in field order; MISSING if it has none."""
     return {
         field.name: field.default
         for field in fields(factory)  # type: ignore[arg-type] # classes
@@ -90,17 +89,16 @@ def parameters(factory: Callable[..., object]) -> dict[str, Any]:
 
 
 def listens(factory: Callable[..., Algorithm]) -> bool:
-    """Tell whether an algorithm reports its progress and can be asked to stop."""
+    """Return True if an algorithm reports progress and can be stopped."""
     return any(field.name == LISTENER for field in fields(factory))  # type: ignore[arg-type]
 
 
 def typed(
     name: str, factory: Callable[..., object], given: Mapping[str, Scalar]
 ) -> dict[str, Scalar]:
-    """Return the given parameters in the types of their fields; text is read as the type asks.
+    """Convert parameters to the types of their fields; text is parsed.
 
-    Raises PolicyError for a parameter that what is called ``name`` does not have, for a value that
-    its type does not, and for one that has no default and is not given.
+    Raises PolicyError for an unknown, invalid or missing parameter of ``name``.
     """
     known = parameters(factory)
     for parameter in given:
@@ -114,7 +112,7 @@ def typed(
 
 
 def timed(policy: Policy, *, share: float) -> Policy:
-    """Return the policy of some rows, which have this share of the time that all have."""
+    """Return the policy with its time limit scaled by ``share``."""
     limit = policy.params.get(_TIME_LIMIT)
     if not isinstance(limit, int | float):
         return policy
@@ -152,7 +150,7 @@ def _among(value: Scalar, choices: list[Any]) -> Scalar | None:
 
 
 def _read(value: Scalar, kind: type[Scalar]) -> Scalar | None:
-    """Return a value as a type has it, None when it cannot."""
+    """Convert a value to a type; None if that is impossible."""
     if isinstance(value, str) and kind is not str:
         return _parse(value, kind)
     if kind is float and type(value) is int:
@@ -173,14 +171,14 @@ def _parse(text: str, kind: type[Scalar]) -> Scalar | None:
 
 
 def require_at_most(limit: int, table: EncodedTable, *, algorithm: str) -> None:
-    """Raise Unsatisfiable when the table is too large for an algorithm that compares all pairs."""
+    """Raise Unsatisfiable if the table is too large for an algorithm that compares all pairs."""
     if table.n_rows > limit:
         msg = f"{algorithm} takes at most {limit:,} rows at once; the table has {table.n_rows:,}"
         raise Unsatisfiable(msg, hint=f"--algorithm auto, or --block {limit}")
 
 
 def require_small_k(limit: int, requirement: Requirement, *, algorithm: str) -> None:
-    """Raise Unsatisfiable when k is more than the groups of an algorithm can have."""
+    """Raise Unsatisfiable if k exceeds the group size that an algorithm supports."""
     if requirement.k > limit:
         msg = f"{algorithm} makes {limit}-anonymous groups, and k = {requirement.k} asks for more"
         raise Unsatisfiable(msg, hint="--algorithm forest")

@@ -1,9 +1,8 @@
-"""Grouping persons whose rows are in several tables: one partition of the persons for all of them.
+"""Group persons with rows in several tables: one partition of the persons for all tables.
 
-Whoever compares the published tables looks at the persons who share a class in each of them. So all
-persons of a group have rows in the same tables, and equally many where a policy asks for that: then
-the classes of any table, and those of any join of them, are unions of whole groups (the atoms of
-the algorithm reference, section 7.2).
+Comparing published tables reveals which persons share a class in each of them. So all persons of a
+group have rows in the same tables, and equally many if the policy requires that. Then the classes
+of any table or join are unions of whole groups (atoms; algorithm reference, section 7.2).
 """
 
 from __future__ import annotations
@@ -63,15 +62,13 @@ if TYPE_CHECKING:
 def solve_linked(
     persons: Problem, tables: Sequence[Problem], *, seed: int, stages: Stages
 ) -> list[Outcome]:
-    """Group the persons, and let the rows of each inherit its group in every table.
+    """Group the persons; the rows of each get its group in every table.
 
-    persons: one row each; tables: one or more, each with its own columns, whose ``subjects`` are
-    the persons of its rows, by their rows. Returns what is published of the persons and of each
-    table, in which the quasi-identifiers of the persons come before its own. k persons share each
-    combination of classes, and the models of each table hold of its classes, by rows and by
-    persons. Persons that too few are like have rows left out, as few as possible.
-
-    Raises Unsatisfiable when no partition meets all that is asked.
+    persons: one row each; tables: at least one; their ``subjects`` index the rows of persons.
+    Returns the outcome of the persons and of each table, in which the quasi-identifiers of the
+    persons precede its own. k persons share each combination of classes, and the models of each
+    table hold for its rows and persons. If too few persons have the same numbers of rows, as few
+    rows as possible are suppressed. Raises Unsatisfiable if no partition meets all requirements.
     """
     n_persons, policy = persons.encoded.n_rows, persons.policy
     whole = _Whole(persons, tables)
@@ -90,7 +87,7 @@ def beside(table: Problem, persons: EncodedTable) -> EncodedTable:
 
 
 def subjects_of(table: Problem) -> NDArray[np.int32]:
-    """Return the person of each row, by its row in the table of the persons."""
+    """Return the person of each row, as an index into the persons' table."""
     assert table.subjects is not None  # noqa: S101 - they link its rows to the persons
     return table.subjects
 
@@ -103,7 +100,7 @@ def wait_linked(
     loss: float,
     room: float,
 ) -> list[Outcome]:
-    """Leave out the persons of the coarsest classes in all tables; loss, room: as of ``wait``."""
+    """Suppress the persons of the coarsest classes in all tables; loss, room: as in ``wait``."""
     first = wait(persons.encoded, persons.policy, outcomes[0], loss=loss, room=room)
     waiting = first.assignment.group < 0
     found = [first]
@@ -115,7 +112,7 @@ def wait_linked(
 
 
 def require_each(tables: Sequence[Problem], outcomes: Sequence[Outcome]) -> None:
-    """Raise Unsatisfiable for a table of which nothing would be published."""
+    """Raise Unsatisfiable for a table without published rows."""
     for table, one in zip(tables, outcomes, strict=True):
         if not one.assignment.n_groups:
             raise Unsatisfiable(
@@ -126,7 +123,7 @@ def require_each(tables: Sequence[Problem], outcomes: Sequence[Outcome]) -> None
 
 
 class _Rows:
-    """The rows of one table, by their persons."""
+    """The rows of one table, by person."""
 
     def __init__(self, table: Problem, persons: EncodedTable) -> None:
         self.table, self.joined, self.subjects = table, beside(table, persons), subjects_of(table)
@@ -139,11 +136,11 @@ class _Rows:
             self._places = places(self.subjects, table.draws[:, 0])
 
     def levels(self) -> NDArray[np.int64]:
-        """Return how many rows may be known to be each person's, (p,): at least whether any is."""
+        """Return how many rows of each person may become known, (p,): at least that it has any."""
         return kept_levels(self._size, self.table.policy.rows_per_subject)
 
     def of(self, members: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-        """Return the rows that some persons keep, if each has so many, in their order."""
+        """Return the rows that these persons keep, in order, at most ``most`` each."""
         if not most:
             return np.zeros(0, np.int64)
         starts = self._starts[members]
@@ -154,7 +151,7 @@ class _Rows:
 
 
 class _Whole:
-    """Some persons, and all tables that have rows of them."""
+    """Persons, and all tables that have rows of them."""
 
     def __init__(self, persons: Problem, tables: Sequence[Problem]) -> None:
         self._persons, self._policy = persons.encoded, persons.policy
@@ -165,11 +162,11 @@ class _Whole:
         return np.column_stack([rows_of.levels() for rows_of in self._tables])
 
     def alike(self, levels: NDArray[np.int64]) -> Alike:
-        """Return the persons who keep as many rows of each table, by these numbers.
+        """Return the persons by how many rows of each table they keep; levels: (p, t). O(v^2 t).
 
-        levels: (p, t) how many each has. All of them, where the persons with as many in every table
-        meet the policies among themselves. Otherwise as many of the most similar others as are
-        needed keep no more than what they have in common. O(v^2 t) for v combinations of numbers.
+        Persons keep all if those with the same numbers meet the policies among themselves.
+        Otherwise the most similar others, as many as needed, are reduced with them to their common
+        numbers.
         """
         vectors, number = np.unique(levels, axis=0, return_inverse=True)
         order = np.argsort(number.ravel(), kind="stable")
@@ -189,10 +186,7 @@ class _Whole:
         return alike
 
     def _lower(self, alike: Alike, level: Level) -> list[Level]:
-        """Let those who keep so many rows have others beside them, at least loss of rows.
-
-        They become k, or twice as many where k do not suffice. Returns what changed.
-        """
+        """Merge persons with these numbers of rows with others at least loss; return changes."""
         members = alike.pop(level)
         levels = list(alike)
         size = np.array([len(alike[other]) for other in levels])
@@ -213,7 +207,7 @@ class _Whole:
         return [common, other] if other in alike else [common]
 
     def _nearest(self, others: NDArray[np.int64], members: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return others by how far they are from the middle of some persons, by their codes."""
+        """Return others, sorted by the distance of their codes from the median of the members."""
         found = np.zeros(len(others))
         for column in self._persons.quasi:
             middle = np.median(column.codes[members])
@@ -221,7 +215,7 @@ class _Whole:
         return others[np.argsort(found, kind="stable")]
 
     def take(self, members: NDArray[np.int64], level: Level) -> _Alike:
-        """Return some persons with the rows that they keep, if each has so many of each table."""
+        """Return some persons with the rows that they keep of each table."""
         place = np.full(self._persons.n_rows, -1, np.int32)
         place[members] = np.arange(len(members))
         tables = []
@@ -234,7 +228,7 @@ class _Whole:
         return _Alike(self._persons.take(members), self._policy, tables)
 
     def outcomes(self, assignment: Assignment, alike: Alike) -> list[Outcome]:
-        """Return what is published, after every model was verified."""
+        """Return the published outcomes, after verifying every model."""
         values = published_values(self._persons, assignment)
         found = [_outcome(self._persons, self._policy, assignment, values, n_kept=None)]
         for i, rows_of in enumerate(self._tables):
@@ -256,10 +250,7 @@ class _Whole:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Part:
-    """The published rows of some persons in one table, each of whom has one at least.
-
-    own: its columns alone; joined: with those of the persons; subjects: (n,) 0..p-1 without gaps.
-    """
+    """Published rows of some persons in one table; joined: with the persons' columns."""
 
     own: EncodedTable
     joined: EncodedTable
@@ -267,10 +258,7 @@ class _Part:
     subjects: NDArray[np.int32]
 
     def judge(self) -> Judge:
-        """Return what tells which groups of persons fail in this table.
-
-        Raises Unsatisfiable when all as one group do.
-        """
+        """Return a function that finds failing groups; Unsatisfiable if all as one group fail."""
         table, subjects = self.joined, self.subjects
         requirement = requirement_of(table, self.policy)
         persons = Persons(table, self.policy, subjects)
@@ -287,20 +275,20 @@ class _Part:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Alike:
-    """Persons with rows in the same tables, who may be grouped."""
+    """Persons with rows in the same tables, which may be grouped."""
 
     persons: EncodedTable
     policy: Policy
     tables: Sequence[_Part]
 
     def is_possible(self) -> bool:
-        """Whether all of them as one group meet every policy."""
+        """Return True if all of them as one group meet every policy."""
         if not is_possible_of_rows(self.persons, self.policy):
             return False
         return all(is_possible(part.joined, part.policy, part.subjects) for part in self.tables)
 
     def search(self, policy: Policy, *, seed: int, stages: Stages) -> Assignment:
-        """Group them by all that may be known of them, and merge what fails in some table."""
+        """Group them by all known columns, and merge groups that fail in some table."""
         known = [column for t in self.tables for column in profiles(t.own, t.subjects).quasi]
         whole = replace(self.persons, quasi=(*self.persons.quasi, *known))
         found = search_rows(whole, policy, seed=seed, stages=stages)
@@ -328,7 +316,7 @@ def _outcome(
     *,
     n_kept: int | None,
 ) -> Outcome:
-    """Verify and measure what is published of a table; n_kept: rows of it that may be."""
+    """Verify and measure the publication of a table; n_kept: how many rows may be published."""
     requirement = requirement_of(table, policy)
     n_sampled = 0 if n_kept is None else table.n_rows - n_kept
     name = quote_identifier(policy.table.name)

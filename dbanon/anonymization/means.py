@@ -21,13 +21,13 @@ _SCALE = 64  # binary digits: a sum of less than 2**63 numbers scaled by it does
 def _sorted(
     values: NDArray[Any], group: NDArray[Any], *, n_groups: int
 ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the values group by group, where each group begins, and how many values it has."""
+    """Return the values by group, the start of each group, and its number of values."""
     count = np.bincount(group, minlength=n_groups)
     return values[np.argsort(group, kind="stable")], np.cumsum(count) - count, count
 
 
 def mean_of(numbers: Sequence[float]) -> float:
-    """Return the mean of at least one finite number, correctly rounded and within their range."""
+    """Return the correctly rounded mean of finite numbers, within their range; at least one."""
     return min(max(_mean(numbers), min(numbers)), max(numbers))
 
 
@@ -40,7 +40,7 @@ def _mean(numbers: Sequence[float]) -> float:
 
 
 def group_means(values: Floats, group: NDArray[Any], *, n_groups: int) -> Floats:
-    """Return the mean of each group, (n_groups,), as ``mean_of``; every group has a value."""
+    """Return the mean of each group, (n_groups,), as ``mean_of``; no group is empty."""
     if not n_groups:
         return np.empty(0)
     ordered, starts, count = _sorted(values, group, n_groups=n_groups)
@@ -51,7 +51,7 @@ def group_means(values: Floats, group: NDArray[Any], *, n_groups: int) -> Floats
 
 
 def group_medians(values: Floats, group: NDArray[Any], *, n_groups: int) -> Floats:
-    """Return the lower median of each group, (n_groups,), a value of it; every group has one."""
+    """Return the lower median of each group, (n_groups,); no group is empty."""
     count = np.bincount(group, minlength=n_groups)
     middle = np.cumsum(count) - count + (count - 1) // 2
     return np.asarray(values[np.lexsort((values, group))[middle]])
@@ -60,10 +60,7 @@ def group_medians(values: Floats, group: NDArray[Any], *, n_groups: int) -> Floa
 def group_totals(
     values: NDArray[np.int64], group: NDArray[Any], *, n_groups: int, times: int = 1
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return ``times`` the sum of each group, exactly, and how many values it has, (n_groups,).
-
-    values: every group has one. Sums are Python integers where int64 might not hold them.
-    """
+    """Return ``times`` the exact sum of each group, and its number of values, both (n_groups,)."""
     if not n_groups:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     ordered, starts, count = _sorted(values, group, n_groups=n_groups)
@@ -73,12 +70,11 @@ def group_totals(
 
 
 def shifts(within: Floats, between: Floats, count: NDArray[np.int64]) -> Floats:
-    """Return how far to move means away from that of all to restore the variance of the values.
+    """Return how far to move group means to regain the variance of the values, (g,).
 
-    within: (n,) distances of values from the means of their groups; between: (g,) distances of
-    these from the mean of all; count: (g,) the values of each group. Domingo-Ferrer et al. (DMKD
-    2005) stretch by sqrt(total / between), here less one: sums of squares of means and of all
-    values that nearly are the same lose no digits. (g,), 0 where all means are the same.
+    within: (n,) values minus their group mean; between: (g,) group means minus the mean of all;
+    count: (g,) group sizes. Domingo-Ferrer et al. (DMKD 2005) stretch by sqrt(total / between);
+    subtracting one here avoids cancellation. 0 if all group means are equal.
     """
     explained = float((count * between**2).sum())
     if explained == 0.0:
@@ -88,7 +84,7 @@ def shifts(within: Floats, between: Floats, count: NDArray[np.int64]) -> Floats:
 
 
 def stretched(means: Floats, values: Floats, group: NDArray[Any]) -> Floats:
-    """Return means of groups moved apart so that they have the variance of the values, (g,)."""
+    """Return group means, moved apart to the variance of the values, (g,)."""
     exponent = int(np.frexp(np.abs(values).max(initial=0.0))[1])
     # a power of two changes no digit and keeps squares finite
     scaled, scaled_means = np.ldexp(values, -exponent), np.ldexp(means, -exponent)

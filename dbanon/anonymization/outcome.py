@@ -1,4 +1,4 @@
-"""What is published of groups, certified and measured once; and what is required of them."""
+"""Requirements of groups; recoding, certification and measurement of published classes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _WEIGHED = 5_000
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Outcome:
-    """A publication that meets its models: the groups, what is shown of each, what it cost."""
+    """A publication that meets its models: the groups, their published values and the loss."""
 
     assignment: Assignment
     values: GroupValues
@@ -62,12 +62,10 @@ def outcome(
     population: Population | None = None,
     metrics: Mapping[str, Metric] = METRICS,
 ) -> Outcome:
-    """Certify that the published classes meet the policy, and measure what they cost.
+    """Certify that the published classes meet the policy, and measure their loss.
 
-    published: as of ``publish``; requirement: of all its rows, whose budget is that of the rows
-    that are not sampled; n_sampled: how many rows no budget limits, as their persons have more than
-    are published of anyone; population: what the policy's models of a population count. Raises
-    what ``certify`` raises.
+    n_sampled: rows outside the budget; population: for models of a population. Raises as
+    ``certify``.
     """
     n_rows = published.table.n_rows
     budget = requirement.budget(n_rows - n_sampled) + n_sampled
@@ -84,13 +82,13 @@ def publish(
     *,
     values: GroupValues | None = None,
 ) -> Publication:
-    """Return the classes that readers see; values: of every group, by default by the recodings."""
+    """Return the published classes; values: of every group, recoded if omitted."""
     values = published_values(encoded, assignment) if values is None else values
     return publication(encoded, assignment, values, k=policy.k)
 
 
 def published_values(encoded: EncodedTable, assignment: Assignment) -> GroupValues:
-    """Return what readers see of every group, by the recodings of the columns."""
+    """Return the published value of every group, by the recodings of the columns."""
     columns = tuple(
         RECODINGS[recoding_of(column)].publish(column, assignment) for column in encoded.quasi
     )
@@ -98,7 +96,7 @@ def published_values(encoded: EncodedTable, assignment: Assignment) -> GroupValu
 
 
 def requirement_of(encoded: EncodedTable, policy: Policy) -> Requirement:
-    """Return what every group must meet, or raise when the whole table does not meet it."""
+    """Return the requirement of every group; raise if the whole table does not meet it."""
     _check_policy(encoded, policy)
     demands = demands_of(encoded, policy)
     requirement = Requirement(policy.k, policy.l, policy.max_suppressed, demands)
@@ -149,7 +147,7 @@ def _check_policy(encoded: EncodedTable, policy: Policy) -> None:
 def certify(
     published: Publication, policy: Policy, population: Population | None, *, budget: int
 ) -> None:
-    """Raise unless the published classes meet every model and the budget was kept."""
+    """Raise unless the published classes meet every model and suppression is within budget."""
     table = published.table
     rows = np.flatnonzero(published.classes >= 0)
     if published.n_suppressed > budget or not len(rows):
@@ -173,10 +171,7 @@ def certify(
 
 
 def _require_kept(table: EncodedTable, classes: NDArray[np.int32]) -> None:
-    """Raise Unsatisfiable unless all rows of each class agree in all kept columns.
-
-    classes: (n,) the class of each row, below 0 for none.
-    """
+    """Raise Unsatisfiable unless the rows of each class agree in all kept columns."""
     shown = np.flatnonzero(classes >= 0)
     _, first, of_row = np.unique(classes[shown], return_index=True, return_inverse=True)
     for column in table.kept:
@@ -199,11 +194,7 @@ def _defect(policy: Policy) -> DbanonError:
 def losses_by_recoding(
     encoded: EncodedTable, assignment: Assignment
 ) -> dict[str, dict[str, float]]:
-    """Return what each column would lose by every recoding that can publish it, least first.
-
-    In the classes of an assignment, mean over its rows, a suppressed one losing everything; of
-    many classes, those of the lowest numbers are weighed.
-    """
+    """Return the mean loss of each column under every possible recoding, least first."""
     group = np.where(assignment.group < _WEIGHED, assignment.group, np.int32(-1))
     weighed = Assignment(group, min(assignment.n_groups, _WEIGHED))
     left_out = assignment.n_suppressed / encoded.n_rows
@@ -216,7 +207,7 @@ def losses_by_recoding(
 
 
 def _losses(column: EncodedColumn, assignment: Assignment) -> list[tuple[str, float]]:
-    """Return what a column loses by each recoding that can publish it, least first."""
+    """Return the loss of a column under every possible recoding, least first."""
     shown, found = assignment.group >= 0, []
     size = np.bincount(assignment.group[shown], minlength=assignment.n_groups)
     for name, recoding in RECODINGS.items():
@@ -231,10 +222,9 @@ def _losses(column: EncodedColumn, assignment: Assignment) -> list[tuple[str, fl
 def wait(
     encoded: EncodedTable, policy: Policy, found: Outcome, *, loss: float, room: float
 ) -> Outcome:
-    """Leave out the coarsest classes, whose rows lose less when they are searched among more.
+    """Suppress the coarsest classes: later their rows can be grouped among more rows at less loss.
 
-    loss: what a row that is published already loses in the mean, columns by their weights; room:
-    how many rows may be left out.
+    loss: present mean loss of a published row; room: rows that may be suppressed.
     """
     published = publish(encoded, policy, found.assignment, values=found.values)
     group, classes = found.assignment.group, published.classes
@@ -259,10 +249,7 @@ def wait(
 def without(
     encoded: EncodedTable, policy: Policy, found: Outcome, rows: NDArray[np.bool_]
 ) -> Outcome:
-    """Return an outcome without some of its rows, all of whose groups are among them.
-
-    No budget limits them; metrics are left out.
-    """
+    """Return an outcome without some rows, all rows of their groups; no budget, no metrics."""
     group = np.where(rows, -1, found.assignment.group)
     stay = np.unique(group[group >= 0])
     number = np.full(found.assignment.n_groups + 1, -1, np.int32)
@@ -275,7 +262,7 @@ def without(
 
 
 def nobody(encoded: EncodedTable) -> Outcome:
-    """Return the outcome of a search that leaves all rows out."""
+    """Return an outcome that suppresses all rows."""
     columns = tuple(
         ValueColumn(
             name=column.name,
@@ -297,10 +284,7 @@ def nobody(encoded: EncodedTable) -> Outcome:
 
 
 def join(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the outcome of all parts, their rows one after the other.
-
-    The losses are the means over all rows; metrics, which are none, are left out.
-    """
+    """Concatenate the outcomes of parts; losses are means over all rows, metrics are omitted."""
     groups, start = [], 0
     for one in outcomes:
         group = one.assignment.group

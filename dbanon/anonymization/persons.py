@@ -1,4 +1,4 @@
-"""What groups of persons with several rows have to meet, and how many rows of each are kept."""
+"""Requirements of groups of persons with several rows, and how many rows each person keeps."""
 
 from __future__ import annotations
 
@@ -41,11 +41,7 @@ _ONE_ROW = "publish one row of each: --rows-per-subject 1"
 
 
 def profiles(encoded: EncodedTable, subjects: NDArray[np.int32]) -> EncodedTable:
-    """Return one row a person, (p,), who may have several values of a quasi-identifier.
-
-    Such a column becomes two of half the weight, with the least and the greatest code of each
-    person: they describe the set of its values as they describe that of a group's.
-    """
+    """Return one row per person, (p,); a varying column becomes two, of least and greatest code."""
     order = np.argsort(subjects, kind="stable")
     bounds = np.flatnonzero(np.diff(subjects[order], prepend=-1))
     columns: list[EncodedColumn] = []
@@ -61,10 +57,7 @@ def profiles(encoded: EncodedTable, subjects: NDArray[np.int32]) -> EncodedTable
 
 
 def require_safe(encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int32]) -> set[str]:
-    """Return the sensitive columns in which rows of a person differ.
-
-    Raises Unsatisfiable where a model does not say what it means of them.
-    """
+    """Return the sensitive columns in which rows of a person differ; Unsatisfiable if unsafe."""
     first = np.unique(subjects, return_index=True)[1]
     varying = {
         name
@@ -77,10 +70,7 @@ def require_safe(encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int
 
 
 def is_possible(encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int32]) -> bool:
-    """Whether all persons as one class meet the policy; subjects: as of a ``Problem``.
-
-    Raises nothing: persons whose rows do not allow the question do not meet it.
-    """
+    """Return True if all persons meet the policy as one class, without raising."""
     if int(subjects.max(initial=-1)) + 1 < policy.k:
         return False
     try:
@@ -95,7 +85,7 @@ def is_possible(encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int3
 
 
 def _columns(spec: ModelSpec, encoded: EncodedTable) -> tuple[str, ...]:
-    """Return the sensitive columns that a model looks at."""
+    """Return the sensitive columns that a model reads."""
     if MODELS[spec.name].scope is Scope.LINKS:
         named = (*texts(spec, "x"), *texts(spec, "y"))
         return tuple(name for name in named if name in encoded.sensitive_names)
@@ -113,7 +103,7 @@ def _require_safe(
     *,
     subject: str,
 ) -> None:
-    """Raise Unsatisfiable for a model that does not say what it means of these persons."""
+    """Raise Unsatisfiable for a model that is not defined for these persons."""
     model = MODELS[spec.name]
     if model.one_row is not None:
         raise Unsatisfiable(
@@ -131,10 +121,10 @@ def _require_safe(
 
 
 class Persons:
-    """Persons, of whom some may have several values, and what groups of them have to meet.
+    """Persons, possibly with several values in a column, and the requirement of their groups.
 
-    subjects: (n,) int32, the person of each row, 0..p-1 without gaps; first: (p,) a row of each.
-    Raises Unsatisfiable for a model that does not say what it means of these persons.
+    subjects: as in ``Problem``; first: (p,) a row of each. Raises Unsatisfiable for a model that is
+    not defined for these persons.
     """
 
     def __init__(self, encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int32]) -> None:
@@ -144,7 +134,7 @@ class Persons:
 
     @property
     def by_profile(self) -> Policy:
-        """The policy with the models of the columns in which a person has one value."""
+        """The policy with the models of the columns in which each person has one value."""
         return replace(self._policy, models=tuple(self._of_profiles()))
 
     def _of_profiles(self) -> Iterator[ModelSpec]:
@@ -158,7 +148,7 @@ class Persons:
 
     @cached_property
     def _demands(self) -> list[Demand]:
-        """What is asked of the columns in which a person may have several values."""
+        """Demands on the columns in which a person may have several values."""
         return [
             demand
             for demand in all_demands(self._encoded, self._policy)
@@ -168,11 +158,7 @@ class Persons:
         ]
 
     def judge(self, requirement: Requirement, demands: Demands = all_demands) -> Judge:
-        """Return a function that tells which groups of rows fail by the persons in them.
-
-        Where all rows of a person have one value, models hold of persons with one row each: demands
-        returns what these are to meet under a policy, besides the requirement.
-        """
+        """Return a function that finds the groups of rows with persons that fail."""
         one_each = self._encoded.take(self.first)
         asked = replace(requirement, demands=demands(one_each, self.by_profile))
 
@@ -183,7 +169,7 @@ class Persons:
         return fail
 
     def merged(self, assignment: Assignment, requirement: Requirement) -> Assignment:
-        """Merge groups until all meet the demands, of rows and of persons."""
+        """Merge groups until all meet the demands on rows and on persons."""
         self.require_possible(assignment, requirement)
         while True:
             assignment = enforce(self._encoded, assignment, requirement, regroup=False)
@@ -195,7 +181,7 @@ class Persons:
             assignment = merge_with_nearest(self._encoded, assignment, bad)
 
     def require_possible(self, assignment: Assignment, requirement: Requirement) -> None:
-        """Raise Unsatisfiable unless all that is in some group, as one, meets the demands."""
+        """Raise Unsatisfiable unless all grouped rows, as one group, meet the demands."""
         shown = np.flatnonzero(assignment.group >= 0)
         everyone = Assignment(np.where(assignment.group < 0, -1, 0).astype(np.int32), 1)
         for demand in requirement.demands:
@@ -206,7 +192,7 @@ class Persons:
             raise _unsatisfiable(reason, "all persons as one class do not meet it")
 
     def failing(self, assignment: Assignment) -> tuple[NDArray[np.bool_], str]:
-        """Return which groups do not meet a demand of persons, and the last of these demands."""
+        """Return the groups that fail a demand on persons, and the last such demand."""
         shown, k = np.flatnonzero(assignment.group >= 0), self._policy.k
         groups, subjects = assignment.group[shown], self._subjects[shown]
         bad, reason = persons_of(groups, subjects) < k, f"{k}-anonymity"
@@ -248,10 +234,7 @@ def _require_same(
 def require_within(
     assignment: Assignment, requirement: Requirement, *, n_sampled: int = 0, of: str = ""
 ) -> None:
-    """Raise Unsatisfiable when the persons left out have more rows than the budget.
-
-    n_sampled: as of ``outcome``; of: which table, in the words of a message.
-    """
+    """Raise Unsatisfiable if the suppressed persons have more rows than the budget."""
     n_rows = len(assignment.group) - n_sampled
     left_out = assignment.n_suppressed - n_sampled
     if left_out > requirement.budget(n_rows):
@@ -262,12 +245,12 @@ def require_within(
 
 
 def dense(subjects: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return persons numbered without gaps, in their order."""
+    """Return persons renumbered without gaps, in their order."""
     return np.unique(subjects, return_inverse=True)[1].astype(np.int32)
 
 
 def places(subjects: NDArray[np.int32], draws: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return the place of each row among those of its person, by what was drawn."""
+    """Return the rank of each row among the rows of its person, by random draw."""
     order = np.lexsort((draws, subjects))
     size = np.bincount(subjects)
     place = np.empty(len(subjects), np.int64)
@@ -276,10 +259,9 @@ def places(subjects: NDArray[np.int32], draws: NDArray[np.uint64]) -> NDArray[np
 
 
 def kept_levels(times: NDArray[np.int64], most: int | str | None) -> NDArray[np.int64]:
-    """Return how many rows may be kept of each person, (p,), of the rows that each has.
+    """Return how many rows each person may keep, (p,); most: a number, or text for all.
 
-    most: a number, or a text for all; None where the number is not known of anyone, so that one
-    stands for all.
+    None if the number of rows is not published; then 1 represents all.
     """
     if most is None:
         return np.minimum(times, 1)
@@ -294,9 +276,9 @@ def levels(
 ) -> NDArray[np.int64]:
     """Return how many rows each person keeps, (p,).
 
-    All that it has, up to the policy's number, where the persons with so many meet the policy among
-    themselves. Otherwise they keep as many as those who have the next fewer. The last are left out
-    if they fit into the budget; otherwise the others keep as few as they do.
+    A person keeps all its rows, up to the policy's number, if the persons with that number meet the
+    policy among themselves. Otherwise it keeps the next lower number that occurs. The last persons
+    are suppressed if the budget allows it; otherwise the others are lowered to their number.
     """
     level = kept_levels(np.bincount(subjects), policy.rows_per_subject)
 

@@ -1,4 +1,4 @@
-"""A partition that is searched for: rows or persons, and what their classes have to meet."""
+"""Partition a table by rows, persons or atoms, and return a certified outcome."""
 
 from __future__ import annotations
 
@@ -53,14 +53,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Problem:
-    """Rows to group, what must hold of their classes, and which of them stay together.
+    """Rows to group, the policy of their classes, and the rows that stay together.
 
-    encoded: the rows; policy: what must hold, and how many rows of a person are published;
-    subjects: (n,) int32, the person of each row, 0..p-1 without gaps, None where each row is one;
-    draws: (n, c) uint64, secret random numbers by which rows are chosen and persons dealt;
-    atoms: (n,) int32, sets of rows of which each stays whole, numbered without gaps, below 0 for
-    rows that are left out; all rows of a person are in one; population: what the policy's models
-    of a population count.
+    subjects: (n,) int32, the person of each row, 0..p-1 without gaps; None if each row is a person.
+    draws: (n, c) uint64, secret random numbers that choose rows and fill buckets. atoms: (n,)
+    int32, indivisible sets of rows, numbered without gaps, below 0 for suppressed rows. All rows of
+    a person are in one atom. population: for the policy's models of a population.
     """
 
     encoded: EncodedTable
@@ -72,11 +70,10 @@ class Problem:
 
 
 def solve(problem: Problem, *, seed: int, stages: Stages) -> Outcome:
-    """Group the rows by their units, and return what is published, certified and measured.
+    """Group the rows and return the published classes, certified and measured.
 
-    Raises PolicyError for what the policy has wrong, Unsatisfiable when no partition of these rows
-    meets it, KeyboardInterrupt when ``stages`` is stopped before there is a partition. Nothing is
-    returned that does not meet every model.
+    Every outcome meets every model. Raises PolicyError for an invalid policy, Unsatisfiable if no
+    partition meets it, KeyboardInterrupt if ``stages`` is stopped before there is a partition.
     """
     encoded, policy = problem.encoded, problem.policy
     if problem.atoms is None and policy.anatomy:
@@ -98,7 +95,7 @@ def solve(problem: Problem, *, seed: int, stages: Stages) -> Outcome:
 
 
 def _grouped(problem: Problem, *, seed: int, stages: Stages) -> tuple[Assignment, int]:
-    """Return the groups of all rows, and how many of these no group takes, of no budget."""
+    """Return the groups of all rows, and the number of suppressed rows outside the budget."""
     encoded, policy, subjects = problem.encoded, problem.policy, problem.subjects
     if problem.atoms is not None:
         return _of_atoms(problem, problem.atoms, stages=stages), 0
@@ -120,13 +117,10 @@ def _of_persons(
     seed: int,
     stages: Stages,
 ) -> Assignment:
-    """Group persons, one profile each, and let all rows of a person inherit its group.
+    """Group persons, one profile each; every model holds for persons and for rows.
 
-    k counts persons, and every model holds of persons, each with its one value, as well as of rows,
-    which is what readers can repeat. Where rows of a person differ in a quasi-identifier, all its
-    values count as known of the person: what is published of a class holds of every row of everyone
-    in it. Where they differ in a sensitive column, only models that are safe then can be asked of
-    it (``of_persons`` of ``dbanon.models.base``). Raises Unsatisfiable for other models.
+    If the rows of a person differ in a sensitive column, only models with ``of_persons``
+    (``dbanon.models.base``) are safe; others raise Unsatisfiable.
     """
     persons = Persons(encoded, policy, subjects)
     requirement, by_profile = requirement_of(encoded, policy), persons.by_profile
@@ -149,12 +143,10 @@ def _by_number(
     seed: int,
     stages: Stages,
 ) -> tuple[Assignment, int]:
-    """Group persons with equally many rows apart, and leave out rows where too few have so many.
+    """Group persons with the same number of rows separately, or suppress rows that too few share.
 
-    place: of each row among those of its person, of which the first are kept. Within a class,
-    persons with equally many rows can be exchanged for each other and nobody would see it: so there
-    are k of them, and every model holds of them. With one row a person, persons are rows, whose
-    values may differ, and all models can be asked.
+    Such persons of a class are interchangeable, so each class has k of them. place: (n,) rank of
+    each row among the rows of its person; the first are kept.
     """
     encoded, policy, n_rows = problem.encoded, problem.policy, problem.encoded.n_rows
     search = partial(search_rows, seed=seed, stages=stages)
@@ -178,11 +170,7 @@ def _by_number(
 
 
 def _of_atoms(problem: Problem, atoms: NDArray[np.int32], *, stages: Stages) -> Assignment:
-    """Merge atoms until all meet the policy, and leave out the rows that are in none.
-
-    Atoms whose rows differ in a column that is published as it is are left out. Raises
-    Unsatisfiable when all atoms together do not meet the policy.
-    """
+    """Merge atoms until all meet the policy; suppress those that differ in a kept column."""
     encoded, subjects = problem.encoded, problem.subjects
     whole = _apart(encoded, atoms)
     parts = []
@@ -194,7 +182,7 @@ def _of_atoms(problem: Problem, atoms: NDArray[np.int32], *, stages: Stages) -> 
 
 
 def _apart(encoded: EncodedTable, atoms: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the atoms without those whose rows differ in a column that is published as it is."""
+    """Return the atoms without those whose rows differ in a kept column."""
     found, shown = atoms.copy(), np.flatnonzero(atoms >= 0)
     if not len(shown):
         raise Unsatisfiable("nobody of those who were published before can be published again")
@@ -207,13 +195,13 @@ def _apart(encoded: EncodedTable, atoms: NDArray[np.int32]) -> NDArray[np.int32]
 
 
 def _strata(encoded: EncodedTable, atoms: NDArray[np.int32]) -> list[NDArray[np.int64]]:
-    """Return the rows of atoms, those apart that differ in a column that is published as it is."""
+    """Return the rows of atoms, separated by their values in kept columns."""
     shown = np.flatnonzero(atoms >= 0)
     return [shown[rows] for rows in strata(encoded.take(shown))]
 
 
 class _Atoms:
-    """Rows of atoms, and what every class of them is to meet."""
+    """Rows of atoms, with the requirement of their classes."""
 
     def __init__(
         self,
@@ -231,7 +219,7 @@ class _Atoms:
         rows_in_reach(encoded, self._requirement)
 
     def merged(self, atoms: NDArray[np.int32], stages: Stages) -> Assignment:
-        """Merge atoms until all meet every demand, each with what helps at least cost."""
+        """Merge atoms until all meet every demand, each time at least cost."""
         units = numbered(atoms)
         found = self._enforced(units, stages)
         found = moved(self._encoded, units, found, self._requirement, stages=stages)
@@ -252,7 +240,7 @@ class _Atoms:
 
 
 def _requirement(encoded: EncodedTable, policy: Policy) -> Requirement:
-    """Return what classes are to meet, all of it as demands, so that none is left out."""
+    """Return the requirement with everything but k as demands and without a budget."""
     demands = [d for d in all_demands(encoded, policy) if d.spec.name != K_ANONYMITY]
     asked = requirement_of(encoded, policy)
     demands += linked_demands(encoded, policy)
@@ -272,12 +260,12 @@ def unsafe(
     least: int,
     subjects: NDArray[np.int32] | None = None,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which atoms are not to be shown with columns that no release showed of them.
+    """Return the atoms that must not be published with columns that no release has shown of them.
 
-    Whoever has the earlier releases can distinguish the rows of an atom from those that it is
-    merged with, by the values that both show. So an atom has to have ``least`` persons, and to meet
-    the models of these columns by itself. atoms: as for a ``Problem``; (a,) each: those that are
-    too small, which readers know, and those whose values do not meet the models, which they do not.
+    Values in both releases separate the rows of an atom from those it is merged with. So an atom
+    needs ``least`` persons and must meet the models of these columns alone. atoms: as in
+    ``Problem``. Returns two (a,) masks: atoms that are too small (readers know this), and atoms
+    whose values fail the models (they do not).
     """
     rows = np.flatnonzero(atoms >= 0)
     groups = atoms[rows]

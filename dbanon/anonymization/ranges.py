@@ -1,4 +1,4 @@
-"""Literals of range types, and what readers see of them in two columns."""
+"""Read and write literals of range types, and derive their form in two columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OF_STEPS = {ColumnKind.INTEGER: 1, ColumnKind.DATE: DAY}
 
 
 class Ends(NamedTuple):
-    """The ends of a range, None where it is open; closed: whether the upper one belongs to it."""
+    """Ends of a range, None if open; closed: the upper end belongs to the range."""
 
     least: float | None
     most: float | None
@@ -28,7 +28,7 @@ class Ends(NamedTuple):
 
 
 def number_of(kind: ColumnKind, text: str) -> int | float:
-    """Return a value as a number: moments as microseconds since 1970; raises ValueError."""
+    """Convert a value to a number, moments to microseconds since 1970; raises ValueError."""
     if kind.is_moment:
         return int(np.datetime64(text.removesuffix("+00"), "us").astype(np.int64))
     if kind is ColumnKind.INTEGER:
@@ -48,12 +48,7 @@ def ends_of_literal(kind: ColumnKind, label: str) -> Ends:
 
 
 def seen_in_pairs(kind: ColumnKind, recoding: str, ends: Ends) -> Ends:
-    """Return the range that readers of two columns see in place of a range.
-
-    A center has both ends or none. Of an odd number of days or microseconds, the middle is one of
-    two, and the radius that of a range that begins one earlier, or
-    ends one later.
-    """
+    """Return the range as two published columns show it; a center needs both ends and may round."""
     least, most, closed = ends
     step = _OF_STEPS.get(kind)
     if most is not None and not closed and step is not None:
@@ -70,7 +65,7 @@ def seen_in_pairs(kind: ColumnKind, recoding: str, ends: Ends) -> Ends:
 
 
 def literal_of(kind: ColumnKind, ends: Ends) -> str:
-    """Write a range whose ends belong to it as ``ends_of_literal`` reads it."""
+    """Write a closed range in the form that ``ends_of_literal`` reads."""
     least, most = ("" if end is None else _text(kind, end) for end in ends[:2])
     return f"[{least},{most}]"
 

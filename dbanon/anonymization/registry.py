@@ -1,4 +1,4 @@
-"""Everything but models that can be chosen by name. Being listed here is being tested."""
+"""Registry of everything but models that a policy chooses by name. Tests cover each entry."""
 
 from __future__ import annotations
 
@@ -203,12 +203,12 @@ _DEFAULT_RECODINGS = {
 def default_recoding(column: EncodedColumn) -> str:
     """Return the recoding of a column whose rule names none."""
     if column.rule.keep:
-        return "mode"  # of a class whose rows all have the same value
+        return "mode"  # all rows of the class have the same value
     return _DEFAULT_RECODINGS[column.structure]
 
 
 def make_masking(step: MaskingStep) -> Masking:
-    """Return the method of a step; raises PolicyError for one or a parameter that there is not."""
+    """Return the masking method of a step; PolicyError for an unknown method or parameter."""
     if step.method not in MASKING:
         msg = f"there is no masking method {step.method!r}"
         raise PolicyError(msg, hint=f"choose one of {', '.join(MASKING)}")
@@ -217,18 +217,18 @@ def make_masking(step: MaskingStep) -> Masking:
 
 
 def masks_among_rows(policy: Policy) -> bool:
-    """Whether values are masked before rows are grouped, in a way that depends on other rows."""
+    """Return True if a value is masked before grouping, depending on other rows."""
     methods = [make_masking(step) for step in policy.masking]
     return any(method.whole and not method.within_class for method in methods)
 
 
 def masked_together(step: MaskingStep) -> list[tuple[str, ...]]:
-    """Return the columns of a step, those together that are masked together."""
+    """Return the columns of a step, grouped as they are masked."""
     return [step.columns] if make_masking(step).joint else [(name,) for name in step.columns]
 
 
 class Masked(NamedTuple):
-    """How a step masks a column: within others, and together with others."""
+    """How a step masks a column: within other columns, and together with others."""
 
     method: str
     params: Mapping[str, str | int | float | bool]
@@ -237,7 +237,7 @@ class Masked(NamedTuple):
 
 
 def masking_of(policy: Policy, column: str) -> list[Masked]:
-    """Return how the values of a column are masked, step by step."""
+    """Return the masking steps of a column, in order."""
     return [
         Masked(step.method, step.params, step.within, together)
         for step in policy.masked(column)
@@ -247,7 +247,7 @@ def masking_of(policy: Policy, column: str) -> list[Masked]:
 
 
 def masked_by(policy: Policy, column: str) -> list[str]:
-    """Return the columns by which another one is masked, and of which published values may stay."""
+    """Return the columns that affect the masking of a column and whose values may stay."""
     stay = {rule.column for rule in policy.columns if rule.role.stays}
     steps = masking_of(policy, column)
     used = {name for one in steps for name in (*one.within, *one.together)}
@@ -255,12 +255,12 @@ def masked_by(policy: Policy, column: str) -> list[str]:
 
 
 def values_stay(policy: Policy, names: Iterable[str]) -> bool:
-    """Whether published values of one of the columns stay in a release made of earlier classes."""
+    """Return True if a release of earlier classes keeps published values of one of the columns."""
     return not {rule.column for rule in policy.with_role(Role.SENSITIVE)}.isdisjoint(names)
 
 
 def solvable_columns(policy: Policy) -> dict[str, str]:
-    """Return the columns published row by row whose masking is ``solvable``, with the method."""
+    """Return the columns published by row whose masking is ``solvable``, with the method."""
     rules = [*policy.with_role(Role.INSENSITIVE), *policy.with_role(Role.SENSITIVE)]
     return {
         rule.column: step.method
@@ -271,14 +271,14 @@ def solvable_columns(policy: Policy) -> dict[str, str]:
 
 
 def within_classes(policy: Policy) -> bool:
-    """Whether some values are masked within the classes."""
+    """Return True if some values are masked within classes."""
     return any(make_masking(step).within_class for step in policy.masking)
 
 
 def make_algorithm(policy: Policy, *, stages: Stages) -> Algorithm:
     """Return the policy's algorithm with its parameters, and ``stages`` if it reports progress.
 
-    Raises PolicyError naming the choices, ConfigError when a library that it needs is missing.
+    Raises PolicyError for an unknown name, ConfigError if a required library is missing.
     """
     factory = algorithm_named(policy.algorithm)
     if library := getattr(factory, "NEEDS", None):
@@ -293,14 +293,14 @@ def make_algorithm(policy: Policy, *, stages: Stages) -> Algorithm:
 
 
 def algorithm_named(name: str) -> Callable[..., Algorithm]:
-    """Return the algorithm of that name; raise PolicyError naming the choices."""
+    """Return the algorithm of that name; raises PolicyError with the choices."""
     if name not in ALGORITHMS:
         raise unknown("algorithm", name, ALGORITHMS)
     return ALGORITHMS[name]
 
 
 def recoding_of(column: EncodedColumn) -> str:
-    """Return the name of the column's recoding; raise PolicyError when it cannot publish it."""
+    """Return the column's recoding by name; raises PolicyError if it does not fit the column."""
     name = column.rule.recoding or default_recoding(column)
     if name not in RECODINGS:
         raise unknown("recoding", name, RECODINGS)
@@ -316,7 +316,7 @@ def recoding_of(column: EncodedColumn) -> str:
 
 
 def accepts(recoding: str, column: EncodedColumn) -> bool:
-    """Whether a recoding can publish values of this structure and kind, as the rule asks."""
+    """Return True if a recoding can publish the structure, kind and rule of a column."""
     if recoding == DATE_PART and not column.kind.is_moment:
         return False
     if recoding == GLOBAL and column.taxonomy is not None and column.kind.is_ordered:
@@ -329,7 +329,7 @@ def accepts(recoding: str, column: EncodedColumn) -> bool:
 
 
 def unknown(what: str, name: str, choices: Collection[str]) -> PolicyError:
-    """Return the error of a name that is none of the choices."""
+    """Return the error for a name that is not among the choices."""
     return PolicyError(
         f"there is no {what} {name!r}{did_you_mean(name, choices)}",
         hint=f"choose one of {', '.join(choices)}",

@@ -1,7 +1,4 @@
-"""The search for groups of rows: several groupings are tried, of which the cheapest is published.
-
-Rows whose kept columns differ are grouped apart, and so are blocks of rows where that is asked.
-"""
+"""Search for groups of rows: several groupings are tried, the cheapest is returned."""
 
 from __future__ import annotations
 
@@ -47,7 +44,7 @@ if TYPE_CHECKING:
 
 
 _PAIRS = 200_000_000  # rows times rows times columns
-_COUNTED = 1_000_000  # nodes times distinct rows, a node taking as long as so many rows
+_COUNTED = 1_000_000  # nodes times distinct rows, a node counting as this many rows
 _OF_A_NODE = 100
 
 
@@ -61,12 +58,11 @@ def least(
     seed: int,
     stages: Stages,
 ) -> Assignment:
-    """Return the groups that lose least once they are published, of those that ``auto`` proposes.
+    """Return the groups with the least loss after recoding, among the proposals of ``auto``.
 
-    Of few rows, the groups of algorithms that it is held against are among them, and where rows may
-    be left out, all groups with none left out, too. Beyond a time limit, and once ``stages`` is
-    stopped, there are no others. price: whether groups fail the policy as they are published, and
-    what they lose then. Raises Unsatisfiable when nothing comes of any of them.
+    For few rows, the candidates include the groups of simpler algorithms and, if rows may be
+    suppressed, groups without suppression; not after a time limit or stop. price: returns if groups
+    fail the policy when published, and their loss. Raises Unsatisfiable if no candidate works.
     """
     found, failed, heard = [], [], stages
     candidates = _candidates(auto, table, requirement, budget=budget, seed=seed, stages=stages)
@@ -75,7 +71,7 @@ def least(
             found.append(finish(table, assignment, requirement, budget=allowed, stages=heard))
         except Unsatisfiable as error:
             failed.append(error)
-        heard = Stages()  # of what else is tried nobody is told
+        heard = Stages()  # other candidates report no progress
     if not found:
         raise failed[0]
     return min(found, key=price) if len(found) > 1 else found[0]
@@ -90,11 +86,7 @@ def _candidates(
     seed: int,
     stages: Stages,
 ) -> Iterator[tuple[Assignment, int]]:
-    """Yield groups, and how many rows may be left out of them, those of ``auto`` first.
-
-    Of many rows, groups that no model changes lose what the search has counted. Where rare values
-    are to go, what is lost does not decide.
-    """
+    """Yield groups with their suppression budget, those of ``auto`` first."""
     own = auto.proposals(table, requirement, seed=seed)
     yield own[0], budget
     is_counted = table.n_rows > SMALL and not requirement.demands
@@ -119,7 +111,7 @@ def _candidates(
 
 
 def _peers(table: EncodedTable) -> Iterator[Algorithm]:
-    """Yield the algorithms that a search is held against, as far as they take next to no time."""
+    """Yield the simpler algorithms that are fast on this table."""
     if table.n_rows > SMALL or table.n_rows**2 * len(table.quasi) > _PAIRS:
         return
     yield from (Mondrian(), KMember())
@@ -137,16 +129,13 @@ def assign_in_blocks(
     seed: int,
     stages: Stages,
 ) -> Assignment:
-    """Group the rows of each block apart; what compares all pairs takes n * block steps then.
+    """Group the rows of each block separately; block: approximate rows, None for one block.
 
-    block: about how many rows each has, None for one block of all.
-
-    The blocks are the groups of relaxed Mondrian with k = max(block // 2, k), so each meets the
-    requirement and has fewer than ``block`` rows, or 2k, unless its rows are equal or diversity
-    forbids to cut it. Rows that are equal stay one group, which costs nothing. Scales and trees
-    are those of the whole table; only an algorithm that standardizes does so by the block. Rows
-    that the algorithm leaves out stay out. When somebody asks to stop, Mondrian groups the blocks
-    that are left. Only k and l are asked of the blocks, not what compares with the whole table.
+    Blocks are the groups of relaxed Mondrian with k = max(block // 2, k). Each meets the
+    requirement and has fewer than max(block, 2k) rows, unless its rows are equal or diversity
+    forbids a cut. Scales and taxonomies are those of the whole table, except for algorithms that
+    standardize. After a stop, Mondrian groups the remaining blocks. Blocks must meet k and l only,
+    not models that compare with the whole table.
     """
     if block is None or table.n_rows <= max(block, 2 * requirement.k - 1):
         return algorithm.assign(table, requirement, seed=seed)
@@ -170,14 +159,14 @@ def assign_in_blocks(
 
 
 def _members(assignment: Assignment) -> list[Int64s]:
-    """Return the rows of each group, in rising order."""
+    """Return the rows of each group, ascending."""
     order = np.argsort(assignment.group, kind="stable")
     sizes = np.bincount(assignment.group, minlength=assignment.n_groups)
     return np.split(order, np.cumsum(sizes)[:-1])
 
 
 def part_of(table: EncodedTable, rows: Int64s) -> EncodedTable:
-    """Return some rows with sensitive codes of their own: kernels allocate by the greatest."""
+    """Return some rows with dense sensitive codes: kernels allocate by the greatest code."""
     part = table.take(rows)
     for i, codes in enumerate(part.sensitive.T):
         part.sensitive[:, i] = np.unique(codes, return_inverse=True)[1]
@@ -219,11 +208,7 @@ def search_rows(
     stages: Stages,
     population: Population | None = None,
 ) -> Assignment:
-    """Group rows, each of which is a unit; what is returned is not certified yet.
-
-    Raises PolicyError for what the policy has wrong, Unsatisfiable when no partition of these rows
-    meets it, KeyboardInterrupt when ``stages`` is stopped before there is a partition.
-    """
+    """Group rows, each a unit of its own; the result is not certified yet. Raises as ``solve``."""
     requirement = requirement_of(encoded, policy)
     if encoded.kept:
         require(Mode.APART, policy)
@@ -245,7 +230,7 @@ def search_rows(
 def _unless_stopped(
     search: Callable[..., Assignment], policy: Policy, stages: Stages
 ) -> Assignment:
-    """Return what a search finds; raise KeyboardInterrupt if it is stopped and finds nothing."""
+    """Return the result of a search; raise KeyboardInterrupt if it is stopped without one."""
     listening = listens(algorithm_named(policy.algorithm))
     try:
         return aside(partial(search, stages=stages), until=lambda: stages.stopped and not listening)
@@ -262,7 +247,7 @@ def _searched(
     seed: int,
     stages: Stages,
 ) -> Assignment:
-    """Group the rows by the policy's algorithm, coarser where its models of a population ask."""
+    """Group the rows by the policy's algorithm, coarser if its population models require it."""
     if encoded.kept:
         return _group_apart(encoded, policy, requirement, seed=seed, stages=stages)
     algorithm = make_algorithm(policy, stages=stages)
@@ -282,7 +267,7 @@ def _searched(
 
 
 def _of_levels(algorithm: Algorithm, policy: Policy) -> Algorithm:
-    """Return what groups again for classes that share nobody: ``auto`` has no such groups."""
+    """Return an algorithm for regrouping into classes that share no persons."""
     free = listens(algorithm_named(policy.algorithm))
     return ALGORITHMS["full-domain"]() if free else algorithm
 
@@ -296,7 +281,7 @@ def _grouped(
     seed: int,
     stages: Stages,
 ) -> Assignment:
-    """Group the rows that can meet every model; leave some out and merge, as the policy has it."""
+    """Group the rows that can meet every model; suppress and merge as the policy requires."""
     rows = rows_in_reach(encoded, requirement)
     for text in crowding(encoded, rows, requirement):
         stages.note(text)
@@ -324,7 +309,7 @@ def _grouped(
 def _price(
     encoded: EncodedTable, policy: Policy, assignment: Assignment, *, budget: int, loss: Loss
 ) -> tuple[bool, float]:
-    """Return whether groups fail the policy as they are published, and what is lost then."""
+    """Return if groups fail the policy when published, and their loss."""
     published = publish(encoded, policy, assignment)
     lost = information_loss(published) if loss == "il" else report(published, {}).asked
     try:
@@ -337,11 +322,7 @@ def _price(
 def _group_apart(
     table: EncodedTable, policy: Policy, requirement: Requirement, *, seed: int, stages: Stages
 ) -> Assignment:
-    """Group the rows of each combination of kept values apart, within the policy's budget.
-
-    Rows that cannot meet the policy are left out together; the others share what is left of the
-    budget. Raises Unsatisfiable where it does not suffice.
-    """
+    """Group the rows of each combination of kept values separately, within the policy's budget."""
     possible, lost = [], 0
     for rows in strata(table):
         if is_possible(table.take(rows), policy):
@@ -365,7 +346,7 @@ def _group_apart(
 
 
 def strata(table: EncodedTable) -> Iterator[NDArray[np.int64]]:
-    """Yield the rows of each combination of kept values, in the order of these; all without any."""
+    """Yield the rows of each combination of kept values in order; all rows if none is kept."""
     if not table.kept:
         yield np.arange(table.n_rows)
         return
@@ -376,7 +357,7 @@ def strata(table: EncodedTable) -> Iterator[NDArray[np.int64]]:
 
 
 def is_possible(part: EncodedTable, policy: Policy) -> bool:
-    """Whether some rows as one class meet the policy, none of them left out."""
+    """Return True if some rows meet the policy as one class, without suppression."""
     try:
         rows_in_reach(part, replace(requirement_of(part, policy), max_suppressed=0.0))
     except Unsatisfiable:

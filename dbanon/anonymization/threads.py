@@ -1,4 +1,4 @@
-"""Independent tasks on all processors that this process may use, and tasks that can be given up."""
+"""Run independent tasks on all processors, and tasks that the caller can abandon."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-_LOOKS = 0.05  # seconds between two looks at whether to wait on
+_LOOKS = 0.05  # seconds between two checks
 _here = threading.local()
 
 
 class GivenUp(Exception):
-    """Nobody waits for the result any more."""
+    """The caller abandoned the task."""
 
 
 def processors() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def given_up() -> bool:
-    """Whether nobody waits any more for what this thread does."""
+    """Return True if the caller of this thread's task has abandoned it."""
     asked: threading.Event | None = getattr(_here, "given_up", None)
     return asked is not None and asked.is_set()
 
 
 def aside(task: Callable[[], R], *, until: Callable[[], bool]) -> R:
-    """Return a task's result; raise GivenUp as soon as ``until`` says not to wait for it.
+    """Return a task's result; raise GivenUp as soon as ``until`` returns True.
 
-    The task runs in a thread of its own, because a kernel cannot be interrupted: the caller can,
-    by a signal as well. What was given up ends in the background, at the next of its tasks.
+    The task has its own thread: a kernel cannot be interrupted, but the caller can. An abandoned
+    task ends in the background, before its next subtask.
     """
     if until() or given_up():
         raise GivenUp
@@ -50,7 +50,7 @@ def aside(task: Callable[[], R], *, until: Callable[[], bool]) -> R:
         _here.given_up = asked
         try:
             results.append(task())
-        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
             errors.append(error)
         finally:
             done.set()
@@ -69,10 +69,7 @@ def aside(task: Callable[[], R], *, until: Callable[[], bool]) -> R:
 
 
 def in_threads(task: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """Return a task's results in the order of the items; kernels run side by side.
-
-    Raises GivenUp when the caller was given up; items that have begun go on in the background.
-    """
+    """Run a task on all items in parallel; return results in order, or raise GivenUp."""
     todo = list(items)
     results: dict[int, R] = {}
     errors: list[BaseException] = []
@@ -84,7 +81,7 @@ def in_threads(task: Callable[[T], R], items: Iterable[T]) -> list[R]:
         while not (errors or asked.is_set()) and (i := next(turns)) < len(todo):
             try:
                 results[i] = task(todo[i])
-            except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+            except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
                 errors.append(error)
 
     workers = [

@@ -1,1 +1,1 @@
-"""From groups of any kind to groups that meet what is asked."""
+"""Adjust groups of any kind until they meet the requirement."""

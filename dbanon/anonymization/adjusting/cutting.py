@@ -1,4 +1,4 @@
-"""Cutting a table into boxes, by which Mondrian groups rows and others make groups smaller."""
+"""Cut a table into boxes, as Mondrian does."""
 
 from __future__ import annotations
 

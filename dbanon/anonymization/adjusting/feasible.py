@@ -1,4 +1,4 @@
-"""Whether the rows as a whole can meet what is asked."""
+"""Check that the rows as a whole can meet the requirement."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _CROWDED = 20  # times k rows in a class are worth a word
 
 
 def rows_in_reach(table: EncodedTable, requirement: Requirement) -> NDArray[np.int64]:
-    """Return the rows that as one group meet every demand; all of them, if they do.
+    """Return all rows if they meet every demand as one group, otherwise the most that do.
 
-    Otherwise the lowest rows of the most frequent value are left out, within the budget, until the
-    rest does. Raises Unsatisfiable with what stands against it and what is possible instead.
+    Suppresses the lowest rows of the most frequent value within the budget. Raises Unsatisfiable
+    with the failing demand and a possible value.
     """
     left_out = np.zeros(table.n_rows, bool)
     budget = min(requirement.budget(table.n_rows), table.n_rows - requirement.k)
@@ -45,7 +45,7 @@ def rows_in_reach(table: EncodedTable, requirement: Requirement) -> NDArray[np.i
 
 
 def _thin(table: EncodedTable, demand: Demand, left_out: NDArray[np.bool_], *, most: int) -> bool:
-    """Leave out rows until the others meet a demand; return whether they do."""
+    """Suppress rows until the others meet a demand; return True if they do."""
     column = demand.column or 0
     while not rows_meet(table, demand, np.flatnonzero(~left_out)):
         spare = most - int(left_out.sum())
@@ -82,10 +82,7 @@ def _unsatisfiable(table: EncodedTable, demand: Demand, requirement: Requirement
 def crowding(
     table: EncodedTable, rows: NDArray[np.int64], requirement: Requirement
 ) -> Iterator[str]:
-    """Tell of each demand that takes large classes, though the rows as a whole meet it, how large.
-
-    Values are dealt to classes as evenly as they go; O(n log n) for each demand.
-    """
+    """Yield a note for each demand that needs large classes; O(n log n) for each demand."""
     for demand in requirement.demands:
         if demand.column is None or demand.among or not demand.model.is_monotone:
             continue

@@ -1,4 +1,4 @@
-"""Groups that grow, merge and exchange whole units, and what that costs."""
+"""Groups that grow, merge and exchange whole units, and the cost of that."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Merging:
-    """Groups with their boxes; what joining them costs is the rise of the total (rows * penalty).
+    """Groups with their boxes; joining them costs the rise of the total (rows * penalty).
 
-    Every group has a row. group: (n,) the group of each row before any was absorbed, -1 for none;
-    ``boxes``: of the groups, a group of 0 rows being no more. O(n d) to make.
+    group: (n,) the group of each row before any merge, -1 for none. Absorbed boxes have 0 rows. O(n
+    d).
     """
 
     def __init__(self, table: EncodedTable, assignment: Assignment) -> None:
@@ -40,7 +40,7 @@ class Merging:
         self.boxes.cost[:] = box_costs(flat, layout, lo, hi).sum(axis=1)
 
     def rises(self, a: int) -> NDArray[np.float64]:
-        """Return what merging a group with each other group costs, infinite for itself."""
+        """Return the cost of merging a group with each other group, infinite for itself."""
         from dbanon.kernels.boxes.merges import union_rises
 
         b = self.boxes
@@ -49,20 +49,20 @@ class Merging:
         return rises
 
     def rises_of_row(self, row: int) -> NDArray[np.float64]:
-        """Return what adding a row to each group costs."""
+        """Return the cost of adding a row to each group."""
         from dbanon.kernels.boxes.merges import union_rises
 
         rises: NDArray[np.float64] = union_rises(self._codes[row], self._codes[row], 1, self.boxes)
         return rises
 
     def loss(self) -> float:
-        """Return the total (rows * penalty) over what it is when a box says nothing."""
+        """Return the total (rows * penalty) as a share of that of boxes of everything."""
         b = self.boxes
         everything = float(b.flat[b.layout[:, START]].sum() * b.size.sum())
         return float((b.size * b.cost).sum()) / max(everything, 1e-300)
 
     def absorb(self, a: int, b: int) -> None:
-        """Make group b a part of group a."""
+        """Merge group b into group a."""
         self._grow(a, self.boxes.lo[b], self.boxes.hi[b], size=int(self.boxes.size[b]))
         self.boxes.size[b] = 0
         self._into[self._into == b] = a
@@ -73,7 +73,7 @@ class Merging:
         self.group[row] = a
 
     def assignment(self) -> Assignment:
-        """Return the groups that are left, numbered in their order."""
+        """Return the remaining groups, numbered in order."""
         return numbered(np.append(self._into, -1)[self.group])
 
     def _grow(self, a: int, lo: NDArray[np.int32], hi: NDArray[np.int32], *, size: int) -> None:
@@ -93,11 +93,7 @@ def merge_with_nearest(
     *,
     near: Sequence[frozenset[int]] = (),
 ) -> Assignment:
-    """Let every bad group that no other has joined before join the one that costs least.
-
-    bad: (g,), of two groups or more; near: for each group those it rather joins. Ties go to the
-    lower group. O(bad g d).
-    """
+    """Merge each bad group (g,) with the one of least cost, preferably in ``near``; O(bad g d)."""
     merging = Merging(table, assignment)
     done = np.zeros(assignment.n_groups, np.bool_)
     for a in np.flatnonzero(bad).tolist():
@@ -112,7 +108,7 @@ def merge_with_nearest(
 
 
 def numbered(group: NDArray[np.integer]) -> Assignment:
-    """Return groups numbered without gaps, in their order; below 0 is left out."""
+    """Return groups numbered without gaps, in order; below 0 is suppressed."""
     numbers, dense = np.unique(group, return_inverse=True)
     n_suppressed = int(np.searchsorted(numbers, 0))
     return Assignment((dense - n_suppressed).astype(np.int32), len(numbers) - n_suppressed)
@@ -133,9 +129,9 @@ def moved(
 ) -> Assignment:
     """Return classes of the same units that cost no more in total (rows * certainty penalty).
 
-    units: what is not divided; classes: unions of them that meet the requirement. Unit by unit, the
-    one goes to the class whose cost it raises least, or becomes a class by itself, if what it
-    leaves and what it joins meet every demand still. O(passes * units * classes d).
+    units: indivisible groups; classes: unions of them that meet the requirement. Each unit moves to
+    the class of least cost, or becomes its own class, if both classes still meet every demand.
+    O(passes * units * classes d).
     """
     if units.n_groups * classes.n_groups > _PAIRS or units.n_groups == classes.n_groups:
         return classes
@@ -147,7 +143,7 @@ def moved(
 
 
 class _Moving:
-    """Units in their classes, of which some are empty: a unit may become a class by itself."""
+    """Units in their classes; some classes are empty, because a unit may become its own class."""
 
     def __init__(
         self, table: EncodedTable, units: Assignment, classes: Assignment, requirement: Requirement
@@ -172,12 +168,12 @@ class _Moving:
             self._bound(own)
 
     def run(self) -> bool:
-        """Let each unit go where it costs least; return whether some did."""
+        """Move each unit to the class of least cost; return True if some moved."""
         together = [unit for unit, own in enumerate(self._own) if len(self._members[own]) > 1]
         return sum(self._move(unit) for unit in together) > 0
 
     def assignment(self) -> Assignment:
-        """Return the classes that are left, numbered in their order."""
+        """Return the remaining classes, numbered in order."""
         return numbered(self._own[self._group])
 
     def _move(self, unit: int) -> bool:
@@ -228,7 +224,7 @@ class _Moving:
         return u.lo[some].min(axis=0), u.hi[some].max(axis=0), int(u.size[some].sum())
 
     def _bound(self, own: int) -> None:
-        """Note the box of a class, after units came or went."""
+        """Update the box of a class after units joined or left."""
         c, units = self._class, self._members[own]
         c.size[own] = 0
         if units:

@@ -1,4 +1,4 @@
-"""Merging classes until they meet the models that count a population."""
+"""Merge classes until they meet the models of a population."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def population_models(policy: Policy) -> tuple[PopulationModel, ...]:
 def failing(
     published: Publication, models: Sequence[PopulationModel], population: Population
 ) -> tuple[NDArray[np.bool_], Presence]:
-    """Return which classes do not meet some model, and what all of them cover."""
+    """Return the classes that fail a model, and the presence of all classes."""
     presence = presence_of(published, population)
     bad = np.zeros(len(published.size), np.bool_)
     for model in models:
@@ -50,10 +50,7 @@ def failing(
 def require_possible(
     table: EncodedTable, policy: Policy, population: Population | None, *, publish: Publish
 ) -> None:
-    """Raise PolicyError or Unsatisfiable when all rows as one class do not meet the models.
-
-    Larger classes cover more, so that nothing else does then.
-    """
+    """Raise PolicyError or Unsatisfiable if all rows as one class fail; no classes cover more."""
     models = population_models(policy)
     if not models:
         return
@@ -94,12 +91,12 @@ def cover(
     *,
     publish: Publish,
 ) -> Assignment:
-    """Merge the classes that do not meet a model of the population, round by round.
+    """Merge the classes that fail a model of the population, round by round.
 
-    publish: what readers would see of an assignment. In a round every class that fails joins the
-    neighbour that raises the cost least, among those that share rows of the population with it if
-    some do. All rows as one class meet the models (``require_possible``); when some were left out
-    and the others do not, raises Unsatisfiable. O(rounds * classes * population) at worst.
+    publish: returns the published values of an assignment. In each round a failing class joins the
+    neighbour of least cost, preferably one that shares rows of the population. All rows as one
+    class meet the models (``require_possible``); raises Unsatisfiable if suppressed rows prevent
+    that. O(rounds * classes * population) at worst.
     """
     models = population_models(policy)
     while True:
@@ -124,8 +121,8 @@ def cover_or_coarsen(
 ) -> Assignment:
     """Return the cheaper of merged classes and of groups for a larger k that need no merging.
 
-    regroup: the groups of an algorithm for a k. Levels of a lattice share nobody, but classes that
-    were merged may share people with all others, and delta-presence then leaves one class of all.
+    Merged classes may overlap with all others, and delta-presence then leaves one class; levels do
+    not.
     """
     merged = cover(table, assignment, policy, population, publish=publish)
     models = population_models(policy)

@@ -1,4 +1,4 @@
-"""Making every group meet what is required, by merging, grouping again or leaving out."""
+"""Make every group meet the requirement by merging, regrouping or suppression."""
 
 from __future__ import annotations
 
@@ -34,12 +34,11 @@ if TYPE_CHECKING:
 def leave_rare(
     table: EncodedTable, assignment: Assignment, requirement: Requirement, *, budget: int
 ) -> Assignment:
-    """Leave out what loses most in the columns whose rare values go, until ``budget`` rows are out.
+    """Suppress the rows of greatest loss in columns with a rule for rare values, up to ``budget``.
 
-    Only these columns are looked at. Single rows go first, where that saves more than any group
-    loses by the row; then whole groups, the costliest first, if they lose more than the average row
-    does. The rows that are out already count. The others keep their groups, of k rows or more and
-    l distinct sensitive values each, and one group stays. A final assignment is returned as it is.
+    Single rows go first if that saves more than any group loses per row; then whole groups above
+    average, the costliest first. Previously suppressed rows count. The other groups keep k rows and
+    l distinct sensitive values, and one group stays. A final assignment is returned unchanged.
     """
     rare = [column for column in table.quasi if column.rule.rare is not None]
     left = budget - assignment.n_suppressed
@@ -97,7 +96,7 @@ def _without_groups(
 
 
 def _group_costs(rare: list[EncodedColumn], assignment: Assignment) -> Floats:
-    """Return what a row of each group loses in these columns, weighted, (n_groups,)."""
+    """Return the weighted loss per row of each group in these columns, (n_groups,)."""
     from dbanon.kernels.boxes.costs import group_boxes
 
     codes: Int32s = np.column_stack([column.codes for column in rare])
@@ -107,21 +106,21 @@ def _group_costs(rare: list[EncodedColumn], assignment: Assignment) -> Floats:
     return total
 
 
-_NEAR = (64, 512)  # partners that are looked at, first and at most, where all can be counted
-_FEW = (64,)  # and where not
+_NEAR = (64, 512)  # partners considered, first and at most, if all can be counted
+_FEW = (64,)  # and otherwise
 _CELLS = 1 << 25  # of a table of counts
 _WIDEST = 1e3  # a gap counts no more than this
-_PASSES = 6  # in which groups made anew are cut again
-_MANY = 500  # groups whose merging would take long where most of them fail
+_PASSES = 6  # in which regrouped rows are cut again
+_MANY = 500  # groups that would take long to merge if most of them fail
 _NOW_AND_THEN = 16
 
 
 def repair(table: EncodedTable, assignment: Assignment, requirement: Requirement) -> Assignment:
-    """Merge every group with too few distinct sensitive values into the least costly neighbour.
+    """Merge every group with too few distinct sensitive values with the neighbour of least cost.
 
-    The cost of a merge is the rise of the total (rows * certainty penalty of the box); a partner
-    that makes the group diverse goes before any that does not. Suppressed rows stay so. Raises
-    Unsatisfiable when the others as a whole are not diverse. O(groups d) for each merge.
+    Cost: the rise of the total (rows * certainty penalty of the box); partners that make the group
+    diverse are preferred. Suppressed rows stay suppressed. Raises Unsatisfiable if the others as a
+    whole are not diverse. O(groups d) for each merge.
     """
     from dbanon.kernels.boxes.repair import merge_groups
 
@@ -153,20 +152,18 @@ def enforce(
     stages: Stages | None = None,
     regroup: bool = True,
 ) -> Assignment:
-    """Merge every group that lacks rows or fails a demand with what helps it at least cost.
+    """Merge every group that is too small or fails a demand, at least cost.
 
-    The cost of a merge is the rise of the total (rows * certainty penalty of the box). Of the
-    nearest groups, the cheapest that makes a group meet everything is taken, or else the one that
-    closes most of the gap for its cost. Where groups of most rows fail, it is compared with
-    beginning anew with cuts of the whole table (``dbanon.anonymization.auto.distribution_cuts``),
-    which is done without comparison if there are many groups; without ``regroup`` rows of a group
-    stay together.
+    Cost: the rise of the total (rows * certainty penalty of the box). Among the nearest groups, the
+    cheapest that meets everything is taken, otherwise the one that closes most of the gap for its
+    cost. If most rows are in failing groups, cutting the whole table from scratch
+    (``dbanon.anonymization.auto.distribution_cuts``) is compared, or taken if there are many
+    groups; without ``regroup``, rows of a group stay together.
 
-    All rows as one group must meet the demands (``dbanon.anonymization.adjusting.feasible``); if
-    those that were left out are missing for that, they come back. The union of two groups that meet
-    a demand must meet it, too: other demands are left alone. Sensitive values decide, so that who
-    knows the method learns from a merge that it was needed. Once ``stages`` is stopped, all groups
-    that still fail become one. O(groups d) for each merge.
+    All rows as one group must meet the demands (``dbanon.anonymization.adjusting.feasible``);
+    suppressed rows return if they are needed for that. Demands that merging can break are ignored.
+    A merge reveals that it was needed to those who know the method. Once ``stages`` is stopped, all
+    failing groups become one. O(groups d) for each merge.
     """
     demands = [demand for demand in requirement.demands if demand.model.is_monotone]
     stages = stages or Stages()
@@ -194,7 +191,7 @@ def enforce(
 def failing(
     table: EncodedTable, assignment: Assignment, requirement: Requirement
 ) -> NDArray[np.bool_]:
-    """Tell which groups have too few rows, or do not meet a demand that merging can meet."""
+    """Return a mask of the groups that are too small or fail a demand that merging can meet."""
     demands = [demand for demand in requirement.demands if demand.model.is_monotone]
     rows = np.flatnonzero(assignment.group >= 0)
     group = assignment.group[rows]
@@ -207,7 +204,7 @@ def failing(
 def _anew(
     table: EncodedTable, assignment: Assignment, requirement: Requirement, stages: Stages
 ) -> Assignment | None:
-    """Return other groups of the same rows, None without a rule or when ``stages`` is stopped."""
+    """Regroup the same rows; None without a rule or if ``stages`` is stopped."""
     rows = np.flatnonzero(assignment.group >= 0)
     space = make_space(table.take(rows), requirement, loss="ncp")
     shares = shares_of(space) if space.has_rules else None
@@ -235,13 +232,13 @@ def _all_hold(table: EncodedTable, kept: NDArray[np.bool_], demands: Sequence[De
 
 
 def _restored(assignment: Assignment) -> Assignment:
-    """Return the groups with one more, of the rows that were left out."""
+    """Return the groups and one more, of the suppressed rows."""
     group = np.where(assignment.group < 0, assignment.n_groups, assignment.group)
     return Assignment(group.astype(np.int32), assignment.n_groups + 1)
 
 
 class _Constrained(Merging):
-    """Groups on their way to meeting the demands."""
+    """Groups that are merged until they meet the demands."""
 
     def __init__(
         self,
@@ -262,7 +259,7 @@ class _Constrained(Merging):
         self._near = _FEW if by_rows else _NEAR
 
     def merged(self, bad: NDArray[np.int64], stages: Stages) -> Assignment:
-        """Merge the groups that fail, and return what comes of it, numbered in their order."""
+        """Merge the failing groups, and return the result, numbered in order."""
         size = self.boxes.size
         for i, a in enumerate(bad.tolist()):
             if stages.stopped or given_up():
@@ -275,13 +272,13 @@ class _Constrained(Merging):
         return self.assignment()
 
     def absorb(self, a: int, b: int) -> None:
-        """Make group b a part of group a."""
+        """Merge group b into group a."""
         super().absorb(a, b)
         for judge in self._judges:
             judge.absorb(a, b)
 
     def _hurry(self, bad: NDArray[np.int64]) -> None:
-        """Make one group of all that fail, and take in the nearest others as long as it fails."""
+        """Merge all failing groups into one, and add the nearest others until it passes."""
         size = self.boxes.size
         left = bad[size[bad] > 0]
         failing = left[self._gaps(left, None) > 0].tolist() if len(left) else []
@@ -324,14 +321,14 @@ class _Constrained(Merging):
 
 
 class _Judge(Protocol):
-    """Keeps the values of the groups for one demand."""
+    """Values of the groups for one demand."""
 
     def gaps(self, groups: NDArray[np.int64], joined: int | None) -> NDArray[np.float64]:
         """Return how far each group, joined with another, is from the demand; 0 if it meets it."""
         ...
 
     def absorb(self, a: int, b: int) -> None:
-        """Make group b a part of group a."""
+        """Merge group b into group a."""
         ...
 
 
@@ -342,7 +339,7 @@ def _judge(table: EncodedTable, assignment: Assignment, demand: Demand, whole: W
 
 
 class _ByCounts:
-    """Keeps how often each value occurs in each group."""
+    """Frequencies of each value in each group."""
 
     def __init__(
         self, table: EncodedTable, assignment: Assignment, demand: Demand, whole: Whole
@@ -366,7 +363,7 @@ class _ByCounts:
 
 
 class _ByRows:
-    """Keeps the rows of each group, for values too many to count or judged among others."""
+    """Rows of each group, if values are too many to count or depend on others."""
 
     def __init__(
         self, table: EncodedTable, assignment: Assignment, demand: Demand, whole: Whole
@@ -400,7 +397,7 @@ def finish(
     budget: int,
     stages: Stages,
 ) -> Assignment:
-    """Leave out up to ``budget`` rows where that pays, and merge groups that fail a demand."""
+    """Suppress up to ``budget`` rows if that pays, and merge groups that fail a demand."""
     assignment = trim(table, assignment, requirement, budget=budget)
     assignment = leave_rare(table, assignment, requirement, budget=budget)
     if any(demand.model.is_monotone for demand in requirement.demands):  # k is the algorithm's task
@@ -411,11 +408,11 @@ def finish(
 def trim(
     table: EncodedTable, assignment: Assignment, requirement: Requirement, *, budget: int
 ) -> Assignment:
-    """Leave out rows, each only if that lowers the total cost, until ``budget`` rows are out.
+    """Suppress rows that lower the total cost, until ``budget`` rows are suppressed.
 
-    The rows that the algorithm left out count. A suppressed row costs the sum of all weights.
-    Groups keep k rows and l distinct sensitive values; no group disappears. A final assignment
-    is returned as it is.
+    Rows suppressed by the algorithm count. A suppressed row costs the sum of all weights. Groups
+    keep k rows and l distinct sensitive values; no group disappears. A final assignment is returned
+    unchanged.
     """
     from dbanon.kernels.boxes.trim import trim as trim_rows
 

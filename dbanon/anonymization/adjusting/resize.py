@@ -1,4 +1,4 @@
-"""From clusters of any size to groups that meet a requirement."""
+"""Turn clusters of any size into groups that meet a requirement."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ if TYPE_CHECKING:
 def resize(
     table: EncodedTable, clusters: NDArray[np.int64], requirement: Requirement
 ) -> Assignment:
-    """Return groups of at least k rows, and of fewer than 2k where that costs anything and l = 1.
+    """Return groups of at least k rows; for l = 1 fewer than 2k, unless they cost nothing.
 
-    clusters: (n,) the cluster of each row, any numbers, below 0 for noise. Noise joins the
-    cluster whose cost it raises least, or is left out, costliest first, where that is cheaper and
-    within ``requirement.max_suppressed``. Then the clusters of fewer than k rows are dissolved,
-    smallest first, each row joining the cluster whose cost it raises least; groups that lack
-    distinct sensitive values are merged (see ``repair``); and what has 2k rows is cut as
-    relaxed Mondrian does. Ties go to the lowest cluster. O(moved rows * clusters * d + n d log n).
+    clusters: (n,) any numbers, below 0 for noise. Noise joins the cluster of least cost, or is
+    suppressed, costliest first, if that is cheaper and within the budget. Clusters of fewer than k
+    rows are dissolved, smallest first, row by row; undiverse groups are merged (``repair``); 2k
+    rows or more are cut as in relaxed Mondrian. Ties: lowest cluster. O(moved rows * clusters * d +
+    n d log n).
     """
     group = np.full(table.n_rows, -1, np.int32)
     shown = clusters >= 0
@@ -44,7 +43,7 @@ def resize(
 
 
 def _too_far(table: EncodedTable, clusters: Merging, requirement: Requirement) -> set[int]:
-    """Return the rows of noise to leave out; none when too little would be left."""
+    """Return the noise rows to suppress; none if too few rows would remain."""
     everything = sum(column.rule.weight for column in table.quasi)
     budget = requirement.budget(table.n_rows)
     noise = np.flatnonzero(clusters.group < 0) if budget > 0 else np.empty(0, np.int64)
@@ -58,7 +57,7 @@ def _too_far(table: EncodedTable, clusters: Merging, requirement: Requirement) -
 
 
 class _Clustering(Merging):
-    """Clusters that rows move between."""
+    """Clusters that exchange rows."""
 
     def __init__(self, table: EncodedTable, assignment: Assignment) -> None:
         super().__init__(table, assignment)
@@ -67,7 +66,7 @@ class _Clustering(Merging):
             self._members[self.group[row]].append(row)
 
     def take_noise(self, gone: set[int]) -> None:
-        """Put all rows without a cluster but some into the nearest cluster."""
+        """Put all rows without a cluster, except ``gone``, into the nearest cluster."""
         for row in np.flatnonzero(self.group < 0).tolist():
             if row not in gone:
                 self._move(row)
@@ -96,7 +95,7 @@ class _Clustering(Merging):
 
 
 def _cut(table: EncodedTable, before: Assignment, requirement: Requirement) -> Assignment:
-    """Cut every group of 2k rows or more where that is allowed."""
+    """Cut every group of 2k rows or more if possible."""
     group, n_groups = before.group.copy(), before.n_groups
     sizes = np.bincount(group[group >= 0])
     order = np.argsort(group, kind="stable")

@@ -1,1 +1,1 @@
-"""Algorithms: each partitions the rows of a table into groups."""
+"""Algorithms that partition the rows of a table into groups."""

@@ -1,1 +1,1 @@
-"""Attacks on a publication, tried on persons of its source; all that comes out are counts."""
+"""Simulated attacks on a publication, using persons of its source; the results are counts."""

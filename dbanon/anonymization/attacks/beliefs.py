@@ -1,8 +1,8 @@
-"""Attacks on sensitive values by the classes that the row of a person may be in.
+"""Attacks on sensitive values, by the classes that may contain a person's row.
 
 Homogeneity: all candidate rows share one value. Skewness: a value is more frequent among them than
-in the whole relation. Similarity: what a value is about. Background: values that
-the person is known not to have. Minimality: why a class was made wider.
+in the whole relation. Similarity: candidate values are close to each other. Background: values that
+the person is known not to have are excluded. Minimality: why a class was generalized further.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dbanon.models.tally import Tally
 
 
-_NEAR = 10  # of so many parts of an order, in one of which values are near each other
+_NEAR = 10  # parts of an order; values of one part are similar
 _SETS = 1_000_000  # numbers of the table of sets
 
 _EXCLUDED = (1, 2)
@@ -37,7 +37,7 @@ _CELLS = 4_000_000  # numbers that are held at once
 
 
 def homogeneity(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  # noqa: ARG001 - the values are seen
-    """Name a value of those persons alone of whom no other is possible (TKDD 2007)."""
+    """Name the value of each person with only one possible value (TKDD 2007)."""
     weight = np.ones(case.released.n_classes)
     for target in case.some_target():
         left = np.zeros(case.tried)
@@ -57,7 +57,7 @@ def homogeneity(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
 
 
 def skewness(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  # noqa: ARG001 - it draws nothing
-    """Guess the likeliest value of everybody (Li et al., ICDE 2007)."""
+    """Guess the likeliest value of each person (Li et al., ICDE 2007)."""
     weight = 1 / case.crowd
     for target in case.some_target():
         right = np.zeros(case.tried)
@@ -80,10 +80,9 @@ def skewness(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  #
 def beliefs(
     coverage: Coverage, tally: Tally, weight: NDArray[np.float64], *, n_codes: int
 ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-    """Yield some persons after the other, and how likely each has each value, (p, n_codes).
+    """Yield slices of persons and the probability of each value, (p, n_codes).
 
-    A row of a class is that of the person with a chance as great as the weight of the class,
-    (n_classes,), so that each of its values counts as often as the class has it.
+    weight: (n_classes,) relative probability that a row of the class is the person's.
     """
     lengths = tally.distinct()
     of_person = np.diff(coverage.start)
@@ -108,7 +107,7 @@ def beliefs(
 
 
 def guesses(belief: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the likeliest value of each person, of equally likely ones that of the least code."""
+    """Return the likeliest value of each person; ties: lowest code."""
     top = belief.max(axis=1, keepdims=True)
     return np.asarray((belief >= top * (1 - 1e-12)).argmax(axis=1), np.int64)
 
@@ -116,8 +115,8 @@ def guesses(belief: NDArray[np.float64]) -> NDArray[np.int64]:
 def background(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
     """Guess the likeliest value without one or two others (Machanavajjhala et al., TKDD 2007).
 
-    The others are any of those that the person's rows show and that are not the person's own, one
-    as likely as the next: so which they are tells no more than that they are excluded.
+    The excluded values are drawn uniformly from wrong candidates, so that they disclose nothing
+    further.
     """
     weight = 1 / case.crowd
     for target in case.some_target():
@@ -153,10 +152,7 @@ def exclude(
     excluded: int,
     generator: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Return the beliefs without some values that are not true, drawn of those that are there.
-
-    belief: (p, m); truth: (p,). Fewer are excluded where there are no more.
-    """
+    """Return the beliefs (p, m) without some randomly drawn values other than the truth (p,)."""
     draws = generator.random(belief.shape)
     draws[belief <= 0] = np.inf
     draws[np.arange(len(truth)), truth] = np.inf
@@ -178,7 +174,7 @@ def _usual(
 
 
 def similarity(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  # noqa: ARG001 - it draws nothing
-    """Guess the likeliest set of near values (Li et al., ICDE 2007)."""
+    """Guess the likeliest set of similar values (Li et al., ICDE 2007)."""
     weight, found = 1 / case.crowd, False
     for target in case.some_target():
         near = near_values(target.domain, target.whole)
@@ -226,11 +222,11 @@ def _result(
 
 
 def near_values(domain: SensitiveDomain, whole: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Return the number of the set of near values of each code, None if nothing says what is near.
+    """Return the set of similar values of each code; None if no similarity is defined.
 
-    Below the root of a taxonomy, the values of one branch; in an order, those of one tenth of the
-    ranks, or of the range if all are numbers, of the values that are published: the source may have
-    one that is far from all. NULL is near nothing. whole: (n_codes,) how often each is published.
+    In a taxonomy, the values of one branch below the root. In an order, one tenth of the ranks, or
+    of the range of numbers, among published values, because the source may have outliers. NULL is
+    similar to nothing. whole: (n_codes,) frequencies in the publication.
     """
     known = len(domain.labels) - (domain.labels[-1:] == (None,))
     shown = np.flatnonzero(whole[:known])
@@ -254,7 +250,7 @@ def near_values(domain: SensitiveDomain, whole: NDArray[np.int64]) -> NDArray[np
 
 
 def _branches(domain: SensitiveDomain) -> NDArray[np.int64]:
-    """Return the node below the root that is above each value, or the value."""
+    """Return the branch below the root for each value."""
     tree = domain.tree
     assert tree is not None  # noqa: S101 - asked for only where there is one
     top = np.arange(len(tree.parent))
@@ -267,7 +263,7 @@ def _branches(domain: SensitiveDomain) -> NDArray[np.int64]:
 def _joined(
     belief: NDArray[np.float64], near: NDArray[np.int64], n_sets: int
 ) -> NDArray[np.float64]:
-    """Return how likely each set of values is, (p, n_sets)."""
+    """Return the probability of each set of values, (p, n_sets)."""
     order = np.argsort(near, kind="stable")
     starts = np.searchsorted(near[order], np.arange(n_sets))
     return np.asarray(np.add.reduceat(belief[:, order], starts, axis=1), np.float64)
@@ -277,10 +273,10 @@ _ROWS = 10_000_000  # no more of a class than scipy counts with
 
 
 def minimality(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  # noqa: ARG001 - it draws nothing
-    """Take a class for one that was widened because of sensitive values (Wong et al., VLDB 2007).
+    """Find classes generalized further because of sensitive values (Wong et al., VLDB 2007).
 
-    Who shares all quasi-identifiers with k persons could have been published with these alone.
-    Where no class is theirs alone, some value must have been too frequent among them.
+    If k persons with equal quasi-identifiers are no class, some value must be too frequent among
+    them.
     """
     alike, some = _widened(case)
     if not len(some):
@@ -325,12 +321,12 @@ def _of_widened(
 def suspicion(
     counts: NDArray[np.int64], alike: NDArray[np.int64], *, share: float, strictly: bool
 ) -> NDArray[np.float64]:
-    """Return how likely each value is of a person, given that some value was too frequent.
+    """Return the probability of each value of a person, given that some value was too frequent.
 
-    counts: (p, m) how often each value is in the class of a person; alike: (p,) of how many of its
-    rows the person is one, who would have been published apart had no value had more than the
-    share of them, or not strictly, as much. Any rows of the class are as likely theirs as others;
-    a value counts by how many of theirs have it in all cases in which it is too frequent.
+    counts: (p, m) frequency of each value in the person's class; alike: (p,) number of its rows
+    with the person's quasi-identifiers, which would be a class if no value exceeded ``share``
+    (reached, if not ``strictly``). Each subset of the class is equally likely; a value counts by
+    its rows in the subsets in which it is too frequent.
     """
     size = counts.sum(axis=1)
     among = np.minimum(alike, size)
@@ -347,11 +343,7 @@ def suspicion(
 
 
 def _widened(case: Case) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how many are alike in all quasi-identifiers, and those of them who are not apart.
-
-    That is of each person tried; and the numbers of those who are k at least and in no class that
-    says exactly what they are.
-    """
+    """Return how many share each person's quasi-identifiers, and who was generalized further."""
     table = case.released.table
     if not table.quasi or not case.released.columns:
         raise NotTried("the relation has no quasi-identifiers")
@@ -365,7 +357,7 @@ def _widened(case: Case) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _exact(released: Released) -> NDArray[np.bool_]:
-    """Return which classes say exactly what their rows are."""
+    """Return a mask of the classes that show their rows' exact values."""
     exact = np.ones(released.n_classes, np.bool_)
     for column in released.columns:
         codes = column.hi - column.lo + 1

@@ -1,7 +1,6 @@
-"""How likely models let a guess be right, at most.
+"""Upper bounds by the models on the probability of a correct guess.
 
-What is said here holds of somebody to whom the rows of a class are alike: any of them may have any
-of its values. It does not hold of somebody who learns which values go with which persons.
+They hold if the attacker cannot distinguish the rows of a class by their values.
 """
 
 from __future__ import annotations
@@ -40,16 +39,16 @@ if TYPE_CHECKING:
     from dbanon.models.base import Model
 
 _CERTAIN = 1 - 1e-9
-_TWO = 2  # values, of which nobody can be certain
+_TWO = 2  # values at least for uncertainty
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Limits:
-    """What models let the values of a class be.
+    """Bounds by the models on the values of a class.
 
-    whole: (m,) the share of each value in the relation; value: (m,) the greatest share of each in a
-    class; gain: by how much the share of any set of values may exceed that in the relation, at
-    most; distinct: the least number of values of a class.
+    whole: (m,) share of each value in the relation; value: (m,) greatest share of each in a class;
+    gain: greatest excess of the share of any set of values over that in the relation; distinct:
+    least number of values in a class.
     """
 
     whole: NDArray[np.float64]
@@ -59,17 +58,17 @@ class Limits:
 
     @property
     def most(self) -> float | None:
-        """The greatest share of a value in a class, None where it may be all of it."""
+        """Greatest share of a value in a class, None if unbounded."""
         return below_one(float(np.minimum(self.value, self.whole + self.gain).max(initial=0.0)))
 
     def most_of(self, values: NDArray[np.bool_]) -> float | None:
-        """Return the greatest share of any of some sets of values, (s, m), None if it may be 1."""
+        """Return the greatest share of any of the sets of values, (s, m), None if unbounded."""
         by_value = values @ self.value
         by_gain = values @ self.whole + self.gain
         return below_one(float(np.minimum(by_value, by_gain).max(initial=0.0)))
 
     def most_without(self, excluded: int) -> float | None:
-        """Return the greatest share of a value among those that are left when some are excluded."""
+        """Return the greatest share of a value after excluding some others."""
         most = self.most
         if most is None or excluded * most >= _CERTAIN:
             return None
@@ -77,32 +76,30 @@ class Limits:
 
 
 def least_rows(policy: Policy) -> int:
-    """Return how many rows every class has at least."""
+    """Return the least number of rows of every class."""
     return max(policy.k, policy.l)
 
 
 def found_among(policy: Policy, persons: NDArray[np.int32] | None) -> float | None:
-    """Return how likely the row of a person is found in a class, at most; None if it is certain.
+    """Return the greatest probability of finding a person's row in a class; None if unbounded.
 
-    persons: whose each row of the source is, None where each is another's.
-    Whose class has more rows of them than of the others is found more often than by chance of k.
+    persons: of each row, None if each row is one. Several rows in a class are found more often.
     """
     several = persons is not None and bool((np.bincount(persons) > 1).any())
     return None if several else one_in(least_rows(policy))
 
 
 def one_in(rows: int) -> float | None:
-    """Return how likely the right one of so many rows is found, None if it may be certain."""
+    """Return the probability of finding one of these rows, None if it may be certain."""
     return 1 / rows if rows > 1 else None
 
 
 def limits(
     policy: Policy, column: str, whole: NDArray[np.float64], domain: SensitiveDomain | None
 ) -> Limits:
-    """Return what the models of a policy let the values of a sensitive column be.
+    """Return the bounds by a policy's models on the values of a sensitive column.
 
-    whole: (m,) the share of each code in the relation; domain: what the codes stand for,
-    which is asked where values have distances.
+    whole: (m,) share of each code in the relation; domain: of the codes, for models with distances.
     """
     value, gain, distinct = np.ones(len(whole)), math.inf, 1
     for model in _models(policy, column):
@@ -126,11 +123,10 @@ def limits(
 def of_cells(
     policies: Sequence[Policy], column: str, whole: NDArray[np.int64]
 ) -> tuple[float | None, int]:
-    """Return the greatest share of a value among persons of the same classes of several releases.
+    """Return the greatest share and least number of values among persons of the same classes.
 
-    And how many values they have at least; both by what is asked of them by all of the policies,
-    where the releases were judged together. Models that compare with a whole are asked of classes
-    alone. whole: (m,) how often each value is in one of the relations.
+    For several releases that were assessed together. Models that compare with a whole are ignored.
+    whole: (m,) frequency of each value in one of the relations.
     """
     likeliest, distinct = 0.0, len(whole)
     for policy in policies:
@@ -142,7 +138,7 @@ def of_cells(
 
 
 def _models(policy: Policy, column: str) -> Iterator[Model]:
-    """Yield the models that are asked of a sensitive column."""
+    """Yield the models of a sensitive column."""
     names = [column]
     for spec in of_scope(policy.models, Scope.SENSITIVE):
         if column in sensitive_of(spec, names):
@@ -150,7 +146,7 @@ def _models(policy: Policy, column: str) -> Iterator[Model]:
 
 
 def _greatest_share(model: Model, n_values: int) -> float:
-    """Return the greatest share of a value in a class, as far as a model bounds that of any."""
+    """Return the greatest share of a value in a class, as bounded by a model."""
     if isinstance(model, AlphaKAnonymity):
         return model.alpha
     if isinstance(model, ProbabilisticLDiversity):
@@ -166,11 +162,7 @@ def _greatest_share(model: Model, n_values: int) -> float:
 
 
 def share_at(entropy: float, n_values: int) -> float:
-    """Return the greatest share of a value, of so many at most, at an entropy or a greater one.
-
-    Of all distributions in which one value has a share, that of which the others are as frequent as
-    each other has the greatest entropy; this falls as the share grows beyond that of all being so.
-    """
+    """Return the greatest share of a value among n_values with at least this entropy."""
     if entropy <= 0 or n_values < _TWO:
         return 1.0
     least = 1 / n_values
@@ -185,10 +177,7 @@ def share_at(entropy: float, n_values: int) -> float:
 
 
 def _gain(model: TCloseness, n_values: int, domain: SensitiveDomain | None) -> float:
-    """Return by how much a set of values may be more frequent than in the relation.
-
-    What it has more was carried to it from other values, which are at least so far away.
-    """
+    """Return by how much the share of a set of values may exceed that in the relation."""
     if model.distance == EQUAL:
         return model.t
     if model.distance == ORDERED:
@@ -204,7 +193,7 @@ def _gain(model: TCloseness, n_values: int, domain: SensitiveDomain | None) -> f
 def _factor(
     model: BetaLikeness | DeltaDisclosure, whole: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return by how much each value may be more frequent than in the relation, as a factor."""
+    """Return the factor by which each value may be more frequent than in the relation."""
     if isinstance(model, DeltaDisclosure):
         return np.full(len(whole), math.exp(model.delta))
     factor = np.full(len(whole), model.beta)
@@ -214,5 +203,5 @@ def _factor(
 
 
 def below_one(share: float) -> float | None:
-    """Return a share, None if it is all."""
+    """Return a share, None if it is 1."""
     return share if share < _CERTAIN else None

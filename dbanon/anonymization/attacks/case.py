@@ -1,4 +1,4 @@
-"""What an attack is: a release, the persons on whom it is tried, and what comes of it."""
+"""The scenario of an attack: a release, the targeted persons, and the result."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 
 COUNTED = 100_000  # rows at least among which is counted of how many a row may be
-_HELD, _PILOT = 20_000_000, 20  # pairs of a row and its class at once; rows that tell how many
-_TIMES = 10  # as many rows as are held at once are counted
+_HELD, _PILOT = 20_000_000, 20  # pairs of a row and its class at once; rows of the estimate
+_TIMES = 10  # times the rows held at once are counted
 
 
 class NotTried(Exception):
-    """There is nothing that an attack could begin with; the message says what is missing."""
+    """The prerequisites of an attack are missing; the message names them."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Target:
-    """A sensitive column that an attacker wants to know of persons.
+    """A sensitive column that is the target of an attack.
 
-    tally: how often each value is in each class; truth: (m,) the code of each person tried; whole:
-    (n_codes,) how often each value is in the relation; guess: its most frequent one.
+    tally: values by class; truth: (m,) code of each person; whole: (n_codes,) values of the
+    relation.
     """
 
     name: str
@@ -50,17 +50,17 @@ class Target:
 
     @property
     def guess(self) -> int:
-        """What somebody guesses of everybody who knows the whole relation, and no classes."""
+        """Most frequent value of the relation, the guess without classes."""
         return int(self.whole.argmax())
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Case:
-    """A release, and the persons on whom attacks are tried.
+    """A release, and the persons targeted by attacks.
 
-    rows: (m,) their rows of the source, ascending; coverage: the classes that each may be in;
-    crowd: (n_classes,) of how many rows of the source a row of each class may be; unseen: how many
-    were drawn whom no class covers, so that they cannot be in it as they are.
+    rows: (m,) their rows of the source, ascending; coverage: the classes that may contain each;
+    crowd: (n_classes,) number of source rows that a row of each class may be; unseen: number of
+    drawn persons that no class covers.
     """
 
     released: Released
@@ -72,18 +72,18 @@ class Case:
 
     @property
     def tried(self) -> int:
-        """How many persons there are."""
+        """Number of persons."""
         return len(self.rows)
 
     @property
     def true_class(self) -> NDArray[np.int32] | None:
-        """The class of each person, None where nobody remembers."""
+        """The class of each person, None if membership is not stored."""
         classes = self.released.classes
         return None if classes is None else classes[self.rows]
 
     @property
     def is_complete(self) -> bool:
-        """Whether all these persons are known to be in the release."""
+        """True if all these persons are known to be in the release."""
         published = int(self.released.size.sum())
         if self.released.classes is not None:
             return True
@@ -91,22 +91,22 @@ class Case:
 
     @property
     def several(self) -> NDArray[np.bool_]:
-        """Who may be in more classes than one, (m,)."""
+        """Mask of the persons that may be in several classes, (m,)."""
         return np.asarray(np.diff(self.coverage.start) > 1, np.bool_)
 
     def admitted(self, share: float | None) -> float | None:
-        """Return how often a guess is right of which a model lets a class have a share at most.
+        """Return the greatest rate of correct guesses if a model bounds the share in a class.
 
-        Who may be in one class alone is guessed as all such are of that class. Who may be in
-        several is guessed by these, which tells them apart from the others of their class: that
-        bounds nothing of them. None where nothing is bounded.
+        Persons who may be in one class only are guessed at this rate. For others the bound does not
+        hold, because the set of possible classes distinguishes them within a class. None if
+        unbounded.
         """
         if share is None or not self.is_complete or not self.tried:
             return None
         return below_one(share + float(self.several.mean()))
 
     def of(self, seen: NDArray[np.bool_]) -> Case:
-        """Return the case of some persons, (m,); the others are thought to be in no class."""
+        """Return the case with some persons, (m,); the others are in no class."""
         start, classes = self.coverage
         held = np.diff(start)
         coverage = Coverage(
@@ -116,17 +116,17 @@ class Case:
         return replace(self, rows=self.rows[seen], coverage=coverage, unseen=unseen)
 
     def coverage_of(self, some: slice) -> Coverage:
-        """Return the classes of some persons, one after the other."""
+        """Return the classes of some persons."""
         start = self.coverage.start[some.start : some.stop + 1]
         return Coverage(start - start[0], self.coverage.classes[start[0] : start[-1]])
 
     def targets(self) -> Iterator[Target]:
-        """Yield the sensitive columns whose values readers see, but those of one value."""
+        """Yield the published sensitive columns with at least two values."""
         table = self.released.table
         for column in self.released.sensitive:
             place = table.sensitive_names.index(column.name)
             whole = np.bincount(column.codes, weights=column.rows, minlength=column.n_codes)
-            if np.count_nonzero(whole) < 2:  # noqa: PLR2004 - who knows one value learns nothing
+            if np.count_nonzero(whole) < 2:  # noqa: PLR2004 - a single value discloses nothing
                 continue
             domain = table.domains[place]
             share = whole / max(whole.sum(), 1)
@@ -140,7 +140,7 @@ class Case:
             )
 
     def some_target(self) -> Iterator[Target]:
-        """Yield the targets; raises NotTried when there is none."""
+        """Yield the targets; raises NotTried if there is none."""
         found = list(self.targets())
         if not found:
             raise NotTried("no sensitive column of several values is published as it is")
@@ -148,10 +148,9 @@ class Case:
 
 
 class Tries(NamedTuple):
-    """On whom an attack was tried, and with what chance it was right of each.
+    """Chances of the trials of an attack, (t,) in [0, 1]; baseline: rate without the release.
 
-    chances: (t,) in [0, 1], 0 or 1 where it is known; baseline: the rate of who guesses without the
-    release; candidates: the median number of rows that are left, None where it says nothing.
+    candidates: median number of remaining rows, None if meaningless.
     """
 
     chances: NDArray[np.float64]
@@ -162,7 +161,7 @@ class Tries(NamedTuple):
 
 
 def result(name: str, column: str | None, tries: Tries) -> Attack:
-    """Return an attack with its rate and how sure that is; raises NotTried if it is of nobody."""
+    """Return an attack with its rate and confidence interval; raises NotTried without trials."""
     tried = len(tries.chances)
     if not tried:
         raise NotTried("no such person was found")
@@ -183,10 +182,7 @@ def result(name: str, column: str | None, tries: Tries) -> Attack:
 
 
 class Named(NamedTuple):
-    """Of whom an attacker names a value as the only one possible, (m,), and of whom rightly.
-
-    usual: whether the most frequent value of the relation would have been right.
-    """
+    """Persons with one possible value, (m,); right, usual: if it, or the most frequent, is true."""
 
     persons: NDArray[np.bool_]
     right: NDArray[np.bool_]
@@ -194,7 +190,7 @@ class Named(NamedTuple):
 
 
 def naming(name: str, column: str, found: Named, *, expected: float | None, left: float) -> Attack:
-    """Return an attack that names values; its baseline guesses the persons of whom one is named."""
+    """Return an attack that names values; its baseline guesses the same persons."""
     right, usual = (found.persons & one for one in (found.right, found.usual))
     counts = Naming(int(found.persons.sum()), int(right.sum()), int(usual.sum()))
     words = "names a value where no other is left; candidates are values"
@@ -203,10 +199,10 @@ def naming(name: str, column: str, found: Named, *, expected: float | None, left
 
 
 class AttackOn(Protocol):
-    """Tries an attack; yields one result, or one for each sensitive column."""
+    """An attack; yields one result, or one for each sensitive column."""
 
     def __call__(self, case: Case, generator: np.random.Generator) -> Iterator[Attack]:
-        """Yield what came of it; raises NotTried when there is nothing to begin with."""
+        """Yield the results; raises NotTried if prerequisites are missing."""
         ...
 
 
@@ -217,7 +213,7 @@ def draw(
     samples: int,
     generator: np.random.Generator,
 ) -> Case:
-    """Draw persons who are in the release, as far as anybody knows, and find their classes."""
+    """Draw persons who are in the release, if membership is stored, and find their classes."""
     rows = np.arange(released.table.n_rows)
     if released.classes is not None:
         rows = rows[released.classes >= 0]
@@ -230,10 +226,7 @@ def draw(
 
 
 def at_once(released: Released, rows: NDArray[np.int64]) -> int:
-    """Return of how many rows all classes can be held, as some of them have so many.
-
-    Where means are published a row may be in any class.
-    """
+    """Return for how many rows the possible classes fit in memory."""
     some = rows[:: max(len(rows) // _PILOT, 1)]
     pairs = len(covers(released, some).classes)
     return max(_HELD * len(some) // max(pairs, 1), 1) if pairs else _HELD
@@ -242,11 +235,9 @@ def at_once(released: Released, rows: NDArray[np.int64]) -> int:
 def crowd_of(
     released: Released, *, most: int, generator: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Return of how many rows of the source a row of each class may be, (n_classes,).
+    """Return the number of source rows that a row of each class may be, (n_classes,).
 
-    Counted among so many rows at most; of a class that covers some of these, one is taken for its
-    own, and the others are scaled, so that it is rather too few than too many. A class covers its
-    own rows at least.
+    Estimated from at most ``most`` rows, rather too low than too high.
     """
     n_rows = released.table.n_rows
     rows = np.arange(n_rows)
@@ -266,11 +257,9 @@ _MISSED = 0.05
 
 
 def interval(right: float, tried: int) -> tuple[float, float]:
-    """Return the interval of 95 % of a rate (Clopper, Pearson, Biometrika 1934).
+    """Return the 95 % interval of a rate (Clopper, Pearson, Biometrika 1934).
 
-    right: of how many tried the attacker was right, or the sum of the probabilities of that. Such a
-    sum varies no more than a count of the same mean does (Hoeffding 1956), so that the interval is
-    too wide then rather than too narrow.
+    right: successes, or the sum of their probabilities (conservative; Hoeffding 1956).
     """
     if not 0 <= right <= tried or tried < 1:
         msg = "nobody can be right more often than it is tried"

@@ -1,4 +1,4 @@
-"""To learn from the published classes which values go with which persons (Kifer, SIGMOD 2009)."""
+"""Learn from the published classes which values occur with which persons (Kifer, SIGMOD 2009)."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _VALUES = 1_000  # of more there is nothing to learn from classes
 
 
 def definetti(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  # noqa: ARG001 - it draws nothing
-    """Guess the likeliest value by naive Bayes, which is learned from what is published.
+    """Guess the likeliest value by naive Bayes, trained on the publication.
 
-    Everybody's quasi-identifiers are known, as of a register. How those of the rows of each value
-    are distributed is estimated from the cells of their classes (Turnbull, JRSS B 1976).
+    Quasi-identifiers of all persons are known; their distribution by value is estimated from the
+    cells (Turnbull, JRSS B 1976).
     """
     if not case.released.columns:
         raise NotTried("the relation has no quasi-identifiers")
@@ -72,7 +72,7 @@ def _tried(case: Case, target: Target) -> Attack:
 def _learned(
     cells: CellColumn, column: EncodedColumn, tally: Tally, n_values: int
 ) -> NDArray[np.float64]:
-    """Return how likely each code is of a row of each value, relative to its label's; (c, m)."""
+    """Return the probability of each code by value, relative to its label's, (c, m)."""
     label = cells.index[tally.classes].astype(np.int64)
     key = label * n_values + tally.values
     rows = np.bincount(key, tally.counts, minlength=len(cells.labels) * n_values)
@@ -84,12 +84,11 @@ def _learned(
 def self_consistent(
     rows: NDArray[np.float64], cover: Cover, register: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return how the rows of each value are distributed over codes, (c, m), of which labels tell.
+    """Return the distribution of the rows of each value over codes, (c, m), by iteration.
 
-    rows: (labels, m) how often each label is published with each value; register: (c,) the share of
-    everybody who has each code. The rows of a label are spread over its codes as the rows of the
-    same value are found to be, again and again. A code that was never seen with a value is not
-    ruled out: one row of each value may be anybody's.
+    rows: (labels, m) frequency of each label with each value; register: (c,) the share of each code
+    in the population. The rows of a label are repeatedly spread over its codes like the rows of the
+    same value. One pseudo-row per value follows the register, so that no code is ruled out.
     """
     anybody = register[:, None]
     found = np.repeat(anybody, rows.shape[1], axis=1)
@@ -102,7 +101,7 @@ def self_consistent(
 
 
 class Cover:
-    """Which codes the labels of a column cover, the last of which is NULL."""
+    """Codes covered by the labels of a column; the last is NULL."""
 
     def __init__(self, cells: CellColumn, size: int) -> None:
         self._nulls, self._size, self._sets = cells.nulls, size, None
@@ -124,7 +123,7 @@ class Cover:
         return np.asarray(np.maximum(found, 0.0) + self._nulls[:, None] * table[self._size])
 
     def stacked(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sum over the labels above each code of a table (labels, m), as (c, m)."""
+        """Return the sum over the labels that cover each code of a table (labels, m), as (c, m)."""
         found = np.zeros((self._size + 1, table.shape[1]))
         if self._sets is not None:
             found[: self._size] = self._sets.T @ table
@@ -142,11 +141,7 @@ def _scores(
     tables: Sequence[NDArray[np.float64]],
     target: Target,
 ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-    """Yield some persons after the other, and how likely each has each value.
-
-    The values of a class were dealt among its rows, so that what is weighed is how much likelier
-    the person's own codes are than any of the cells, by each value.
-    """
+    """Yield slices of persons, and the probability of each value relative to the cells' codes."""
     inside = [
         Cover(cells, column.size).sums(table)
         for (cells, column), table in zip(pairs, tables, strict=True)

@@ -1,4 +1,4 @@
-"""All attacks on one release by name; a new one is registered here and nowhere else."""
+"""Registry of attacks on one release, by name."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ LATE = "there was no time left"
 
 
 class Attacked(NamedTuple):
-    """What came of attacks, and why others were not tried, by name."""
+    """Results of attacks, and why others were not tried, by name."""
 
     attacks: tuple[Attack, ...]
     not_tried: Mapping[str, str]
@@ -83,10 +83,7 @@ def attack(
     stages: Stages,
     until: float | None = None,
 ) -> Attacked:
-    """Try attacks on persons of the source; the same seed draws the same persons.
-
-    until: by the monotonic clock, when no other attack begins.
-    """
+    """Try attacks on persons of the source until a monotonic time; reproducible by the seed."""
     if not released.columns:
         return Attacked((), dict.fromkeys(names, "quasi-identifiers are shown as they are"))
     generator = np.random.default_rng(seed)
@@ -108,7 +105,7 @@ def attack(
 def unless_late(
     names: Sequence[str], not_tried: dict[str, str], *, stages: Stages, until: float | None
 ) -> Iterator[str]:
-    """Yield names of attacks while there is time, and note those for which there is none."""
+    """Yield names of attacks while time remains; record the others as not tried."""
     for name in names:
         if stages.stopped or (until is not None and monotonic() > until):
             not_tried[name] = LATE

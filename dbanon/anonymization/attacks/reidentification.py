@@ -1,6 +1,6 @@
-"""To find the row of a person, or the person of a row (El Emam, Dankar, JAMIA 2008).
+"""Find the row of a person, or the person of a row (El Emam, Dankar, JAMIA 2008).
 
-Also by the nearest row (Domingo-Ferrer, Torra 2003), and whether a person is in the release at all.
+Also by the nearest row (Domingo-Ferrer, Torra 2003), and membership of a person in the release.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NONE = "no rows were left out"
 
 
 def prosecutor(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  # noqa: ARG001 - the chances are known
-    """Take any row that the quasi-identifiers of a person allow."""
+    """Pick a random row that matches the quasi-identifiers of a person."""
     rows = case.coverage.sums(case.released.size)
     persons = case.released.persons
     own = 1 if persons is None else np.bincount(persons)[persons[case.rows]]
@@ -54,7 +54,7 @@ def prosecutor(case: Case, generator: np.random.Generator) -> Iterator[Attack]: 
 
 
 def journalist(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  # noqa: ARG001 - as above
-    """Take the rows that are easiest to find, and any person who each may be of."""
+    """Pick a row of greatest risk, and a random person that it matches."""
     crowd, size = case.crowd, case.released.size
     if not len(size):
         raise NotTried("the relation is empty")
@@ -74,7 +74,7 @@ def journalist(case: Case, generator: np.random.Generator) -> Iterator[Attack]: 
 
 
 def marketer(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
-    """Take all rows, and any person who each may be of."""
+    """Pick a random matching person for each row."""
     crowd = _of_rows(case, generator)
     yield result(
         f"re-identification, {Attacker.MARKETER}",
@@ -90,7 +90,7 @@ def marketer(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
 
 
 def _of_rows(case: Case, generator: np.random.Generator) -> NDArray[np.float64]:
-    """Return of how many persons each of some published rows may be."""
+    """Return the number of persons that match each of some published rows."""
     size = case.released.size
     ends = np.cumsum(size)
     total = int(ends[-1]) if len(ends) else 0
@@ -101,15 +101,15 @@ def _of_rows(case: Case, generator: np.random.Generator) -> NDArray[np.float64]:
 
 
 def _anybody(rows: int) -> float:
-    """Return how likely the right one of all rows is taken by chance."""
+    """Return the probability of picking the right row at random."""
     return 1 / max(rows, 1)
 
 
 def membership(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
-    """Tell those whom the release shows from as many whom it leaves out.
+    """Distinguish published persons from as many suppressed ones.
 
-    Somebody is taken to be in it where the classes that cover the person have a row for a greater
-    share of those who could have one than the relation has of all.
+    The guess is "published" if the covering classes have more rows per matching person than
+    overall.
     """
     classes = case.released.classes
     if classes is None:
@@ -122,7 +122,7 @@ def membership(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
         [np.sort(generator.choice(some, size, replace=False)) for some in (left_out, shown)]
     )
     coverage = covers(case.released, rows)
-    # Among the persons drawn it is counted how many a class covers, of whom some are left out.
+    # The persons covered by a class are counted among those drawn, including suppressed ones.
     everybody = covers(case.released, np.sort(generator.permutation(len(classes))[: 2 * size]))
     found = np.bincount(everybody.classes, minlength=case.released.n_classes)
     crowd = np.maximum(found * (len(classes) / max(len(everybody.start) - 1, 1)), 1)
@@ -145,20 +145,16 @@ def membership(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
 
 
 class _Linked(NamedTuple):
-    """What was found of some persons.
-
-    chances: (p,) of the right row; rows: (p,) how many are as near as any.
-    """
+    """Linkage of some persons: chances of the right row (p,); number of equally near rows (p,)."""
 
     chances: NDArray[np.float64]
     rows: NDArray[np.float64]
 
 
 def linkage(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
-    """Take any of the rows whose cells are nearest, by values that are known well, and badly.
+    """Pick one of the nearest rows, by exact and by imprecise knowledge.
 
-    Badly known numbers are wrong by 5 % of the range of the column, and one of ten other values is
-    another one.
+    Imprecise numbers are wrong by 5 % of the column's range; one in ten other values is replaced.
     """
     if not case.released.columns:
         raise NotTried("the relation has no quasi-identifiers")
@@ -193,7 +189,7 @@ def _result(
 
 
 def _some(case: Case, generator: np.random.Generator) -> NDArray[np.int64]:
-    """Return the numbers of as many persons as can be held against all classes."""
+    """Return as many persons as can be compared with all classes."""
     most = max(_DISTANCES // max(case.released.n_classes, 1), 1)
     if case.tried <= most:
         return np.arange(case.tried)
@@ -207,7 +203,7 @@ _Place = tuple["NDArray[np.int64]", "NDArray[np.float64]"]
 def _places(
     case: Case, persons: NDArray[np.int64], generator: np.random.Generator | None
 ) -> list[_Place]:
-    """Return what is known of persons, with errors if a generator makes them."""
+    """Return the known values of persons, with errors if a generator is given."""
     found = []
     for column in case.released.table.quasi:
         codes = column.codes[case.rows[persons]].astype(np.int64)
@@ -231,11 +227,10 @@ def nearest(
     *,
     target: Target | None = None,
 ) -> _Linked:
-    """Return what comes of taking any of the rows that are nearest.
+    """Return the result of picking one of the nearest rows; persons: (p,) indices of trials.
 
-    persons: (p,) numbers of those tried; target: a column of which the value is known, so that rows
-    with others do not come into question. Where nobody remembers the classes of persons, each is
-    thought to be in one of the nearest that cover it.
+    target: a column with known value. If membership is not stored, each person counts as in one of
+    the nearest classes that cover it.
     """
     released, held = case.released, None if target is None else _rows_with(case, target)
     chances, rows = np.zeros(len(persons)), np.zeros(len(persons))
@@ -257,7 +252,7 @@ def nearest(
 
 
 def _is_among(case: Case, persons: NDArray[np.int64], near: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return whether the class of each person is among the nearest, or may be."""
+    """Return a mask of the persons whose class is, or may be, among the nearest."""
     true = case.true_class
     if true is not None:
         return np.asarray(near[np.arange(len(persons)), true[persons]], np.bool_)
@@ -267,11 +262,7 @@ def _is_among(case: Case, persons: NDArray[np.int64], near: NDArray[np.bool_]) -
 
 
 def _distances(case: Case, places: list[_Place]) -> NDArray[np.float64]:
-    """Return the distance of each person from each class, the mean over columns; (p, n_classes).
-
-    On a scale it is that from the middle of a cell, else the share of the other values of a cell
-    that has the person's, and 1 of one that has not.
-    """
+    """Return the distance of each person from each class, the mean over columns; (p, n_classes)."""
     total = np.zeros((len(places[0][0]), case.released.n_classes))
     table = case.released.table
     for cells, column, place in zip(case.released.columns, table.quasi, places, strict=True):
@@ -297,7 +288,7 @@ def of_labels(cells: CellColumn, column: EncodedColumn, place: _Place) -> NDArra
 
 
 def _rows_with(case: Case, target: Target) -> csr_matrix:
-    """Return how many rows of each class have each value, (codes, n_classes)."""
+    """Return the number of rows of each class with each value, (codes, n_classes)."""
     tally = target.tally
     counts = (tally.counts.astype(np.float64), (tally.values, tally.classes))
     return csr_matrix(counts, (len(target.whole), case.released.n_classes))

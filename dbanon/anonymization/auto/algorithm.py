@@ -1,4 +1,4 @@
-"""The algorithm ``auto``: a start, local search, and leaving out the rows that cost others most."""
+"""The algorithm ``auto``: a start, local search, and suppression of the costliest rows."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def leave_out(
 ) -> NDArray[np.int32]:
     """Return the labels with at most ``budget`` rows at -1, if that lowers the total cost.
 
-    A row that is left out costs the sum of all weights. In each of a few steps one row leaves
-    every cluster where it saves more than that, and the others are searched again; a step that
-    does not lower the total, or breaks a group, is taken back and is the last.
+    A suppressed row costs the sum of all weights. In each of a few steps, every cluster drops one
+    row if that saves more, and the others are searched again. The last step is undone if it does
+    not lower the total or breaks a group.
     """
     price = sum(column.rule.weight for column in space.columns)
     rows, kept = np.arange(space.n_rows), label
@@ -80,7 +80,7 @@ def leave_out(
 
 
 def _dearest(space: Space, label: NDArray[np.int32], *, price: float) -> NDArray[np.int64]:
-    """Return one row of each cluster where leaving saves more than the price, best first."""
+    """Return one row of each cluster whose suppression saves more than the price, best first."""
     from dbanon.kernels.auto.clusters import leaving_gains
 
     gains = leaving_gains(space.codes, *space.costs, label.copy(), int(label.max()) + 1)
@@ -105,10 +105,7 @@ _RECUTS, _FIRST = 4, 1_000_000  # passes before the first round, numbered apart 
 
 
 class Begun(NamedTuple):
-    """The clusters to begin with, (n,); how they were made, QUICK being for good; shares.
-
-    shares: of the sensitive values, if they press.
-    """
+    """Initial clusters, (n,), the name of the start (QUICK: final), and shares, if needed."""
 
     label: NDArray[np.int32]
     name: str
@@ -116,13 +113,13 @@ class Begun(NamedTuple):
 
 
 class Course(NamedTuple):
-    """Rounds, and the clusters they begin with: None for the best there are by then."""
+    """Rounds and their initial clusters, None for the best so far."""
 
     phase: Phase
     begun: Begun | None = None
 
     def begins(self, other: Course) -> bool:
-        """Whether these are the first rounds of another course."""
+        """Return True if these are the first rounds of another course."""
         alike = self.phase._replace(rounds=other.phase.rounds) == other.phase
         cold, fewer = self.phase.each.heat == 0.0, self.phase.rounds <= other.phase.rounds
         return self.begun is other.begun and alike and cold and fewer
@@ -132,23 +129,20 @@ class Course(NamedTuple):
 class Auto:
     """Peel or grow, then move, swap, chain, dissolve and rebuild: the least loss known here.
 
-    Equal rows beyond what a search can use are set aside. The clusters to start with are the
-    classes of a generalization lattice, peeled off cheapest node first, or those of greedy
-    k-member clustering in blocks (Byun et al., DASFAA 2007), or the cheapest boxes around some
-    rows, carved out one after the other, whichever lose least on a sample; or Mondrian's cuts
-    (LeFevre et al., ICDE 2006) in place of peeling where that gets nowhere; or, where the sensitive
-    values of neighbours are too much alike, the parts of cuts of all rows.
-    Rounds of local search in blocks with shifting borders then lower the total of rows * penalty.
+    Surplus equal rows are set aside. The initial clusters are lattice classes, peeled off cheapest
+    node first, or greedy k-member clusters in blocks (Byun et al., DASFAA 2007), or the cheapest
+    boxes around some rows, carved out one by one, or Mondrian's cuts (LeFevre et al., ICDE 2006),
+    whichever lose least on a sample. If neighbours have similar sensitive values, they are the
+    parts of cuts of all rows. Then rounds of local search in blocks with shifting borders lower the
+    total of rows * penalty.
 
-    ``effort`` (fast, balanced, best) sets the number of rounds; each begins with all that the one
-    before it does, and ends with the best clusters that there were. With ``time_limit``, in
-    seconds, rounds go on until it is over instead, and what a start has not done by then is made
-    quickly.
-    ``loss`` is what is minimized: ncp (leaves below the common ancestor, or the share of values of
-    a column published as sets) or il (height of the common ancestor). Rows may be left out, up to
-    what the policy allows, where that lowers the total. The same table in any order, parameters
-    and seed give the same partition up to equal rows, without a time limit. Groups have at least
-    k rows.
+    ``effort`` (fast, balanced, best) sets the number of rounds; each effort extends the previous
+    one and keeps the best clusters. With ``time_limit``, in seconds, rounds continue until it
+    expires, and an unfinished start is completed quickly. ``loss``: ncp (leaves below the common
+    ancestor, or the share of values of a column published as sets) or il (height of the common
+    ancestor). Rows are suppressed within the budget if that lowers the total. Without a time limit,
+    the result is deterministic for any order of the rows, up to equal rows. Groups have at least k
+    rows.
     """
 
     effort: Literal["fast", "balanced", "best"] = "balanced"
@@ -163,10 +157,9 @@ class Auto:
     def proposals(
         self, table: EncodedTable, requirement: Requirement, *, seed: int
     ) -> list[Assignment]:
-        """Return what ``assign`` does, and what else may lose less once it is published.
+        """Return the result of ``assign``, and groups that may lose less once published.
 
-        These are the groups before rows were left out and, of few rows, what each lower effort
-        ends with.
+        The latter are those before suppression and, for few rows, those of lower efforts.
         """
         from dbanon.kernels.compile import on_compile
 
@@ -186,7 +179,7 @@ class Auto:
     def _search(
         self, space: Space, *, n_rows: int, clock: Clock, seed: int
     ) -> list[NDArray[np.int32]]:
-        """Return what each effort ends with, the last being this one."""
+        """Return the result of each effort, this one last."""
         if space.n_rows < 2 * space.k:
             return [np.zeros(space.n_rows, np.int32)]
         self.stages.step("start")
@@ -202,7 +195,7 @@ class Auto:
     def _improved(
         self, space: Space, courses: list[Course], clock: Clock, *, seed: int, cells: float
     ) -> list[NDArray[np.int32]]:
-        """Return the best labels by the end of each course."""
+        """Return the best labels at the end of each course."""
         search = _Search(space, seed)
         ends: list[NDArray[np.int32]] = []
         limited = self.time_limit is not None
@@ -229,14 +222,14 @@ class Auto:
 
     @property
     def _efforts(self) -> list[str]:
-        """The efforts up to this one, each of which begins with all that the one before does."""
+        """The efforts up to this one; each extends the previous one."""
         if self.time_limit is not None:
             return [self.effort]
         names = [*EFFORTS]
         return names[: names.index(self.effort) + 1]
 
     def _courses(self, space: Space, begun: list[Begun]) -> list[Course]:
-        """Return what is done one after the other; with a time limit, the last goes on."""
+        """Return the courses in order; with a time limit, the last one continues."""
         limited, last = self.time_limit is not None, begun[-1]
         if last.shares is not None:
             plans = [EFFORTS[name] for name in self._efforts]
@@ -254,7 +247,7 @@ class Auto:
         return [*own, courses[-1]]
 
     def _begin(self, space: Space, clock: Clock, *, seed: int) -> list[Begun]:
-        """Return the clusters that each effort begins with, those of the last one last."""
+        """Return the initial clusters of each effort, this one last."""
         try:
             with rounds_made_ready() as wait:
                 shares = aside(partial(_pressing, space), until=self._is_stopped)
@@ -283,7 +276,7 @@ class Auto:
         return self.stages.stopped
 
     def _unless(self, over: Callable[[], bool], task: Callable[[], R], *, otherwise: R) -> R:
-        """Return a task's result, or something else once time is out or somebody has stopped it."""
+        """Return a task's result, or ``otherwise`` after the time limit or a stop."""
         try:
             return aside(task, until=lambda: self.stages.stopped or over())
         except GivenUp:
@@ -293,11 +286,7 @@ class Auto:
 
 
 class _Search:
-    """Clusters on their way through rounds, and the best so far.
-
-    best: the labels that cost least in total, ``least``; n_rounds: how many there were; nth: in
-    this course.
-    """
+    """Clusters in the course of rounds; best: the labels of the least total cost so far."""
 
     def __init__(self, space: Space, seed: int) -> None:
         self._space, self._seed = space, seed
@@ -305,7 +294,7 @@ class _Search:
         self.n_rounds, self.least = 0, inf
 
     def enter(self, course: Course) -> None:
-        """Begin with the clusters of a course."""
+        """Start with the clusters of a course."""
         self._phase, self.nth = course.phase, 0
         self._paid: list[float] = []
         if course.begun is not None:
@@ -315,11 +304,11 @@ class _Search:
         self._weigh()
 
     def is_over(self) -> bool:
-        """Whether the course is at its end, or gains too little."""
+        """Return True if the course has ended or gains too little."""
         return self.nth >= self._phase.rounds or self._phase.has_faded(self._paid, self._space)
 
     def round(self, effort: Effort, over: Callable[[], bool]) -> NDArray[np.int32]:
-        """Return the labels after one more round; over: whether time is."""
+        """Return the labels after another round; over: returns True after the time limit."""
         space, draw = self._space, {"seed": self._seed, "number": self._number}
         label = improve(space, self._label, self._points, effort=effort, over=over, **draw)
         if self._shares is None or over():
@@ -327,7 +316,7 @@ class _Search:
         return recut(space, label, self._shares, **draw)
 
     def take(self, label: NDArray[np.int32]) -> None:
-        """Go on with the labels of a round."""
+        """Continue with the labels of a round."""
         self._label = label
         self._number, self.nth, self.n_rounds = self._number + 1, self.nth + 1, self.n_rounds + 1
         self._weigh()
@@ -339,7 +328,7 @@ class _Search:
 
 
 def _thawed(frozen: Frozen, label: NDArray[np.int32]) -> Assignment:
-    """Return the groups of all rows, given those of the active ones."""
+    """Return the groups of all rows, given those of the active rows."""
     _, of_frozen = np.unique(frozen.tuple_of_frozen, return_inverse=True)
     n_active = int(label.max()) + 1
     group = np.empty(len(frozen.rows) + len(frozen.frozen), np.int32)
@@ -349,19 +338,19 @@ def _thawed(frozen: Frozen, label: NDArray[np.int32]) -> Assignment:
 
 
 def _pressing(space: Space) -> Shares | None:
-    """Return the shares of sensitive values if they press."""
+    """Return the shares of sensitive values if ``is_pressed``."""
     return shares_of(space) if is_pressed(space) else None
 
 
 def _late(clock: Clock) -> str:
-    """Return what to say of a start that did not have the time it needs."""
+    """Return a remark if the start ran out of time."""
     return ", quick where time was out" if clock.over() else ""
 
 
 def _start_by_cuts(
     space: Space, shares: Shares, *, seed: int, over: Callable[[], bool]
 ) -> NDArray[np.int32]:
-    """Return the clusters of cuts; where time is out, those that there are, or quick ones."""
+    """Return the clusters of cuts; after the time limit, unfinished or quick ones."""
     label = start_by_shares(space, shares, over=over)
     for number in range(_RECUTS):
         if over():

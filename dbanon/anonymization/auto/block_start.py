@@ -1,4 +1,4 @@
-"""The start for dense columns, greedy k-member clustering in blocks, and for who cannot wait."""
+"""Start for dense columns (greedy k-member clustering in blocks), and the quickest start."""
 
 from __future__ import annotations
 
@@ -26,10 +26,7 @@ _ROWS_OF_WIDE = 2_000
 def start_in_blocks(
     space: Space, *, seed: int, over: Callable[[], bool] = lambda: False
 ) -> NDArray[np.int32]:
-    """Return the cluster of each row; the space as a whole must keep the rules.
-
-    over: whether time is, and segments that have not begun are cut as quickly as can be.
-    """
+    """Return the cluster of each row; after ``over``, segments are cut as quickly as possible."""
     from dbanon.kernels.auto.pools import start_segment
 
     order, ends = segments(space, coordinates(space), most=max(SEGMENT, 40 * space.k))
@@ -59,7 +56,7 @@ def start_in_blocks(
 def segments(
     space: Space, points: NDArray[np.float32], *, most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows in order of segments, and where each begins; each keeps the rules."""
+    """Return the rows in order of segments, and the end of each; every segment meets the rules."""
     from dbanon.kernels.auto.blocks import halve
     from dbanon.kernels.auto.diversity import make_rules, rows_hold
 
@@ -77,11 +74,10 @@ def segments(
 
 
 def start_quickly(space: Space) -> NDArray[np.int32]:
-    """Return the cluster of each row; the space as a whole must keep the rules.
+    """Return the cluster of each row, by halving or dealing; O(n log n) for each rule.
 
-    Rows are halved at the median of the widest column, as long as both halves keep the rules. If
-    the first do not, the rows of each value are dealt to clusters in this order.
-    O(n log n) for each rule.
+    Halves rows at the median of the widest column while both halves meet the rules. If the first
+    halves do not, deals the rows of each value to clusters.
     """
     from dbanon.kernels.auto.blocks import halve
     from dbanon.kernels.auto.diversity import make_rules, rows_hold
@@ -91,7 +87,7 @@ def start_quickly(space: Space) -> NDArray[np.int32]:
     rules = make_rules(*space.rules, space.sensitive)
 
     def parts(start: int, stop: int) -> list[int] | None:
-        """Return where the clusters of some rows end, None if they cannot keep the rules."""
+        """Return the ends of the clusters of some rows, None if they cannot meet the rules."""
         if stop - start > most:
             middle = (start + stop) // 2
             left, right = parts(start, middle), parts(middle, stop)
@@ -107,7 +103,7 @@ def start_quickly(space: Space) -> NDArray[np.int32]:
 
 
 def _dealt(space: Space, order: NDArray[np.int64], rules: Rules) -> NDArray[np.int32]:
-    """Return clusters that each take the same share of the rows of each value, in order."""
+    """Return clusters with the same share of the rows of each value, dealt in order."""
     from dbanon.kernels.auto.diversity import labels_hold
 
     columns = np.unique(space.rules[1])

@@ -1,4 +1,4 @@
-"""The time that a search has."""
+"""The time limit of a search."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ if TYPE_CHECKING:
 
 
 class Clock:
-    """How much of a time limit has gone by; what is compiled once does not count.
-
-    limit: in seconds, None for none; waited: the seconds that do not count.
-    """
+    """Elapsed share of a time limit in seconds, without ``waited()``, the time of compilation."""
 
     def __init__(
         self, limit: float | None = None, waited: Callable[[], float] = lambda: 0.0
@@ -28,7 +25,7 @@ class Clock:
 
     @property
     def share(self) -> float:
-        """The share of the limit that is used up, 1 when time is over; 0 without a limit."""
+        """Used share of the limit, 1 after it; 0 without a limit."""
         if self._limit is None:
             return 0.0
         used = self._used
@@ -36,15 +33,15 @@ class Clock:
 
     @property
     def left(self) -> float:
-        """The seconds that are left, none below zero; infinite without a limit."""
+        """Remaining seconds, at least 0; infinite without a limit."""
         return inf if self._limit is None else max(0.0, self._limit - self._used)
 
     def over(self) -> bool:
-        """Whether time is over."""
+        """Return True after the time limit."""
         return self.left <= 0.0
 
     def overdue(self) -> bool:
-        """Whether time was over so long ago that what should end by itself is given up."""
+        """Return True so long after the time limit that unfinished tasks are abandoned."""
         return self._limit is not None and self._used > (1 + _GRACE) * max(self._limit, 1.0)
 
 

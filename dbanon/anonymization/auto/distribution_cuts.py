@@ -1,9 +1,9 @@
-"""Clusters of rows whose sensitive values are distributed as a model asks for.
+"""Clusters with the distribution of sensitive values that a model requires.
 
-Where neighbours have the same sensitive values, clusters of neighbours meet few models, and it
-takes many of them to meet one. Here clusters are made the other way round: from all rows as one
-cluster, which meets every model, by cuts that keep it so (in the spirit of SABRE, Cao, Karras,
-Kalnis, Tan, VLDB Journal 2011, whose buckets are halved as the values here are).
+If neighbours have the same sensitive values, clusters of neighbours meet few models, and many must
+be merged. Here one cluster of all rows, which meets every model, is cut as long as the parts meet
+them (in the spirit of SABRE, Cao, Karras, Kalnis, Tan, VLDB Journal 2011, which halves buckets as
+values are halved here).
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _MOST_KEYS = 2_000
 _LARGE = 16_000  # rows, of the parts that are cut side by side
 _SEVERAL = 4  # times k rows of neighbours should keep the rules
 _CROWD = 4  # times k rows make a cluster large
-_BLOCK = 48  # clusters among which pairs are cut anew
+_BLOCK = 48  # clusters among which pairs are cut again
 _NEAR = 4
 _GAIN = 1e-6
 
 
 class Shares(NamedTuple):
-    """key: (n,) the combination of sensitive values of each row; share: (m,) of each in all."""
+    """key: (n,) the combination of sensitive values of each row; share: (m,) of each overall."""
 
     key: NDArray[np.int32]
     share: NDArray[np.float64]
 
 
 def is_pressed(space: Space) -> bool:
-    """Whether most rows have neighbours that break a rule, k times a few of them together."""
+    """Return True if most rows and a few times k of their neighbours together violate a rule."""
     from dbanon.kernels.auto.blocks import halve
     from dbanon.kernels.auto.diversity import make_rules, rows_hold
 
@@ -56,7 +56,7 @@ def is_pressed(space: Space) -> bool:
 
 
 def shares_of(space: Space) -> Shares | None:
-    """Return how often each combination of sensitive values occurs, None if there are too many."""
+    """Return the share of each combination of sensitive values, None if there are too many."""
     columns = np.unique(space.rules[1])
     values, key = np.unique(space.sensitive[:, columns], axis=0, return_inverse=True)
     if len(values) > _MOST_KEYS:
@@ -67,10 +67,7 @@ def shares_of(space: Space) -> Shares | None:
 def start_by_shares(
     space: Space, shares: Shares, *, over: Callable[[], bool] = lambda: False
 ) -> NDArray[np.int32]:
-    """Return the cluster of each row; the space as a whole must keep the rules.
-
-    over: whether time is, and parts that have not been cut by then are clusters as they are.
-    """
+    """Return the cluster of each row; parts uncut at ``over`` stay whole."""
     parts = [np.arange(space.n_rows)]
     small: list[NDArray[np.int64]] = []
     while parts and not over():
@@ -94,10 +91,9 @@ def start_by_shares(
 def cut_large(
     space: Space, label: NDArray[np.int32], *, over: Callable[[], bool] = lambda: False
 ) -> NDArray[np.int32]:
-    """Cut clusters of many times k rows; label: (n,) 0..g-1 without gaps, and so what is returned.
+    """Cut clusters of many times k rows; label: (n,) 0..g-1 without gaps, as the result.
 
-    Where greedy groups of a block do not keep the rules, the block is one cluster, which rounds of
-    local search hardly divide.
+    A block whose greedy groups violate the rules is one cluster, which local search hardly divides.
     """
     if not space.has_rules:
         return label
@@ -118,7 +114,7 @@ def cut_large(
 def _cut(
     space: Space, shares: Shares, rows: NDArray[np.int64], *, most: int
 ) -> tuple[NDArray[np.int32], float]:
-    """Cut rows until a part has at most ``most``, or cannot be cut; return labels and cost."""
+    """Cut rows until a part has at most ``most`` or cannot be cut; return labels and cost."""
     from dbanon.kernels.auto.distribution_cuts import cut_by_shares
 
     return cut_by_shares(
@@ -135,10 +131,10 @@ def _cut(
 def recut(
     space: Space, label: NDArray[np.int32], shares: Shares, *, seed: int, number: int
 ) -> NDArray[np.int32]:
-    """Join clusters with near ones and cut them anew, where that lowers the total.
+    """Join clusters with near ones and cut them again, if that lowers the total.
 
-    label: (n,) 0..g-1 without gaps. In blocks whose borders shift with seed and number; every
-    cluster meets a few of its block. O(clusters * rows of a cluster * d^2).
+    label: (n,) without gaps. Blocks shift with seed and number. O(clusters * rows of a cluster *
+    d^2).
     """
     from dbanon.kernels.auto.blocks import halve
 
@@ -171,10 +167,7 @@ def _recut_block(
     points: NDArray[np.float32],
     members: list[NDArray[np.int64]],
 ) -> list[NDArray[np.int64]]:
-    """Cut pairs of near clusters anew, costliest first, where that costs less; return the clusters.
-
-    Near are those whose bounds as points grow least.
-    """
+    """Cut pairs of near clusters again if that costs less, costliest first; return clusters."""
     size = np.array([len(rows) for rows in members])
     lo = np.stack([points[rows].min(axis=0) for rows in members])
     hi = np.stack([points[rows].max(axis=0) for rows in members])

@@ -1,4 +1,4 @@
-"""What an effort buys: how many rounds of local search, and what each does."""
+"""Plans of the efforts: the number of rounds of local search, and the content of each."""
 
 from __future__ import annotations
 
@@ -27,24 +27,21 @@ _DENSE = frozenset({BLOCKS, CUTS, CARVING})
 
 
 class Phase(NamedTuple):
-    """Rounds of a search that are alike, and what each does; those that are hot cool down."""
+    """Equal rounds of a search; hot rounds cool down."""
 
     rounds: int
     each: Effort
     mostly_moves: bool = False
 
     def effort(self, number: int, *, share: float = 0.0) -> Effort:
-        """Return what a round does; share: of the time that is gone, where it is limited."""
+        """Return the effort of a round; share: elapsed share of a time limit."""
         if self.mostly_moves and (number + 1) % SELDOM > 0:
             return MOVES
         done = max(share, min(number / max(self.rounds, 1), 1.0))
         return self.each._replace(heat=self.each.heat * (1 - done) ** 2)
 
     def has_faded(self, paid: list[float], space: Space) -> bool:
-        """Whether rounds that only save have lately saved too little for the rows they look at.
-
-        paid: the total before the first of them and after each.
-        """
+        """Return True if recent cold rounds saved too little; paid: the totals so far."""
         if self.each.heat > 0.0 or self.mostly_moves or len(paid) <= _IN_VAIN:
             return False
         least = _IN_VAIN * _FADED * space.n_rows / _AT_ROWS
@@ -52,11 +49,11 @@ class Phase(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What an effort buys: rounds, as many as ``work`` allows, between fewest and most.
+    """Rounds of an effort, as many as ``work`` allows, between fewest and most.
 
-    after_blocks: the fewest after a start in blocks, which leaves more to do than peeling; of
-    tables of many rows fewer, with the root of their number. annealing: the work that hot rounds
-    may have. carving: what it may cost to carve clusters out.
+    after_blocks: the fewest after a start in blocks, which leaves more to improve than peeling;
+    fewer for large tables, by the root of their size. annealing: work of hot rounds. carving: its
+    limits.
     """
 
     fewest: int
@@ -67,10 +64,7 @@ class Plan(NamedTuple):
     carving: Carving
 
     def phase(self, space: Space, *, begun: str) -> Phase:
-        """Return the rounds that lose most in their time; small tables can afford more of them.
-
-        begun: the name of the start.
-        """
+        """Return the rounds with the greatest gain per time; begun: the name of the start."""
         n = space.n_rows
         hot, each = self.hot_rounds(space), _hot(space)
         if hot >= _LEAST_HOT and (each != ANNEALED or n <= SMALL):
@@ -86,7 +80,7 @@ class Plan(NamedTuple):
         return Phase(rounds, each, begun in _DENSE and n > _MANY and space.k < _REBUILT)
 
     def hot_rounds(self, space: Space) -> int:
-        """Return how many rounds there may be that are hot at first."""
+        """Return the maximum number of initially hot rounds."""
         n, wide = space.n_rows, space.codes.shape[1] >= WIDE
         affordable = self.annealing * (1 + SMALL / n) / n / (_WIDE_TAKES if wide else 1)
         return int(min(self._most(n), affordable))
@@ -95,14 +89,14 @@ class Plan(NamedTuple):
         return min(self.most * (1 + _MORE * SMALL / max(n, SMALL)), _FEW + n / _ROWS_OF_A_ROUND)
 
     def long_phase(self, space: Space) -> Phase:
-        """Return hot rounds for who has the time, unless there are too many rows for that."""
+        """Return hot rounds for a long time limit, unless there are too many rows."""
         each = _hot(space)
         if EFFORTS["best"].hot_rounds(space) < _LEAST_HOT:
             each = each._replace(heat=0.0)
         return Phase(max(self.fewest, self.hot_rounds(space)), each)
 
     def slow(self, n_clusters: int, space: Space) -> Phase:
-        """Return the rounds where sensitive values press."""
+        """Return the rounds if sensitive values are pressed."""
         rounds = self.phase(space, begun=SHARES).rounds
         affordable = _PAIRS * self.work * n_clusters / space.n_rows**2
         return Phase(min(rounds, max(self.fewest, int(min(rounds / _SLOWER, affordable)))), LIGHT)
@@ -117,7 +111,7 @@ EFFORTS = {
 _HALF_AT = 80
 # Large clusters go on gaining for longer than pairs do, relative to clusters of this many rows.
 _USUAL, _PAIRS_GAIN, _LARGE_GAIN = 5, 0.5, 4.0
-# But pairs that were not peeled begin far from where rounds, which are short for them, get to.
+# But pairs that were not peeled begin far from the optimum, and their rounds are short.
 _PAIRS_LONGER = 1.5
 SMALL = 10_000
 """So many rows can afford more rounds, and all candidates."""
@@ -128,17 +122,17 @@ _LEAST_HOT, _WIDE_TAKES = 10, 6
 _TURNED = 100_000
 # More rows than these have fewer rounds.
 _FULL = 120_000
-# Clusters of so many rows, if below this k, gain most in the time by moves alone.
+# Clusters of this size, if k is below this, gain most in the time by moves alone.
 _MANY, _REBUILT = 250_000, 10
-# Where sensitive values press, a round takes longer, and for each row the more the larger its
+# If sensitive values are pressed, a round takes longer, and longer per row the larger its
 # cluster is.
 _SLOWER, _PAIRS = 4, 37
-# Rounds end once so many in a row have gained less than this share each, at so many rows.
+# Rounds end once this number in a row have gained less than this share each, for these rows.
 _IN_VAIN, _FADED, _AT_ROWS = 6, 5e-4, 30_000
 
 
 def _hot(space: Space) -> Effort:
-    """Return what a hot round does."""
+    """Return the effort of a hot round."""
     if space.codes.shape[1] >= WIDE:
         return MANY_COLUMNS
     return LARGE if can_be_carved(space) else ANNEALED

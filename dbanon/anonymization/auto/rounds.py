@@ -1,8 +1,7 @@
-"""Rounds of local search over blocks of clusters whose borders shift.
+"""Rounds of local search over blocks of clusters with shifting borders.
 
-Numba compiles one kernel at a time in a process. On a machine that has not run ``auto`` yet, a
-round of local search takes long to compile, and so does what comes before it: two processors can do
-both at once, as the round is compiled in a process of its own.
+A round is compiled in another process, in parallel with the start, because numba compiles one
+kernel at a time in a process.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ if TYPE_CHECKING:
 
 
 BLOCK = 300
-# Rows of many columns are near each other in some columns only, which are other ones than those by
-# which the blocks are cut: they are offered to the clusters of so many rows, if these are more.
+# Rows of many columns are near each other in some columns only, often not those by which blocks
+# are cut: they are offered to the clusters of this many rows, if these are more.
 ROWS_OF_WIDE = 5_000
-# So many clusters are cut into blocks at once.
+# Number of clusters that are cut into blocks at once.
 PART = 16_000
 # How much the weights of columns vary between rounds, so that borders shift.
 _SPREAD = 0.5
@@ -44,10 +43,10 @@ OFTEN_REBUILT, SELDOM = 4, 4
 
 
 class Effort(NamedTuple):
-    """What a round does: row passes, rebuilds for each cluster, most clusters in a rebuild.
+    """Content of a round: row passes, rebuilds per cluster, most clusters in a rebuild.
 
-    turns: how often a row of each cluster changes places with others at once; heat: the share by
-    which what is rebuilt may cost more than before; anywhere: whether its rows may go elsewhere.
+    turns: swaps of a row of each cluster with several others at once; heat: accepted relative rise
+    of a rebuild's cost; anywhere: rebuilt rows may move to other clusters.
     """
 
     passes: int
@@ -61,14 +60,14 @@ class Effort(NamedTuple):
 MOVES = Effort(passes=1, tries=0, pool=6)  # what gains most in its time, at first
 LIGHT = Effort(passes=1, tries=1, pool=6)
 TURNS = LIGHT._replace(turns=1)
-# What goes on gaining once the others get nowhere: a search that is hot at first and then cools.
+# Gains further once the others stagnate: a search that is hot at first and then cools.
 ANNEALED = Effort(passes=1, tries=4, pool=3, turns=1, heat=0.05)
 LARGE = Effort(passes=1, tries=6, pool=3, turns=1, heat=0.03)
 MANY_COLUMNS = Effort(passes=1, tries=4, pool=3, turns=1, heat=0.1, anywhere=True)
 
 
 def coordinates(space: Space) -> NDArray[np.float32]:
-    """Return every row as a point, weighted: ordered columns by position, others by leaf number."""
+    """Return every row as a weighted point: ordered columns by position, others by leaf number."""
     points = np.empty(space.codes.shape, np.float32)
     for j, column in enumerate(space.columns):
         place = column.position if column.taxonomy is None else np.arange(column.size) / column.size
@@ -88,9 +87,9 @@ def improve(
 ) -> NDArray[np.int32]:
     """Run one round; return the new labels.
 
-    label: (n,) the cluster of each row, 0..g-1 without gaps; points: of ``coordinates``; seed and
-    number make the round's random choices; over: whether time is, and blocks that have not begun
-    are left as they are.
+    label: (n,) the cluster of each row, 0..g-1 without gaps; points: of ``coordinates``; seed,
+    number: of the random choices; over: returns True after the time limit; remaining blocks stay
+    unchanged.
     """
     from dbanon.kernels.auto.improve import improve_block
 
@@ -127,7 +126,7 @@ def improve(
 def _numbers(
     space: Space, effort: Effort, *, number: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return an effort in the numbers that the kernel takes before and after those of a block."""
+    """Return an effort as the kernel's arguments before and after those of a block."""
     tries = effort.tries if space.k >= OFTEN_REBUILT or number % SELDOM == 0 else 0
     heat = round(effort.heat * 1e6)
     how = (effort.turns, heat, int(effort.anywhere), int(can_be_carved(space)))
@@ -135,7 +134,7 @@ def _numbers(
 
 
 def without_gaps(label: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return new numbers of the clusters, in the same order, none without a row."""
+    """Return the clusters renumbered in the same order, none empty."""
     used = np.zeros(int(label.max()) + 1, np.bool_)
     used[label] = True
     return (np.cumsum(used, dtype=np.int32) - np.int32(1))[label]
@@ -147,7 +146,7 @@ def _blocks(
     points: NDArray[np.float32],
     random: np.random.Generator,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows by block, where each block ends, and how many clusters it has."""
+    """Return the rows by block, the end of each block, and its number of clusters."""
     from dbanon.kernels.auto.duplicates import sort_by
 
     n, n_clusters = len(label), int(label.max()) + 1
@@ -170,11 +169,7 @@ def _neighbours(
     points: NDArray[np.float32],
     stretch: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return places of ``rows`` by block, and the size of each, near being what costs little.
-
-    stretch: (d,) what the cost of each column is multiplied by. Many rows are halved first, so
-    that threads share the work.
-    """
+    """Return indices into ``rows`` by block of low cost, and block sizes; stretch: (d,) factors."""
     from dbanon.kernels.auto.blocks import cut_blocks, halve
 
     flat, layout = space.costs
@@ -194,7 +189,7 @@ def _neighbours(
 
 
 def _chopped(sizes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """Divide what is too large because its rows are equal, or nearly all."""
+    """Divide blocks that are too large because their rows are (nearly) equal."""
     pieces = -(-sizes // most)
     return np.concatenate(
         [np.diff(np.arange(p + 1) * size // p) for size, p in zip(sizes, pieces, strict=True)]
@@ -203,11 +198,11 @@ def _chopped(sizes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
 
 @contextmanager
 def rounds_made_ready() -> Iterator[Callable[[], None]]:
-    """Compile a round in another process while the block runs, unless it is in the cache.
+    """Compile a round in another process during the block, unless it is cached.
 
-    Yield what waits until it is compiled, which the end of the block does as well: who runs a
-    round before would compile it once more. If the other process fails, nothing is lost: this one
-    compiles the kernel when it calls it.
+    Yields a function that waits until it is compiled, as the end of the block does; running a round
+    earlier would compile it twice. If the other process fails, this one compiles the kernel on
+    call.
     """
     from dbanon.kernels.cache import is_cached
     from dbanon.kernels.compile import compiling
@@ -233,7 +228,7 @@ def rounds_made_ready() -> Iterator[Callable[[], None]]:
 
 
 def run_a_round() -> None:
-    """Run one round on twelve rows, which takes every kernel that a round of any table takes."""
+    """Run one round on twelve rows, to compile every kernel that a round needs."""
     codes = np.arange(12, dtype=np.int32)
     rule = ColumnRule("x", Role.QUASI)
     column = EncodedColumn(rule, ColumnKind.INTEGER, codes, 12, np.arange(12), codes / 11)
@@ -244,5 +239,5 @@ def run_a_round() -> None:
 
 
 if __name__ == "__main__":
-    gc.disable()  # a seventh of the time, and what a compiler makes is kept anyway
+    gc.disable()  # a seventh of the time, and compiled kernels are kept anyway
     run_a_round()

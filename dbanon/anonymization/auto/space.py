@@ -1,7 +1,4 @@
-"""A table as the search sees it.
-
-Equal rows are put side by side, and frozen where there are more than a search needs.
-"""
+"""A table in the form that the search takes: sorted equal rows, of which a surplus is frozen."""
 
 from __future__ import annotations
 
@@ -41,11 +38,11 @@ _STEPS = np.append(np.geomspace(0.004, 0.7, 13), 2.0)
 
 
 class Space(NamedTuple):
-    """Rows, costs and demands in plain arrays; nothing else goes to a kernel.
+    """Rows, costs and demands in plain arrays, as kernels take them.
 
-    columns: the quasi-identifiers, in the order of the codes, their weights relative to the
-    greatest; codes: (n, d) int32; sensitive: (n, s) int32; costs: of boxes; rules: of diversity;
-    k: the least size of a group, l at least.
+    columns: the quasi-identifiers in code order, weights relative to the greatest; codes: (n, d)
+    int32; sensitive: (n, s) int32; costs: of boxes; rules: of diversity; k: least size of a group,
+    at least l.
     """
 
     columns: tuple[EncodedColumn, ...]
@@ -57,7 +54,7 @@ class Space(NamedTuple):
 
     @property
     def has_rules(self) -> bool:
-        """Whether sensitive values matter."""
+        """True if sensitive values matter."""
         return len(self.rules[0]) > 0
 
     def take(self, rows: NDArray[np.int64]) -> Space:
@@ -66,7 +63,7 @@ class Space(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return len(self.codes)
 
 
@@ -89,7 +86,7 @@ def make_space(table: EncodedTable, requirement: Requirement, *, loss: Loss) -> 
 
 
 def make_rules(table: EncodedTable, requirement: Requirement) -> Rules:
-    """Return what a search can keep of a requirement; merging sees to the rest."""
+    """Return the rules that a search can keep; merging enforces the rest."""
     found: list[tuple[int, int, list[float]]] = []
     if requirement.l > 1:
         columns = range(table.sensitive.shape[1])
@@ -118,10 +115,7 @@ def _rule(table: EncodedTable, demand: Demand) -> Rule | None:
 
 
 def _relative(column: EncodedColumn, heaviest: float) -> EncodedColumn:
-    """Divide the weight by the heaviest: what is too little a gain to look at is fixed.
-
-    Columns that all weigh nothing weigh the same, as they do where losses are reported.
-    """
+    """Divide the weight by the heaviest, because negligible gains are absolute; all 0 become 1."""
     weight = column.rule.weight / heaviest if heaviest > 0.0 else 1.0
     return replace(column, rule=replace(column.rule, weight=weight))
 
@@ -142,16 +136,13 @@ def total_cost(space: Space, label: NDArray[np.int32]) -> float:
 
 
 def can_be_carved(space: Space) -> bool:
-    """Whether boxes are what is published, and k is large enough for them to be carved."""
+    """Return True if boxes are published, and k is large enough to carve them."""
     is_set = space.costs.layout[:, STRIDE] == SET
     return space.k >= _LEAST_CARVED and not bool(is_set.any())
 
 
 def ladders(space: Space, *, carved: bool = True) -> Ladders:
-    """Return the levels of all columns (see ``dbanon.kernels.boxes.shrinking.Ladders``).
-
-    carved: whether anything is carved; else those of taxonomies are left out.
-    """
+    """Return the levels of all columns, without those of taxonomies unless ``carved``."""
     heights, begin = np.zeros((2, len(space.columns)), np.int64)
     first, last = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
     at = 0
@@ -172,11 +163,11 @@ def ladders(space: Space, *, carved: bool = True) -> Ladders:
 
 
 class Frozen(NamedTuple):
-    """The rows that a search moves, and those that stay with their equals.
+    """Rows that a search moves, and rows that stay with their equals.
 
-    space: the active rows, in the order of their tuples; rows: (m,) where they are in the table;
-    bounds: (u + 1,) where the rows of each tuple begin; frozen: the other rows of the table, and
-    tuple_of_frozen: the tuple of each, both (n - m,).
+    space: the active rows, sorted by tuple; rows: (m,) their indices in the table; bounds: (u + 1,)
+    the start of each tuple; frozen: (n - m,) the other rows; tuple_of_frozen: (n - m,) their
+    tuples.
     """
 
     space: Space
@@ -187,11 +178,7 @@ class Frozen(NamedTuple):
 
 
 def freeze(space: Space) -> Frozen:
-    """Sort rows by their codes, and set the surplus of frequent tuples aside; O(n).
-
-    Rows that differ in nothing are interchangeable, so the order of the table does not matter for
-    what follows.
-    """
+    """Sort rows by their codes, and set surplus rows of frequent tuples aside; O(n)."""
     from dbanon.kernels.auto.diversity import make_rules
     from dbanon.kernels.auto.duplicates import distinct_rows, freeze_rows, sort_by
 

@@ -1,7 +1,4 @@
-"""The start of a search: blocks, cuts, boxes of k rows that are carved out, or peeling.
-
-Peeling is for columns of few values: classes of a generalization lattice, the cheapest first.
-"""
+"""The start of a search: blocks, cuts, carved boxes of k rows, or peeling of lattice classes."""
 
 from __future__ import annotations
 
@@ -34,12 +31,12 @@ if TYPE_CHECKING:
 MAX_NODES = 120_000
 # Tuples looked up before peeling ends: of the whole table, and beyond that of each tuple.
 LOOKUPS, OF_EACH = 200_000_000, 20
-_COMPARED_A_SECOND = 4_000_000  # so many if they do not fit into a processor's cache
+_COMPARED_A_SECOND = 4_000_000  # if they do not fit into a processor's cache
 _WIDTHS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 27, 33, 40, 50)
 
 
 class Level(NamedTuple):
-    """One way to generalize a column: the class of each code, NULL last, (size + 1,), and cost."""
+    """A generalization of a column: the class of each code, NULL last, (size + 1,), and cost."""
 
     classes: NDArray[np.int64]
     cost: float
@@ -76,7 +73,7 @@ def _interval_levels(column: EncodedColumn) -> list[Level]:
 
 
 def _tree_levels(column: EncodedColumn, shares: NDArray[np.float64]) -> list[Level]:
-    """Return the ancestors of the leaves, one step up a level; NULL stays alone."""
+    """Return the ancestors of the leaves, level by level; NULL stays alone."""
     taxonomy = column.taxonomy
     assert taxonomy is not None  # noqa: S101 - the caller looked
     node = taxonomy.leaves.astype(np.int64)
@@ -91,7 +88,7 @@ def _tree_levels(column: EncodedColumn, shares: NDArray[np.float64]) -> list[Lev
 
 
 def lattice(space: Space) -> list[list[Level]] | None:
-    """Return the levels of every column, thinned to MAX_NODES nodes; None when that is too few."""
+    """Return the levels of every column, thinned to MAX_NODES nodes; None if that is too few."""
     levels = [column_levels(column) for column in space.columns]
     while prod(len(chain) for chain in levels) > MAX_NODES:
         longest = max(range(len(levels)), key=lambda j: len(levels[j]))
@@ -109,10 +106,9 @@ def _thin(chain: list[Level]) -> list[Level]:
 def start_by_peeling(
     space: Space, levels: list[list[Level]], *, seed: int, clock: Clock | None = None
 ) -> NDArray[np.int32]:
-    """Return the cluster of each row; the space as a whole must keep the rules.
+    """Return the cluster of each row by peeling; space: rows sorted by tuple.
 
-    space: rows in the order of their tuples. What no node takes in is grouped by blocks, together
-    with the last classes, as many rows of them, where it does not keep the rules by itself.
+    The remaining rows, with the last classes if they violate the rules, are grouped by blocks.
     """
     clock = clock or Clock()
     peeled = peel_off(space, levels, lookups=affordable_lookups(tuples(space), clock))
@@ -120,18 +116,18 @@ def start_by_peeling(
 
 
 def tuples(space: Space) -> int:
-    """Return how many tuples the rows have, which are in the order of their tuples."""
+    """Return the number of tuples of the sorted rows."""
     return len(_bounds(space)) - 1
 
 
 def affordable_lookups(n_tuples: int, clock: Clock) -> int:
-    """Return how many tuples may be looked up, in a third of the time that is left at most."""
+    """Return how many tuples can be looked up, in at most a third of the remaining time."""
     most = LOOKUPS + OF_EACH * n_tuples
     return int(min(most, clock.left * _COMPARED_A_SECOND / 3))
 
 
 def _bounds(space: Space) -> NDArray[np.int64]:
-    """Return where the rows of each tuple begin, (u + 1,)."""
+    """Return the start of each tuple, (u + 1,)."""
     changes = (space.codes[1:] != space.codes[:-1]).any(axis=1)
     return np.concatenate([[0], np.flatnonzero(changes) + 1, [space.n_rows]])
 
@@ -143,7 +139,7 @@ def complete(
     seed: int,
     over: Callable[[], bool] = lambda: False,
 ) -> NDArray[np.int32]:
-    """Return the cluster of each row, given the classes that were peeled off, -1 for the rest."""
+    """Return the cluster of each row, given the peeled classes, -1 for the rest."""
     from dbanon.kernels.auto.diversity import make_rules
 
     rules = make_rules(*space.rules, space.sensitive)
@@ -159,7 +155,7 @@ def complete(
 
 
 def _holds(space: Space, rules: Rules, rows: NDArray[np.int64]) -> bool:
-    """Whether rows can be a cluster; all rows together can."""
+    """Return True if the rows can be a cluster; all rows together can."""
     from dbanon.kernels.auto.diversity import rows_hold
 
     if len(rows) == space.n_rows:
@@ -168,18 +164,14 @@ def _holds(space: Space, rules: Rules, rows: NDArray[np.int64]) -> bool:
 
 
 def _worth(label: NDArray[np.int32], n_classes: int, n_rows: int) -> int:
-    """Return how many classes to keep so that the last ones, given up, have ``n_rows`` rows.
-
-    Fewer would leave one large cluster where a sensitive value is rare: the classes have used it
-    up.
-    """
+    """Return how many classes to keep if the last ones, dissolved, have ``n_rows`` rows."""
     sizes = np.bincount(label[label >= 0], minlength=n_classes)
     given_up = np.cumsum(sizes[::-1])
     return max(0, n_classes - 1 - int(np.searchsorted(given_up, n_rows)))
 
 
 def peel_off(space: Space, levels: list[list[Level]], *, lookups: int) -> NDArray[np.int32]:
-    """Return the class of each row, -1 for what is left after so many lookups of tuples."""
+    """Return the class of each row, -1 for the rest after ``lookups`` tuples."""
     from dbanon.kernels.auto.diversity import make_rules
     from dbanon.kernels.auto.peel import peel as peel_tuples
 
@@ -217,7 +209,7 @@ def peel_off(space: Space, levels: list[list[Level]], *, lookups: int) -> NDArra
 _FEWEST, _MOST = 100, 600
 # Times k rows near a seed, and how often a box is widened and shrunk again.
 _NEAR, _TRIES = 16, 2
-# Each cell is looked at so often for each seed, which is chosen anew as its rows are taken.
+# Inspections of each cell per seed; a seed is chosen again when its rows are taken.
 _LOOKS = 4
 _A_SECOND = 2.0e8
 
@@ -227,27 +219,27 @@ _SEGMENT = 16_000
 
 
 BLOCKS, CUTS, PEELING, CARVING = "blocks", "cuts", "peeling", "carving"
-# The starts are compared on so many rows of neighbours, or so many clusters of k if these are more,
-# in so many places, after two rounds.
+# The starts are compared on samples of this many neighbours, or clusters of k if these are more,
+# in this number of places, after two rounds.
 _SAMPLE, _CLUSTERS = 4_000, 100
 _PLACES = 3
 _ROUNDS = 2
-# Peeling pays if it is through with most rows after so many lookups of each tuple: with dense
-# columns, most nodes take in next to nothing, and blocks lose less in the time that this costs.
+# Peeling pays if it has grouped most rows after this many lookups of each tuple: with dense
+# columns, most nodes group few rows, and blocks lose less in the same time.
 _LOOKUPS, _MOST_LEFT = 4_000, 0.1
-# Classes that must be so many times k rows on average do not come from peeling.
+# Peeling does not find classes of this many times k rows on average.
 _LARGE = 4
 
 
 class Start(NamedTuple):
-    """The clusters to begin with, (n,) int32, and the name of the way they were made."""
+    """Initial clusters, (n,) int32, and the name of the method."""
 
     label: NDArray[np.int32]
     name: str
 
 
 class Carving(NamedTuple):
-    """What carving may cost: seeds for each cluster, and how many cells may be looked at."""
+    """Limits of carving: seeds per cluster, and cells to inspect."""
 
     seeds: int
     work: float
@@ -257,14 +249,14 @@ USUAL = Carving(3, 6.0e9)
 
 
 class Carved(NamedTuple):
-    """How clusters are carved out: seeds for each, and how many rows are carved at once."""
+    """How to carve clusters: seeds for each, and rows carved at once."""
 
     seeds: int
     segment: int
 
 
 def carved_by(space: Space, carving: Carving, clock: Clock) -> Carved | None:
-    """Return how to carve for so much work, in a third of the time at most; None where not to."""
+    """Return how to carve within the limits and a third of the time, None if impossible."""
     if not can_be_carved(space) or _is_scarce(space):
         return None
     seeds, work = carving
@@ -280,11 +272,11 @@ def start(
     clock: Clock | None = None,
     carving: Carving = USUAL,
 ) -> Start:
-    """Make the clusters to begin with, in the way that loses least on a sample.
+    """Make the initial clusters with the method that loses least on a sample.
 
-    space: rows in the order of their tuples; before_rounds: called before a round is run; clock:
-    when its time is over, the rest is made as quickly as can be. That rows are all distinct is not
-    enough to tell: peeling may win by 18 % then, or get nowhere.
+    space: rows sorted by tuple; before_rounds: called before a round is run; clock: after its
+    limit, the rest is made as quickly as possible. Sampling is needed: with distinct rows, peeling
+    may win by 18 % or fail.
     """
     clock = clock or Clock()
     samples = [] if clock.over() else _samples(space)
@@ -299,7 +291,7 @@ def start(
 
 
 class _Way(NamedTuple):
-    """A way to begin: its name, what it makes of samples, and of the whole."""
+    """A method to start: its name, its result for samples, and for the whole."""
 
     name: str
     on_samples: Callable[[], list[NDArray[np.int32]]]
@@ -309,7 +301,7 @@ class _Way(NamedTuple):
 def _ways(
     space: Space, samples: list[Space], *, seed: int, clock: Clock, carving: Carving
 ) -> list[_Way]:
-    """Return the ways that a space can begin in, blocks first."""
+    """Return the possible methods to start, blocks first."""
 
     def in_blocks(part: Space) -> NDArray[np.int32]:
         return start_in_blocks(part, seed=seed, over=clock.over)
@@ -345,7 +337,7 @@ def _ways(
 def _try_peeling(
     space: Space, samples: list[Space], *, seed: int, clock: Clock
 ) -> tuple[list[NDArray[np.int32]] | None, list[list[Level]] | None]:
-    """Return samples as they are peeled, and the lattice; None if peeling gets nowhere."""
+    """Return peeled samples, and the lattice; None if peeling makes no progress."""
     n_tuples = tuples(space)
     lookups = min(_LOOKUPS, affordable_lookups(n_tuples, clock) // n_tuples)
     levels = lattice(space) if lookups > 0 else None
@@ -357,10 +349,7 @@ def _try_peeling(
 def _peeled(
     samples: list[Space], levels: list[list[Level]], *, lookups: int, seed: int
 ) -> list[NDArray[np.int32]] | None:
-    """Return samples as they are peeled, None if peeling does not get through one of them.
-
-    lookups: how many it has for each tuple.
-    """
+    """Return peeled samples, None if one is not finished in ``lookups`` per tuple."""
     labels = []
     for part in samples:
         peeled = peel_off(part, levels, lookups=lookups * tuples(part))
@@ -371,18 +360,13 @@ def _peeled(
 
 
 def _lost(samples: list[Space], labels: list[NDArray[np.int32]], *, seed: int) -> float:
-    """Return what samples lose that begin with these clusters, after some rounds."""
+    """Return the loss of samples that start with these clusters, after some rounds."""
     pairs = zip(samples, labels, strict=True)
     return sum(_loss_after(part, label, seed=seed) for part, label in pairs)
 
 
 def _is_scarce(space: Space) -> bool:
-    """Whether rare sensitive values make classes large.
-
-    Peeling takes the first k rows that are diverse, and so uses such values up early; what is left
-    would be one class. m disjoint classes can have l values each only if the rows of each value,
-    m at most, add up to l m.
-    """
+    """Return True if rare sensitive values, which peeling uses up early, make classes large."""
     n_classes = space.n_rows // (_LARGE * space.k)
     for kind, column, limits in zip(*space.rules, strict=True):
         counts = np.bincount(space.sensitive[:, column])
@@ -407,17 +391,17 @@ def _loss_after(space: Space, label: NDArray[np.int32], *, seed: int) -> float:
 
 
 def can_be_cut(space: Space) -> bool:
-    """Whether cuts can keep the rules, and no column is published as sets."""
+    """Return True if cuts can keep the rules, and no column is published as sets."""
     is_set = space.costs.layout[:, STRIDE] == SET
     return bool((space.rules[0] == DISTINCT).all() and not is_set.any())
 
 
 def start_in_cuts(space: Space, *, over: Callable[[], bool] = lambda: False) -> NDArray[np.int32]:
-    """Return the cluster of each row; the space as a whole must keep the rules.
+    """Return the cluster of each row; the space as a whole must meet the rules.
 
-    Leaves of a taxonomy are numbered so that a cut can take off a frequent value alone, which the
-    cuts of blocks cannot. over: whether time is, and segments that have not begun are cut as
-    quickly as can be. O(n d^2 log(n / k)).
+    Leaves of a taxonomy are numbered so that a cut can separate a single frequent value, unlike in
+    blocks. over: returns True after the time limit; remaining segments are cut quickly. O(n d^2
+    log(n / k)).
     """
     from dbanon.kernels.boxes.mondrian import mondrian
 
@@ -447,10 +431,7 @@ def start_in_cuts(space: Space, *, over: Callable[[], bool] = lambda: False) -> 
 
 
 def segment_for(space: Space, *, seeds: int, work: float, seconds: float = inf) -> int:
-    """Return how many rows to carve at once with so much work, 0 when it is too little.
-
-    work: cells that may be looked at; seconds: that there are for it, at most.
-    """
+    """Return how many rows to carve at once within ``work`` cells and seconds, 0 if too little."""
     cells = min(work, seconds * _A_SECOND)
     of_a_row = space.n_rows / space.k * seeds * _LOOKS * space.codes.shape[1]
     rows = int(min(cells / of_a_row, _MOST * space.k))
@@ -465,10 +446,9 @@ def start_by_carving(
     seed: int,
     over: Callable[[], bool] = lambda: False,
 ) -> NDArray[np.int32]:
-    """Return the cluster of each row; the space as a whole must keep the rules.
+    """Return the cluster of each row by carving the cheapest box of some seeds for each cluster.
 
-    seeds: for each cluster, from which the cheapest box is taken; segment: the rows that are carved
-    at once; over: whether time is, and segments that have not begun are cut as quickly as can be.
+    segment: rows carved at once; over: returns True after the time limit; the rest is cut quickly.
     """
     from dbanon.kernels.auto.carving import carve
 

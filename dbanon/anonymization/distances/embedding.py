@@ -17,14 +17,13 @@ MOST_NODES = 256  # of a taxonomy that get a coordinate
 
 
 def embed(table: EncodedTable) -> Floats:
-    """Return a point for each row, (n, p).
+    """Return a point for each row, (n, p); squared distances are weighted.
 
-    An ordered column is one coordinate, scaled to a range of 1; NULL lies in its middle and 1
-    aside. A taxonomy is one coordinate for each node, so long that the squared distance of two
-    values is the height of their lowest common ancestor over that of the tree, which is 0 or 1
-    without levels; NULL is 1 from every value. Where more than 256 nodes occur, those with the
-    fewest rows get no coordinate, so that rare values differ by less. Squared distances are
-    weighted.
+    An ordered column is one coordinate, scaled to [0, 1]; NULL lies in its middle, 1 away in
+    another. A taxonomy has a coordinate for each node, so that the squared distance of two values
+    is the height of their lowest common ancestor over that of the tree (0 or 1 without levels);
+    NULL is 1 from every value. Beyond 256 nodes, those with the fewest rows have none, which brings
+    rare values closer.
     """
     parts = [
         (_line(column) if column.taxonomy is None else _nodes(column, column.taxonomy))

@@ -1,8 +1,8 @@
-"""How far apart two values of a column are, for arrays of codes, and how far apart two rows.
+"""Distances of two values of a column, as arrays of codes, and of two rows.
 
-A value distance takes a column and two arrays of its codes that broadcast against each other, and
-returns the distances in the broadcast shape. NULL and NULL are 0 apart, NULL and a value 1, which
-is the maximum of every distance here but those that divide by a deviation.
+A value distance takes a column and two arrays of its codes that broadcast, and returns distances of
+the broadcast shape. NULL and NULL are 0 apart, NULL and a value 1: the maximum of every distance
+here except those divided by a deviation.
 """
 
 from __future__ import annotations
@@ -50,10 +50,7 @@ def z(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
 
 
 def log(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
-    """Return the difference of the logarithms over their range; for growth on a ratio scale.
-
-    Columns of numbers only; raises PolicyError for a value that has no logarithm.
-    """
+    """Return the difference of logarithms over their range; PolicyError for a value without one."""
     if (column.values <= 0).any():
         msg = f"column {quote_identifier(column.name)} holds values that are no positive numbers"
         raise PolicyError(msg, hint="choose another distance, such as manhattan")
@@ -73,21 +70,17 @@ def ord(column: EncodedColumn, a: Codes, b: Codes) -> Distances:  # noqa: A001 -
 
 
 def eq(
-    column: EncodedColumn,  # noqa: ARG001 - the type's; codes tell
+    column: EncodedColumn,  # noqa: ARG001 - of the type; codes suffice
     a: Codes,
     b: Codes,
 ) -> Distances:
-    """Return 0 where the values are equal and 1 elsewhere."""
+    """Return 0 for equal values, otherwise 1."""
     differs: Distances = (a != b).astype(np.float64)
     return differs
 
 
 def tax(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
-    """Return the height of the lowest common ancestor over that of the tree (DASFAA 2007).
-
-    An ultrametric, 0 or 1 in a tree of height 1. Columns with a taxonomy only. O(pairs of
-    distinct codes) besides the lookup.
-    """
+    """Return the height of the lowest common ancestor over that of the tree (DASFAA 2007)."""
     from dbanon.kernels.boxes.costs import box_costs
 
     # each pair of distinct codes once
@@ -99,11 +92,7 @@ def tax(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
 
 
 def edit(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
-    """Return the least number of edits between two texts over the length of the longest one.
-
-    An edit inserts, deletes or replaces one character (Levenshtein). Columns of texts only.
-    O(length^2) for each pair of distinct codes.
-    """
+    """Return the Levenshtein distance of two texts over the length of the longest; O(length^2)."""
     texts = column.values.astype(np.str_)
     lengths = np.char.str_len(texts)
     longest = max(int(lengths.max(initial=0)), 1)
@@ -122,14 +111,14 @@ def edit(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
 def _edits(
     text: NDArray[np.uint32], others: NDArray[np.uint32], lengths: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the edits from one text to each of others, (m,); others: (longest, m), 0 past ends."""
+    """Return the edits from one text to each of others, (m,); others: (longest, m), 0-padded."""
     steps = np.arange(len(others) + 1)[:, None]
     edits = np.broadcast_to(steps, (len(steps), len(lengths)))
     for i, letter in enumerate(text.tolist(), 1):
         found = np.empty(edits.shape, np.int64)
         found[0] = i
         np.minimum(edits[1:] + 1, edits[:-1] + (others != letter), out=found[1:])
-        # and what is inserted after it: one edit for each step down
+        # and insertions after it: one edit for each step down
         edits = np.minimum.accumulate(found - steps, axis=0) + steps
     return edits[lengths, np.arange(len(lengths))]
 
@@ -147,13 +136,13 @@ def z_or_tax(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
 
 
 def log_or_tax(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
-    """Return ``log`` of a column of numbers, and of any other what ``num_or_tax`` does."""
+    """Return ``log`` of a numeric column, otherwise ``num_or_tax``."""
     chosen = log if column.kind in _NUMBERS else num_or_tax
     return chosen(column, a, b)
 
 
 def num_or_edit(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
-    """Return ``edit`` of texts that no taxonomy groups, and of others what ``num_or_tax`` does."""
+    """Return ``edit`` of texts without a taxonomy of levels, otherwise ``num_or_tax``."""
     is_flat = column.taxonomy is not None and column.taxonomy.height <= 1
     chosen = edit if is_flat else num_or_tax
     return chosen(column, a, b)
@@ -169,22 +158,18 @@ def _apart(place: Distances, a: Codes, b: Codes) -> Distances:
 
 
 MAX_ROWS = 20_000  # a matrix of all pairs takes 3.2 GB then
-_NO_LENGTH = 1e-24  # squared; what is shorter is what rounding left of nothing
+_NO_LENGTH = 1e-24  # squared; anything shorter is a rounding error
 _ORDERED = "minkowski:"  # followed by the order
 _GREATEST_ORDER = 10.0  # of greater ones the powers of small differences are 0
 _CELLS = 1 << 22  # of all pairs that are measured at a time
 
 
 class Distance(Protocol):
-    """A distance of rows.
-
-    ``is_metric`` tells whether the triangle inequality holds, which the bounds of clustering with
-    centers need. (Rows that differ in columns of weight 0 alone are 0 apart all the same.)
-    """
+    """A distance of rows."""
 
     @property
     def is_metric(self) -> bool:
-        """Whether the triangle inequality holds."""
+        """True if the triangle inequality holds, which the bounds of gathering need."""
         ...
 
     def between(self, table: EncodedTable, rows: slice) -> Floats:
@@ -194,10 +179,10 @@ class Distance(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Minkowski:
-    """The root of the weighted sum of powers of what the values differ by.
+    """The root of the weighted sum of powers of the value distances.
 
-    step: how values differ; order: the power and the root, at least 1; is_rooted: False leaves
-    the sum as it is, which compares the same way but breaks the triangle inequality.
+    order: of the power and the root, at least 1; is_rooted: False omits the root, which keeps the
+    order but breaks the triangle inequality.
     """
 
     step: ValueDistance
@@ -206,7 +191,7 @@ class Minkowski:
 
     @property
     def is_metric(self) -> bool:
-        """Whether the triangle inequality holds."""
+        """True if the triangle inequality holds."""
         return self.is_rooted
 
     def between(self, table: EncodedTable, rows: slice) -> Floats:
@@ -217,10 +202,9 @@ class Minkowski:
 
 
 class Gower:
-    """The weighted mean of what the values differ by, over the columns where neither is NULL.
+    """The weighted mean of the value distances over the columns without NULL.
 
-    A pair that has no such column falls back on the mean over all columns, NULL and NULL being 0
-    apart and NULL and a value 1. Leaving columns out breaks the triangle inequality.
+    A pair without such a column uses the mean over all columns. No metric.
     """
 
     is_metric: ClassVar[bool] = False
@@ -238,11 +222,10 @@ class Gower:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Angle:
-    """One less the cosine of the angle between two rows, which are points as ``embed`` has them.
+    """1 - cosine of the angle between two rows, as points of ``embed``; no metric.
 
-    is_centered: from the mean of each point's own coordinates, which makes the cosine Pearson's
-    correlation. A row without a direction is 0 from another such and 1 from any with one. The
-    triangle inequality does not hold.
+    is_centered: subtracts the mean of coordinates (Pearson correlation). Two rows without direction
+    are 0 apart, one and another 1.
     """
 
     is_centered: bool
@@ -309,10 +292,10 @@ def _order(text: str) -> float:
 
 
 def pairwise(table: EncodedTable, name: str = "manhattan") -> Floats:
-    """Return the distances of all pairs of rows, (n, n), each column times the weight of its rule.
+    """Return the weighted distances of all pairs of rows, (n, n); O(n^2 d) time, O(n^2) memory.
 
     name: of ``DISTANCES``, or minkowski:ORDER. Raises Unsatisfiable above 20,000 rows, PolicyError
-    for an unknown name or for values that have no such distance. O(n^2 d) time, O(n^2) memory.
+    for an unknown name or for values without such a distance.
     """
     distance = _named(name)
     require_at_most(MAX_ROWS, table, algorithm="a matrix of distances")
@@ -325,10 +308,7 @@ def pairwise(table: EncodedTable, name: str = "manhattan") -> Floats:
 
 
 def power_sum(steps: Iterable[Floats], *, weights: Iterable[float], order: float) -> Floats:
-    """Return the weighted sum of powers of what the columns differ by, one array for each.
-
-    Without a root: that is the Manhattan distance for order 1, the squared Euclidean for 2.
-    """
+    """Return the weighted sum of powers of the columns' distances, without a root."""
     total = np.zeros(1)
     for step, weight in zip(steps, weights, strict=True):
         power = step if order == 1.0 else step**order
@@ -337,7 +317,7 @@ def power_sum(steps: Iterable[Floats], *, weights: Iterable[float], order: float
 
 
 def _steps(table: EncodedTable, rows: slice, *, step: ValueDistance) -> Iterator[Floats]:
-    """Yield what each column differs by, (len(rows), n)."""
+    """Yield the value distances of each column, (len(rows), n)."""
     for column in table.quasi:
         yield step(column, column.codes[rows, None], column.codes[None, :])
 

@@ -1,1 +1,1 @@
-"""From columns to the codes that all algorithms work on."""
+"""Encode columns as the codes that all algorithms use."""

@@ -1,4 +1,4 @@
-"""The cells of a line: bands of numbers, and periods of dates and times."""
+"""Cells of a line: bands of numbers, and periods of dates and times."""
 
 from __future__ import annotations
 
@@ -31,14 +31,11 @@ _EXACT, _MOST_PLACES = 2.0**51, 22
 _MOMENTS = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
 
 
-Units = Any  # an array of int64, or of int where these are too large
+Units = Any  # an array of int64, or of int if these are too large
 
 
 class Line(NamedTuple):
-    """Values in cells: the cell of each value, (m,), where each cell begins, and its place.
-
-    begins: (size,) sorted; position: (size,) in [0, 1], scaled by the range of all cells.
-    """
+    """Cells: code_of (m,) of each value; begins (size,) sorted; position (size,) in [0, 1]."""
 
     code_of: NDArray[np.int64]
     begins: NDArray[Any]
@@ -47,15 +44,12 @@ class Line(NamedTuple):
 
 
 def has_bands(rule: ColumnRule) -> bool:
-    """Whether the values of a line are published as cells."""
+    """Return True if the values of a line are published as cells."""
     return any(floor is not None for floor in (rule.at_least, rule.bands, rule.top, rule.bottom))
 
 
 def to_bands(values: NDArray[Any], rule: ColumnRule, kind: ColumnKind) -> Line:
-    """Put distinct values in cells; O(m log m), exact.
-
-    Raises PolicyError for a floor that means nothing of values of this kind.
-    """
+    """Put distinct values in cells, exactly, in O(m log m); PolicyError for an invalid floor."""
     if kind in _MOMENTS:
         if rule.at_least not in PERIODS or (rule.bands, rule.top, rule.bottom) != (None,) * 3:
             raise misfit(rule, f"dates and times take at_least: {', '.join(PERIODS)}")
@@ -66,13 +60,13 @@ def to_bands(values: NDArray[Any], rule: ColumnRule, kind: ColumnKind) -> Line:
 
 
 def misfit(rule: ColumnRule, hint: str) -> PolicyError:
-    """Return the error for a floor that means nothing of a column."""
+    """Return the error for a floor that does not fit a column."""
     msg = f"column {quote_identifier(rule.column)}: its floor means nothing of values of its type"
     return PolicyError(msg, hint=hint)
 
 
 class _Grid(NamedTuple):
-    """The ends of cells in whole units; step is 0 where every number is a cell of its own."""
+    """Cell borders in whole units; step 0: every number is its own cell."""
 
     step: int
     top: int | None
@@ -83,10 +77,7 @@ class _Grid(NamedTuple):
         return units // self.step * self.step if self.step else units
 
     def cells(self, units: Units) -> tuple[Units, Units]:
-        """Return where the cell of each number begins and ends.
-
-        An open one reaches as far as the numbers do, and to the end of the band there.
-        """
+        """Return the start and end of each number's cell; open cells end with the extreme band."""
         low = self.below(units)
         high = low + self.step
         if not len(units):
@@ -124,7 +115,7 @@ def _numbers(values: NDArray[Any], rule: ColumnRule) -> Line:
 
 
 def _places(values: NDArray[np.float64]) -> int:
-    """Return the most decimals that a number has as it is written."""
+    """Return the greatest number of decimals in the written numbers."""
     texts = [repr(value) for value in values.tolist()]
     if any("e" in text for text in texts):
         return max((_decimals(Decimal(text)) for text in texts), default=0)
@@ -132,7 +123,7 @@ def _places(values: NDArray[np.float64]) -> int:
 
 
 def _to_units(values: NDArray[np.float64], places: int) -> Units:
-    """Return numbers of so many decimals in units of the last one, exactly."""
+    """Return numbers in units of the last of ``places`` decimals, exactly."""
     if places <= _MOST_PLACES and np.abs(values).max(initial=0.0) < _EXACT / 10.0**places:
         # so near is the product that the nearest integer is the one
         return np.rint(values * 10.0**places).astype(np.int64)
@@ -216,7 +207,7 @@ def _weeks(days: Days) -> tuple[Days, Days]:
 
 
 def _months(count: int) -> Callable[[Days], tuple[Days, Days]]:
-    """Return what finds the period of so many months; January of the year 0 begins one."""
+    """Return a function that finds periods of ``count`` months, counted from year 0."""
 
     def ends(days: Days) -> tuple[Days, Days]:
         months = days.astype("datetime64[M]").astype(np.int64) + _EPOCH_YEAR * 12
@@ -237,12 +228,12 @@ _ENDS: dict[str, Callable[[Days], tuple[Days, Days]]] = {
 
 
 def period_ends(period: str, days: Days) -> tuple[Days, Days]:
-    """Return when the periods of some days begin, and when the next ones do."""
+    """Return the start of the period of each day, and of the next period."""
     return _ENDS[period](days)
 
 
 def period_name(period: str, first: np.datetime64) -> str:
-    """Return the name of the period that begins on a day, as ISO 8601 and taxonomies have it."""
+    """Return the name of the period that starts on a day, as ISO 8601 and taxonomies write it."""
     day = str(first)
     year, month = day[:4], day[5:7]
     if period == "week":

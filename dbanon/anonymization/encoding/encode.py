@@ -1,8 +1,8 @@
-"""From the columns of a table to integer codes.
+"""Encode the columns of a table as integer codes.
 
-Codes are often made so that the way they begin says where they belong: the branch ``021**`` holds
-all that begins with 021, ``E11`` all that begins with E11. A value that a taxonomy lacks is placed
-only where the taxonomy says so itself and nothing speaks against it; all others stay missing.
+Codes often have meaningful prefixes: the branch ``021**`` contains all that begin with 021, ``E11``
+all that begin with E11. A value that a taxonomy lacks is placed only if the taxonomy's labels imply
+a place and nothing contradicts it; otherwise it stays missing.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def encode(
     """Encode the quasi-identifiers and the sensitive columns of the policy.
 
     source: ordered columns as int32, int64, float64, date32 or timestamp[us], all others as
-    strings, or dictionaries of these; kinds: by column; taxonomies: by name. Raises PolicyError
-    for a column that is missing or of a kind that cannot be a quasi-identifier, and for values that
-    its order does not list, Unsatisfiable for values that have no place on a line, TaxonomyError
-    for values that are no leaf. O(n) a column, O(m log m) for m values.
+    strings, or dictionaries of these; kinds: by column; taxonomies: by name. Raises PolicyError for
+    a missing column, an unsupported kind or values that its order does not list, Unsatisfiable for
+    values without a place on a line, TaxonomyError for values that are no leaf. O(n) a column, O(m
+    log m) for m values.
     """
     sensitive = policy.with_role(Role.SENSITIVE)
     codes, domains = _encode_all_sensitive(source, sensitive, kinds=kinds, taxonomies=taxonomies)
@@ -78,7 +78,7 @@ def with_sensitive(
     kinds: Mapping[str, ColumnKind],
     taxonomies: Mapping[str, Taxonomy],
 ) -> EncodedTable:
-    """Return a table with other sensitive values; what the others are and raise: as ``encode``."""
+    """Return a table with other sensitive values; arguments and errors as in ``encode``."""
     sensitive = policy.with_role(Role.SENSITIVE)
     codes, domains = _encode_all_sensitive(source, sensitive, kinds=kinds, taxonomies=taxonomies)
     label = encoded.label
@@ -107,7 +107,7 @@ def _encode_all_sensitive(
 def _class_labels(
     source: pa.Table, policy: Policy, sensitive: NDArray[np.int32]
 ) -> NDArray[np.int32] | None:
-    """Return the class label of each row in codes, by default the first sensitive value."""
+    """Return the coded class label of each row, by default the first sensitive value."""
     names = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     if policy.class_label is None or policy.class_label in names:
         return sensitive[:, names.index(policy.class_label or names[0])] if names else None
@@ -117,7 +117,7 @@ def _class_labels(
 
 
 def column_of(source: pa.Table, rule: ColumnRule) -> pa.ChunkedArray:
-    """Return the column of a rule; raises PolicyError when there is none."""
+    """Return the column of a rule; raises PolicyError if it is missing."""
     if rule.column not in source.column_names:
         msg = f"the table has no column {quote_identifier(rule.column)}"
         raise PolicyError(msg, hint="dbanon inspect TABLE, which lists its columns")
@@ -125,10 +125,7 @@ def column_of(source: pa.Table, rule: ColumnRule) -> pa.ChunkedArray:
 
 
 def distinct_values(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
-    """Return for each row the place of its value among the distinct ones, -1 for NULL.
-
-    A dictionary that lists exactly the values of the rows is taken as it is.
-    """
+    """Return for each row the index of its value among the distinct ones, -1 for NULL."""
     if not pa.types.is_dictionary(column.type):
         return _places(column.dictionary_encode())
     if column.type.index_type == pa.int32():
@@ -148,7 +145,7 @@ def _places(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
 
 
 def _codes(place: NDArray[np.int32], code_of: NDArray[np.int64], null: int) -> NDArray[np.int32]:
-    """Return the code of each row's value, ``null`` where the place is -1."""
+    """Return the code of each row's value, ``null`` for place -1."""
     return np.append(code_of, null).astype(np.int32)[place]
 
 
@@ -241,7 +238,7 @@ def leaf_texts(
 
 
 def ordered_values(place: NDArray[np.int32], distinct: pa.Array, rule: ColumnRule) -> NDArray[Any]:
-    """Return the distinct values as numpy; refuse those that have no place among the others."""
+    """Return the distinct values as numpy; refuse values without a place on a line."""
     values: NDArray[Any] = distinct.to_numpy(zero_copy_only=False)
     if values.dtype.kind == "i":
         values = values.astype(np.int64)
@@ -281,11 +278,10 @@ def _encode_sensitive(
     kind: ColumnKind | None,
     taxonomies: Mapping[str, Taxonomy],
 ) -> tuple[NDArray[np.int32], SensitiveDomain]:
-    """Return the code of each row's value and what the codes stand for.
+    """Return the code of each row's value, and the domain; NULL comes last.
 
-    The order that the rule lists comes first; numbers are ordered as such, all else by the bytes of
-    its text, as PostgreSQL's collation C does, which means something for dates and booleans alone;
-    NULL comes last.
+    Without an order of the rule, numbers are ordered numerically, others by bytes (collation C),
+    which is meaningful for dates and booleans only.
     """
     place, distinct = distinct_values(column)
     texts: list[str] = distinct.cast(pa.string()).to_pylist()
@@ -311,7 +307,7 @@ def _encode_sensitive(
 
 
 def _by_number(texts: Sequence[str]) -> tuple[NDArray[np.int64], list[str], NDArray[np.float64]]:
-    """Order texts of numbers; those of one number share a code, NaN is the greatest."""
+    """Order texts of numbers; equal numbers share a code, NaN is the greatest."""
     numbers = [Decimal(text) for text in texts]
     keys = [(number.is_nan(), Decimal(0) if number.is_nan() else number) for number in numbers]
     code_of_key = {key: code for code, key in enumerate(sorted(set(keys)))}
@@ -324,7 +320,7 @@ def _by_number(texts: Sequence[str]) -> tuple[NDArray[np.int64], list[str], NDAr
 
 
 def _taxonomy_of(rule: ColumnRule, taxonomies: Mapping[str, Taxonomy]) -> Taxonomy | None:
-    """Return the taxonomy that a rule names, None when it names none."""
+    """Return the taxonomy that a rule names, if any."""
     if rule.taxonomy is not None and rule.taxonomy not in taxonomies:
         msg = f"column {quote_identifier(rule.column)}: there is no taxonomy {rule.taxonomy!r}"
         load = command("dbanon taxonomy import", rule.taxonomy, options="FILE.csv")
@@ -335,7 +331,7 @@ def _taxonomy_of(rule: ColumnRule, taxonomies: Mapping[str, Taxonomy]) -> Taxono
 def _ranks(
     texts: Sequence[str], rule: ColumnRule, *, place: NDArray[np.int32]
 ) -> NDArray[np.int64]:
-    """Return the rank of each value in the order that the rule lists, from 0 on."""
+    """Return the rank of each value in the order that the rule lists, from 0."""
     ranks, missing, n_rows = _found(texts, rule.order or (), place=place)
     if missing:
         msg = (
@@ -369,10 +365,7 @@ def _leaves(
 def _found(
     texts: Sequence[str], listed: Sequence[str], *, place: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], int, int]:
-    """Return where each text is in a list, how many are not in it, and on how many rows.
-
-    place: (n,) which text each row has, -1 or their number for NULL.
-    """
+    """Return the index of each text in a list, and the texts and rows that are missing."""
     place_of = {label: i for i, label in enumerate(listed)}
     found = np.array([place_of.get(text, -1) for text in texts], np.int64)
     missing = found < 0
@@ -397,10 +390,9 @@ def _flat_taxonomy(name: str, texts: Sequence[str]) -> Taxonomy:
 
 
 def with_other(taxonomy: Taxonomy, texts: Sequence[str]) -> tuple[Taxonomy, list[str]]:
-    """Let all values that are no leaf be one leaf ``other``, below the root if it is not there.
+    """Map values that are no leaf to one leaf ``other``, below the root if it is new; O(nodes).
 
-    Nobody said to which branch they belong, so that they have nothing but the root in common with
-    any other value. Raises TaxonomyError when ``other`` stands above others. O(nodes).
+    Raises TaxonomyError if ``other`` is an inner node.
     """
     leaves = set(taxonomy.leaf_labels)
     if leaves.issuperset(texts):
@@ -417,7 +409,7 @@ def with_other(taxonomy: Taxonomy, texts: Sequence[str]) -> tuple[Taxonomy, list
 
 
 def _grown(taxonomy: Taxonomy) -> Taxonomy:
-    """Return the tree with a branch of the one leaf ``other``, as deep as others of one depth."""
+    """Return the tree with a branch of the one leaf ``other``, as deep as a uniform tree."""
     depths = set(taxonomy.depth[taxonomy.leaves].tolist())
     first, height = len(taxonomy.labels), max(depths.pop(), 1) if len(depths) == 1 else 1
     last_leaf = taxonomy.n_leaves
@@ -451,11 +443,11 @@ _AFTER_ALL = chr(0x10FFFF)
 def with_derived(taxonomy: Taxonomy, texts: Sequence[str]) -> tuple[Taxonomy, list[str]]:
     """Return the tree with a leaf for each new value that has a place, and the leaf of each text.
 
-    Where all leaves are codes of one length, a longer code is the leaf that it begins with, if a
-    point or a hyphen follows, or the leaf is in a branch that is named by how it begins. Else its
-    place is the lowest branch that is named so, without stars, if all leaves that begin so are in
-    it, and it has no branches, and one of its leaves is written alike, digit for digit and letter
-    for letter. O(nodes * height + m log nodes).
+    If all leaves are codes of one length, a longer code maps to the leaf that it begins with, if a
+    point or a hyphen follows or a branch is a prefix of that leaf. Otherwise its place is the
+    lowest branch named by a prefix (without stars), if all leaves with this prefix are in it, it
+    has no branches, and one of its leaves has the same pattern of digits and letters. O(nodes *
+    height + m log nodes).
     """
     leaves = set(taxonomy.leaf_labels)
     new = sorted({text for text in texts if text not in leaves and _CODE.fullmatch(text)})
@@ -477,7 +469,7 @@ def with_derived(taxonomy: Taxonomy, texts: Sequence[str]) -> tuple[Taxonomy, li
 
 
 def _branches(taxonomy: Taxonomy) -> dict[str, int]:
-    """Return by prefix the lowest branch that is named by it, and holds all that begin with it."""
+    """Return the lowest branch named by each prefix that holds all leaves with this prefix."""
     labels = taxonomy.leaf_labels
     in_order = sorted(labels)
     found = {}
@@ -494,14 +486,14 @@ def _branches(taxonomy: Taxonomy) -> dict[str, int]:
 
 
 def _is_longer(text: str, leaf: str, branches: Mapping[str, int]) -> bool:
-    """Whether a text is a code below a leaf that it begins with, and no other number."""
+    """Return True if a text is a subcode of the leaf that it begins with."""
     if len(leaf) < _FEWEST_OF_LEAF or not _DIGIT.search(leaf):
         return False
     return text[len(leaf)] in _SEPARATORS or any(leaf[:n] in branches for n in range(len(leaf)))
 
 
 def _place(text: str, taxonomy: Taxonomy, branches: Mapping[str, int]) -> int | None:
-    """Return the branch that a new value is a leaf of, None where nothing is sure."""
+    """Return the branch for a new leaf, None if that is uncertain."""
     prefixes = (text[:n] for n in range(len(text) - 1, 0, -1))
     node = next((branches[prefix] for prefix in prefixes if prefix in branches), None)
     if node is None or text in taxonomy.labels:
@@ -513,12 +505,12 @@ def _place(text: str, taxonomy: Taxonomy, branches: Mapping[str, int]) -> int | 
 
 
 def _shape(text: str) -> str:
-    """Return a text with all digits, and all letters, alike."""
+    """Return a text with all digits alike, and all letters alike."""
     return re.sub(r"[A-Za-z]", "A", _DIGIT.sub("9", text))
 
 
 def _with_places(taxonomy: Taxonomy, places: Mapping[int, Sequence[str]]) -> Taxonomy:
-    """Return the tree with more leaves, by the node that they are below, behind its own."""
+    """Return the tree with new leaves, by parent, after its own."""
     behind = {int(taxonomy.leaves[taxonomy.leaf_hi[node]]): node for node in places}
     leaves = set(taxonomy.leaves.tolist())
     labels: list[str] = []

@@ -1,4 +1,4 @@
-"""A population table, and which of its rows each published class may stand for."""
+"""A population table, and the population rows that each published class may represent."""
 
 from __future__ import annotations
 
@@ -42,12 +42,11 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Population:
-    """The rows of another table, of which the published ones are a part, by distinct tuple.
+    """A population that contains the published rows, by distinct tuple.
 
-    places: (p, d) int32, the place of each value on the line of its column: among the sorted
-    values of the population when they lie on a line, else the code that the table gives it, and
-    ``sizes`` for NULL; persons: (p,) int64, the rows of each tuple; values: the sorted values by
-    column, None where they do not lie on a line.
+    places: (p, d) int32, the place of each value on its column's line: among the sorted values of
+    the population if they lie on a line, otherwise the table's code; ``sizes`` for NULL; persons:
+    (p,) int64, the rows of each tuple; values: the sorted values by column, None if not on a line.
     """
 
     places: NDArray[np.int32]
@@ -57,7 +56,7 @@ class Population:
 
 
 class _Regions(NamedTuple):
-    """For each label of a column the places that it covers: first to last, or members."""
+    """Places that each label of a column covers: first to last, or members."""
 
     first: NDArray[np.int64]
     last: NDArray[np.int64]
@@ -115,7 +114,7 @@ def missing_rows(table: EncodedTable, population: Population) -> int:
 
 
 def require_regions(recodings: dict[str, str], *, model: str) -> None:
-    """Raise PolicyError for a recoding whose values do not tell what a class covers."""
+    """Raise PolicyError for a recoding whose values do not show what a class covers."""
     for column, recoding in recodings.items():
         if recoding not in _REGIONS:
             msg = (
@@ -181,10 +180,7 @@ def _inside(region: _Regions, label: int, places: NDArray[np.int32]) -> NDArray[
 def count_presence(
     rows: NDArray[np.int64], persons: NDArray[np.int64], covers: list[NDArray[np.int64]]
 ) -> Presence:
-    """Count what classes cover, given the tuples of the population in the region of each.
-
-    rows: (g,) of each class; persons: (p,) the rows of each tuple.
-    """
+    """Count what classes of ``rows`` (g,) cover, given the tuples in the region of each."""
     by_tuple: dict[int, list[int]] = {}
     times = np.zeros(len(persons), np.int64)
     for some in covers:
@@ -210,11 +206,7 @@ def count_presence(
 def _regions(
     column: EncodedColumn, shown: ValueColumn, known: NDArray[Any] | None, size: int
 ) -> _Regions:
-    """Read from the published labels of a column, and nothing else, which places they cover.
-
-    A label that may stand for NULL among values, and NULL itself, say so: the first covers
-    everything, the second NULL only.
-    """
+    """Return the places that the published labels of a column cover, read from the labels only."""
     if shown.recoding == "set":
         return _sets(column, shown, known, size)
     first = np.full(len(shown.labels), UNKNOWN, np.int64)
@@ -231,7 +223,7 @@ def _regions(
 
 
 def _range_of(column: EncodedColumn, known: NDArray[Any]) -> Callable[[str], tuple[int, int]]:
-    """Return what finds the first and the last value within a published range."""
+    """Return a function that finds the first and the last value within a published range."""
     exact = [_exact(column.kind, text) for text in value_texts(column.kind, known)]
 
     def place(label: str) -> tuple[int, int]:
@@ -248,7 +240,7 @@ def _exact(kind: ColumnKind, text: str) -> Any:  # noqa: ANN401 - whatever compa
 
 
 def _leaves_of(column: EncodedColumn) -> Callable[[str], tuple[int, int]]:
-    """Return what finds the leaves below a published label; the root covers everything."""
+    """Return a function that finds the leaves below a label; the root covers everything."""
     tree = column.taxonomy
     assert tree is not None  # noqa: S101 - a column without an order has one
     node_of = {label: node for node, label in reversed(list(enumerate(tree.labels)))}

@@ -1,4 +1,4 @@
-"""Values as PostgreSQL reads them."""
+"""Values in PostgreSQL's text form."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 
 
 def value_texts(kind: ColumnKind, values: NDArray[Any]) -> list[str]:
-    """Return the text input form of each value; numbers without exponent, shortest exact.
-
-    The leaves of a taxonomy are texts already, whatever the kind.
-    """
+    """Return the text input form of each value (leaves as they are); numbers without exponent."""
     if values.dtype.kind == "O":
         return [str(value) for value in values.tolist()]
     if kind in {ColumnKind.FLOAT, ColumnKind.DECIMAL}:

@@ -1,4 +1,4 @@
-"""The cells of a taxonomy: nodes below which nothing is published."""
+"""Cells of a taxonomy: nodes below which nothing is published."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def cells_of_level(taxonomy: Taxonomy, rule: ColumnRule) -> NDArray[np.int32]:
     """Return the cell of each leaf, ``at_least`` levels above the deepest leaves.
 
-    Branches that end higher keep their leaves. Raises PolicyError where only the root is left.
+    Shallower branches keep their leaves. Raises PolicyError if only the root is left.
     """
     level = level_of(taxonomy, rule)
     nodes = taxonomy.leaves.copy()
@@ -33,7 +33,7 @@ def cells_of_level(taxonomy: Taxonomy, rule: ColumnRule) -> NDArray[np.int32]:
 
 
 def ancestors_by_height(taxonomy: Taxonomy) -> Iterator[NDArray[np.int64]]:
-    """Yield the highest ancestor of each leaf among those of height at most 1, 2 .."""
+    """Yield the highest ancestor of each leaf among those of height at most 1, 2 ..."""
     height = np.rint(height_shares(taxonomy) * taxonomy.height).astype(np.int64)
     node = taxonomy.leaves.astype(np.int64)
     for limit in range(1, taxonomy.height + 1):
@@ -67,18 +67,17 @@ def prefix_tree(
 ) -> tuple[Taxonomy, NDArray[np.int32]]:
     """Return a tree of the first 1, 2 .. ``length`` characters of some texts, and its cells.
 
-    A text of at most ``length`` characters is a cell of its own; all that begin with one of
-    ``pooled`` are one cell below the root, labelled with zeros. A label has one star, whatever the
-    lengths of the texts, so that no text has an influence on the labels of others. joined: whether
-    a text and those that begin with it have a node of their own, which would disclose of a cell how
-    long its text is. O(m log m + m * length).
+    A text of at most ``length`` characters is its own cell; all that begin with one of ``pooled``
+    are one cell below the root, labelled with zeros. A label has one star, so that no text affects
+    the labels of others. joined: a text and its continuations share a node, which would disclose
+    the length of a cell's text. O(m log m + m * length).
     """
     begun: set[str] = set()
     if joined:
         begun.update(text[:n] for text in texts for n in range(1, min(len(text), length + 1)))
 
     def above(text: str) -> tuple[str, ...]:
-        """Return the labels of the nodes from below the root down to above a text."""
+        """Return the labels of the nodes from below the root to above a text."""
         if text[:length] in pooled:
             return (f"{'0' * length}*",)
         deepest = min(length, len(text) - (text not in begun))  # 1301 and 13012 are below 1301*
@@ -109,7 +108,7 @@ def prefix_tree(
 def numbered(
     name: str, labels: list[str], *, parent: list[int], depth: list[int], leaves: list[int]
 ) -> Taxonomy:
-    """Return a taxonomy of nodes that are in depth-first order already."""
+    """Return a taxonomy of nodes in depth-first order."""
     lo, hi = np.full(len(labels), len(leaves), np.int32), np.full(len(labels), -1, np.int32)
     lo[leaves] = hi[leaves] = np.arange(len(leaves), dtype=np.int32)
     for node in range(len(labels) - 1, 0, -1):

@@ -1,1 +1,1 @@
-"""What groups cost: the costs of boxes, and measures of what is published."""
+"""The costs of boxes, and measures of what is published."""

@@ -1,4 +1,4 @@
-"""The costs of boxes in the flat arrays that kernels take (see ``dbanon.kernels.boxes.costs``)."""
+"""Costs of boxes, in the flat arrays that kernels take (``dbanon.kernels.boxes.costs``)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dbanon.kernels.arrays import Floats, Int32s, Int64s
 
 
-# A taxonomy of at most so many leaves has a table of all pairs, 133 kB at most.
+# A taxonomy of at most this many leaves has a table of all pairs, 133 kB at most.
 _LARGEST_TABLE = 128
 
 
@@ -30,7 +30,7 @@ class BoxCosts(NamedTuple):
 
 
 class Shape(StrEnum):
-    """What the costs of a column follow from."""
+    """Structure from which the costs of a column follow."""
 
     ORDER = "order"
     TREE = "tree"
@@ -40,11 +40,11 @@ class Shape(StrEnum):
 class ColumnCosts(NamedTuple):
     """The costs of one column before packing.
 
-    size: the number of values; steps: the position of each value, (size,), of an ordered column,
-    the cost of each pair of adjacent leaves, (size - 1,), of a tree, or the cost of each number of
-    values, (size + 2,), of a column published as sets; everything: the cost of a box that mixes
-    NULL and values; alone: the cost of each value that is published as a cell, (size,), None where
-    values are published exactly. Searches do without it, for no grouping changes it.
+    size: the number of values; steps: the position of each value (size,) for ORDER, the cost of
+    each pair of adjacent leaves (size - 1,) for TREE, the cost of each number of values (size + 2,)
+    for SET; everything: the cost of a box that mixes NULL and values; alone: the cost of each value
+    published as a cell (size,), None if values are published exactly. Searches ignore it: it is the
+    same in any grouping.
     """
 
     size: int
@@ -72,9 +72,9 @@ def adjacent_costs(
 ) -> Floats:
     """Return the cost of the lowest common ancestor of each pair of adjacent leaves.
 
-    ``first`` is the first leaf of each node when the children of nodes are put in another order.
-    A node that is not its parent's first child begins where the parent's cost applies, and every
-    border between two leaves is the beginning of exactly one such node.
+    first: the first leaf of each node if children are in another order. Every border between two
+    leaves is the start of exactly one node that is not its parent's first child; the parent's cost
+    applies.
     """
     first = taxonomy.leaf_lo if first is None else first
     inner = np.flatnonzero(taxonomy.parent >= 0)
@@ -92,7 +92,7 @@ def column_costs(column: EncodedColumn) -> ColumnCosts:
 
 
 def height_costs(column: EncodedColumn) -> ColumnCosts:
-    """Return the same with the height of the common ancestor in place of its leaves."""
+    """Return the same with the height of the common ancestor instead of its leaves."""
     if column.taxonomy is None:
         return _line_costs(column)
     return _tree_costs(column, column.taxonomy, height_shares(column.taxonomy))
@@ -113,10 +113,7 @@ def _tree_costs(column: EncodedColumn, taxonomy: Taxonomy, node_costs: Floats) -
 
 
 def set_costs(column: EncodedColumn) -> ColumnCosts | None:
-    """Return the share of a column's values in a set, as recoding ``set`` loses it.
-
-    None when the column has more values than a set of two 31-bit halves holds.
-    """
+    """Return the loss of recoding ``set``, the share of values; None beyond two 31-bit halves."""
     if column.size >= 2 * HALF:
         return None
     counts = np.arange(column.size + 2.0)
@@ -126,10 +123,7 @@ def set_costs(column: EncodedColumn) -> ColumnCosts | None:
 
 
 def leaf_excess(column: EncodedColumn) -> ColumnCosts:
-    """Return the values that a set may stand for, but one, over those of the domain, weighted.
-
-    NULL belongs to the domain where it occurs (ILoss of Xiao and Tao, SIGMOD 2006).
-    """
+    """Return the weighted share of values represented beyond one (Xiao, Tao, SIGMOD 2006)."""
     bands = column.bands
     members = np.ones(column.size) if bands is None else bands.members.astype(np.float64)
     n_values = int(members.sum()) + int((column.codes == column.size).any())
@@ -144,11 +138,7 @@ def leaf_excess(column: EncodedColumn) -> ColumnCosts:
 
 
 def box_losses(columns: Sequence[ColumnCosts], lo: Int32s, hi: Int32s) -> Floats:
-    """Return what publishing boxes loses by column, (g, d), cells included; lo and hi are (g, d).
-
-    On a line the costs of a box are those from where its first cell begins to where its last one
-    does, so that the last one is missing; a common ancestor covers its cells.
-    """
+    """Return the loss of published boxes by column, (g, d), cells included; lo, hi: (g, d)."""
     from dbanon.kernels.boxes.costs import box_costs
 
     costs: Floats = box_costs(*pack(columns), lo, hi)
@@ -161,7 +151,7 @@ def box_losses(columns: Sequence[ColumnCosts], lo: Int32s, hi: Int32s) -> Floats
 
 
 def pack(columns: Sequence[ColumnCosts]) -> BoxCosts:
-    """Lay the costs of all columns out in one array; O(sum of size * log size) for large trees."""
+    """Lay out the costs of all columns in one array; O(sum of size * log size) for large trees."""
     layout = np.zeros((len(columns), 3), np.int64)
     parts: list[Floats] = []
     start = 0
@@ -185,7 +175,7 @@ def _laid_out(column: ColumnCosts) -> tuple[int, Floats]:
 
 
 def _table(column: ColumnCosts) -> Floats:
-    """Return the cost of each pair of codes, NULL the last, as one row after another."""
+    """Return the cost of each pair of codes, NULL last, row by row."""
     table = np.full((column.size + 1, column.size + 1), column.everything)
     np.fill_diagonal(table, 0.0)
     for lo in range(column.size - 1):
@@ -194,7 +184,7 @@ def _table(column: ColumnCosts) -> Floats:
 
 
 def _range_maxima(steps: Floats) -> list[Floats]:
-    """Return level by level the greatest of each 2**level steps from each step on."""
+    """Return for each level the maximum of 2**level steps from each step."""
     levels, width = [steps], 1
     while 2 * width <= len(steps):
         wider = levels[-1].copy()
@@ -205,5 +195,5 @@ def _range_maxima(steps: Floats) -> list[Floats]:
 
 
 def weighted_costs(table: EncodedTable) -> BoxCosts:
-    """Return the costs of all quasi-identifiers, each times the weight of its rule."""
+    """Return the weighted costs of all quasi-identifiers."""
     return pack([column_costs(column).times(column.rule.weight) for column in table.quasi])

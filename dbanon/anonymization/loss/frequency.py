@@ -1,4 +1,4 @@
-"""Leaves of a taxonomy numbered by how many rows have them, for what cuts columns in two."""
+"""Leaves of a taxonomy numbered by frequency, for algorithms that cut columns in two."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
 
 def by_frequency(column: EncodedColumn) -> tuple[ColumnCosts, NDArray[np.int32] | None]:
-    """Renumber the leaves so that siblings come in falling number of rows.
+    """Renumber the leaves so that siblings are in descending number of rows, best for cuts.
 
-    A cut separates what comes first from the rest, so frequent values should come first. Return
-    the costs in the new numbering and the new number of each code, None when nothing changes.
+    Returns the costs in the new numbering and the new number of each code, None if unchanged.
     """
     if column.taxonomy is None:
         return column_costs(column), None
@@ -37,7 +36,7 @@ def by_frequency(column: EncodedColumn) -> tuple[ColumnCosts, NDArray[np.int32] 
 
 
 def _first_leaves(taxonomy: Taxonomy, n_rows: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Return the first leaf of each node when siblings are sorted by falling rows, then number."""
+    """Return the first leaf of each node, siblings sorted by descending rows, then by number."""
     below = np.append(0, np.cumsum(n_rows))
     rows = below[taxonomy.leaf_hi + 1] - below[taxonomy.leaf_lo]
     width = taxonomy.leaf_hi - taxonomy.leaf_lo + 1

@@ -1,4 +1,4 @@
-"""What a publication costs, counted on the published classes and never on what made them."""
+"""Loss of a publication, measured on the published classes only."""
 
 from __future__ import annotations
 
@@ -44,10 +44,9 @@ _OF_ONE_NUMBER = frozenset({"mean", "midpoint", "median", "mode"})
 
 @dataclass(frozen=True, eq=False)
 class Publication:
-    """A table, its groups, and the classes that readers see.
+    """A table, its groups, and the published classes: distinct tuples, of one or more groups.
 
-    A class is a distinct published tuple, so several groups may be one. classes: (n,) the class
-    of each row, -1 for a suppressed row; size: (n_classes,) its rows.
+    classes: (n,) the class of each row, -1 if suppressed; size: (n_classes,) its rows.
     """
 
     table: EncodedTable
@@ -59,12 +58,12 @@ class Publication:
 
     @property
     def n_suppressed(self) -> int:
-        """How many rows are left out."""
+        """Number of suppressed rows."""
         return self.assignment.n_suppressed
 
     @cached_property
     def boxes(self) -> tuple[Int32s, Int32s]:
-        """The least and the greatest code of each class, (n_classes, d) each."""
+        """Least and greatest code of each class, (n_classes, d) each."""
         from dbanon.kernels.boxes.costs import group_boxes
 
         lo, hi, _ = group_boxes(self.table.codes, self.classes, len(self.size))
@@ -72,7 +71,7 @@ class Publication:
 
     @cached_property
     def radii(self) -> Floats | None:
-        """The radius of each class, (n_classes,), None if too many pairs of rows share one."""
+        """Radius of each class, (n_classes,), None if classes have too many pairs of rows."""
         return _class_radii(self.table, self.classes, self.size)
 
 
@@ -93,10 +92,7 @@ def publication(
 
 
 def prefixes(published: Publication) -> tuple[Int64s, ...]:
-    """Return for every number of first columns, from one on, which classes agree in them.
-
-    Each is (n_classes,): the set of each class.
-    """
+    """Return for the first 1, 2 .. columns the set of classes that agree in them, (n_classes,)."""
     sets: list[Int64s] = []
     joint = np.zeros(published.assignment.n_groups, np.int64)
     shown = np.flatnonzero(published.classes >= 0)
@@ -112,7 +108,7 @@ def prefixes(published: Publication) -> tuple[Int64s, ...]:
 
 
 def report(published: Publication, metrics: Mapping[str, Metric]) -> LossReport:
-    """Measure a publication; a metric that does not apply to its columns is left out."""
+    """Measure a publication; a metric that does not apply to its columns is omitted."""
     measured = {name: metric(published) for name, metric in metrics.items()}
     columns = _column_losses(published)
     weights = {column.name: column.rule.weight for column in published.table.quasi}
@@ -137,7 +133,7 @@ def _column_losses(published: Publication) -> dict[str, float]:
 
 
 def _row_means(published: Publication, columns: list[Floats]) -> list[float]:
-    """Return the mean over rows of what each group has, (n_groups,); a suppressed row has 1."""
+    """Return the row means of group values (n_groups,); a suppressed row has 1."""
     group = published.assignment.group
     rows = np.bincount(group[group >= 0], minlength=published.assignment.n_groups)
     return [
@@ -147,20 +143,18 @@ def _row_means(published: Publication, columns: list[Floats]) -> list[float]:
 
 
 def information_loss(published: Publication) -> float:
-    """Return the total loss of Byun et al. (DASFAA 2007), a suppressed row losing every column.
+    """Return the total loss of Byun et al. (DASFAA 2007); a suppressed row loses every column.
 
-    The sum over classes of their rows times, for each column, the range over the range of the
-    table or the height of the common ancestor over the height of the tree.
+    The sum over cells of the range over the table's, or the common ancestor's height over the
+    tree's.
     """
     return _total(published, [height_costs(column) for column in published.table.quasi])
 
 
 def iloss(published: Publication) -> float:
-    """Return the weighted ILoss of Xiao and Tao (SIGMOD 2006), a suppressed row losing everything.
+    """Return the weighted ILoss of Xiao and Tao (SIGMOD 2006); a suppressed row loses everything.
 
-    The sum over rows and columns of the values that the published one stands for, but one, over
-    the values of the domain: the leaves of the tree, or the distinct values of the table; NULL is
-    one where it occurs.
+    The sum over cells of the represented values minus one, over the leaves or distinct values.
     """
     return _total(published, [leaf_excess(column) for column in published.table.quasi])
 
@@ -173,9 +167,9 @@ def _total(published: Publication, columns: list[ColumnCosts]) -> float:
 
 
 def suppressed_cells(published: Publication) -> float:
-    """Return how many cells are hidden when a class shows the columns in which it is constant.
+    """Return the number of cells in columns that vary within the class, and of suppressed rows.
 
-    All cells of a suppressed row count (Aggarwal et al., ICDT 2005; Meyerson, Williams, PODS 2004).
+    Aggarwal et al. (ICDT 2005); Meyerson, Williams (PODS 2004).
     """
     lo, hi = published.boxes
     total = ((lo != hi).sum(axis=1) * published.size).sum()
@@ -183,11 +177,7 @@ def suppressed_cells(published: Publication) -> float:
 
 
 def minimal_distortion(published: Publication) -> float:
-    """Return how many cells are generalized or suppressed (Samarati, TKDE 2001), each one unit.
-
-    Those are the cells in which rows of a class differ, those published coarser than the value that
-    their class has, and all of a suppressed row.
-    """
+    """Return the number of generalized or suppressed cells (Samarati, TKDE 2001)."""
     lo, hi = published.boxes
     group = published.assignment.group
     shown = group >= 0
@@ -204,10 +194,9 @@ def minimal_distortion(published: Publication) -> float:
 
 
 def precision(published: Publication) -> float:
-    """Return 1 less the mean height of a cell over that of its tree (Prec; Sweeney, IJUFKS 2002).
+    """Return 1 - mean height of a cell over that of its tree (Prec; Sweeney, IJUFKS 2002).
 
-    The height of a label is that of the subtree below it. What is published of a column without a
-    tree, or is no node of it, counts with its certainty penalty, and a suppressed cell with 1.
+    Without a tree or node, the certainty penalty counts; a suppressed cell counts 1.
     """
     columns = [
         _height_shares(column, shown)[shown.index]
@@ -217,7 +206,7 @@ def precision(published: Publication) -> float:
 
 
 def _height_shares(column: EncodedColumn, shown: ValueColumn) -> Floats:
-    """Return for each label the share of its height, (len(labels),)."""
+    """Return the relative height of each label, (len(labels),)."""
     if column.taxonomy is None or not shown.nodes:
         return shown.loss
     height = dict(zip(column.taxonomy.labels, height_shares(column.taxonomy), strict=True))
@@ -241,15 +230,15 @@ def normalized_average_class_size(published: Publication) -> float:
 
 
 def suppressed(published: Publication) -> float:
-    """Return the share of rows left out."""
+    """Return the share of suppressed rows."""
     return published.n_suppressed / published.table.n_rows
 
 
 def sse_ratio(published: Publication) -> float | None:
-    """Return 100 SSE / SST of the standardized numbers and dates; None when there are none.
+    """Return 100 SSE / SST of the standardized numbers and dates; None if there are none.
 
-    The squared error of replacing values by the mean of their class, a suppressed row's by the
-    mean of the table; NULL is left out.
+    Values are replaced by the mean of their class, the table's for a suppressed row; NULL is
+    ignored.
     """
     error, total = 0.0, 0.0
     for column in published.table.quasi:
@@ -270,8 +259,7 @@ def sse_ratio(published: Publication) -> float | None:
 def max_radius(published: Publication) -> float | None:
     """Return the greatest radius of a class, which r-gather minimizes (Aggarwal et al., TALG 2010).
 
-    Suppressed rows are in no class and do not count, neither here nor in the next. None if classes
-    have too many pairs of rows (see ``radii``).
+    Suppressed rows do not count. None if classes have too many pairs of rows (``radii``).
     """
     return None if published.radii is None else float(published.radii.max(initial=0.0))
 
@@ -283,10 +271,9 @@ def size_times_radius(published: Publication) -> float | None:
 
 
 def classification(published: Publication) -> float | None:
-    """Return the share of rows that differ from the most frequent label of their class (Iyengar).
+    """Return the share of rows whose label differs from the class majority (Iyengar); O(n log n).
 
-    NULL is a label like others, and a suppressed row counts as different. None when no column is
-    the class label; O(n log n).
+    NULL is a label; a suppressed row counts as different. None without a class label.
     """
     if published.table.label is None:
         return None
@@ -299,9 +286,9 @@ def classification(published: Publication) -> float | None:
 def gain_per_privacy_loss(published: Publication) -> float | None:
     """Return the information gain over the privacy loss + 1 (IGPL; Fung et al., CSUR 2010).
 
-    Of specializing one class of all published rows to those that there are: the gain is by how
-    many bits the entropy of the class label falls, the privacy loss by how many rows the smallest
-    class does. NULL is a label like others. None when no column is the class label; O(n log n).
+    For specializing one class of all published rows to the published ones: the gain is the decrease
+    of the entropy of the class label in bits, the privacy loss that of the smallest class in rows.
+    NULL is a label. None without a class label. O(n log n).
     """
     if published.table.label is None:
         return None
@@ -312,7 +299,7 @@ def gain_per_privacy_loss(published: Publication) -> float | None:
 
 
 def _labels_of_classes(published: Publication, label: Int32s) -> tuple[Int64s, Int64s, Int64s]:
-    """Return the pairs of a class and a label that there are, and how many rows have each."""
+    """Return the pairs of a class and a label that occur, and the number of rows of each."""
     shown = published.classes >= 0
     n_labels = int(label.max()) + 1
     pairs = published.classes[shown] * np.int64(n_labels) + label[shown]
@@ -321,16 +308,15 @@ def _labels_of_classes(published: Publication, label: Int32s) -> tuple[Int64s, I
 
 
 def _entropy(counts: Floats | Int64s) -> float:
-    """Return the bits that tell which of some kinds a row is of, given how many are of each."""
+    """Return the entropy of these counts in bits."""
     share = counts[counts > 0] / counts.sum()
     return -float((share * np.log2(share)).sum())
 
 
 def il1(published: Publication) -> float | None:
-    """Return the mean over cells of |x - x'| / |x|, those of 0 left out (Mateo-Sanz et al., 2005).
+    """Return the mean over cells of |x - x'| / |x| with x not 0 (Mateo-Sanz et al., 2005).
 
-    Of the columns that publish one number of a class, in the rows where all of these are known;
-    None where there are no such. The next four compare the same rows.
+    For columns that publish one number per class, in rows without NULL; None if there are none.
     """
     return _statistics(published).il1
 
@@ -356,7 +342,7 @@ def il5(published: Publication) -> float | None:
 
 
 def il_overall(published: Publication) -> float | None:
-    """Return 100 times the mean of the five; None when one of them is."""
+    """Return 100 times the mean of the five; None if one of them is."""
     return _statistics(published).overall
 
 
@@ -374,7 +360,7 @@ def _statistics(published: Publication) -> StatisticalLoss:
 
 
 def _numbers(published: Publication) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Return the numbers of a table and those that are published in their place, (m, p) each."""
+    """Return the numbers of a table and their published replacements, (m, p) each."""
     columns = [
         (column, shown)
         for column, shown in zip(published.table.quasi, published.values.columns, strict=True)
@@ -395,13 +381,9 @@ def _numbers(published: Publication) -> tuple[NDArray[np.float64], NDArray[np.fl
 
 
 def _class_radii(table: EncodedTable, classes: Int32s, size: Int64s) -> Floats | None:
-    """Return the least radius of each class, (n_classes,), by the distance manhattan.
+    """Return the least radius of each class around its rows, (n_classes,); O(sum of squared sizes).
 
-    Aggarwal et al. (TALG 2010) take any row of the table for a center; here it is a row of the
-    class: a radius is at most twice that of the paper.
-
-    classes: (n,) the class of each row, -1 for none; size: (n_classes,) its rows. None if they have
-    more than ``MOST_PAIRS`` pairs of rows. O(sum of squared sizes).
+    Twice that of Aggarwal et al. (TALG 2010) at most, whose centers are any rows of the table.
     """
     if int((size**2).sum()) > MOST_PAIRS:
         return None
@@ -436,10 +418,9 @@ def _least_radii(costs: BoxCosts, codes: Int32s) -> Floats:
 
 
 class StatisticalLoss(NamedTuple):
-    """Means of relative differences, None where every denominator is 0.
+    """Means of relative differences, None if every denominator is 0.
 
-    il1: over the cells, cells of 0 left out; il2: of the means of the columns; il3: of their
-    variances; il4: of the covariances of pairs of columns; il5: of their correlations.
+    il1: of cells; il2: of means; il3: of variances; il4: of covariances; il5: of correlations.
     """
 
     il1: float | None
@@ -450,7 +431,7 @@ class StatisticalLoss(NamedTuple):
 
     @property
     def overall(self) -> float | None:
-        """100 times the mean of the five; None when one of them is."""
+        """100 times the mean of the five; None if one of them is."""
         known = [measure for measure in self if measure is not None]
         return 20.0 * sum(known) if len(known) == len(self) else None
 
@@ -458,8 +439,8 @@ class StatisticalLoss(NamedTuple):
 def statistical_loss(original: NDArray[np.float64], masked: NDArray[np.float64]) -> StatisticalLoss:
     """Compare two matrices, (n, p) without NaN, n >= 2; O(n p^2).
 
-    Terms with a denominator of 0 are left out, as in a pair with a constant column, and a mean that
-    no float64 holds is None.
+    Terms with a denominator of 0 are ignored, as with a constant column; a mean beyond float64 is
+    None.
     """
     of_cells = _relative(original, masked)
     original, masked = _scaled(original, masked)
@@ -487,25 +468,25 @@ def scaled_difference(original: NDArray[np.float64], masked: NDArray[np.float64]
 def _scaled(
     original: NDArray[np.float64], masked: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Divide each column by a power of two, below 1: relative forms stay, and no sum overflows."""
+    """Scale each column by a power of two below 1, so that sums do not overflow."""
     _, exponent = np.frexp(np.maximum(np.abs(original).max(axis=0), np.abs(masked).max(axis=0)))
     return np.ldexp(original, -exponent), np.ldexp(masked, -exponent)
 
 
 def _means(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return means, 0 where they are no more than what rounding the numbers makes of 0."""
+    """Return means, 0 if they are within the rounding error."""
     found = numbers.mean(axis=0)
     return np.where(np.abs(found) <= _rounded(numbers), 0.0, found)
 
 
 def _rounded(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what rounding may make of the mean of each column."""
+    """Return the rounding error of the mean of each column."""
     greatest: NDArray[np.float64] = np.abs(numbers).max(axis=0)
     return greatest * _ROUNDING
 
 
 def _covariances(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return covariances, 0 where they are so in the same way."""
+    """Return covariances, 0 if they are within the rounding error."""
     found: NDArray[np.float64] = np.atleast_2d(np.cov(numbers, rowvar=False))
     noise = np.outer(_rounded(numbers), np.sqrt(found.diagonal()))
     return np.where(np.abs(found) <= noise + noise.T, 0.0, found)

@@ -1,4 +1,4 @@
-"""The values of a column on a scale on which those of all columns compare."""
+"""Comparable scales for the values of all columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 _EXACT = 2.0**53
-_DIGITS = 12  # what only rounding tells apart is equal, on every machine
+_DIGITS = 12  # differences by rounding alone are equal, on every machine
 
 
 def first_component(points: Floats) -> Floats:
@@ -26,11 +26,7 @@ def first_component(points: Floats) -> Floats:
 
 
 def ordinal_places(column: EncodedColumn) -> Floats:
-    """Return where the values of an ordinal column are on a line, (size,), weighted.
-
-    They differ by the steps between them over the number of values. The step is a multiple of
-    2**-40, so that as many steps are as far wherever they begin, and ties stay ties.
-    """
+    """Return weighted positions, (size,), in multiples of 2**-40 so that ties stay exact."""
     step = np.rint(column.rule.weight**0.5 / max(column.size, 1) * 2.0**40) / 2.0**40
     places: Floats = np.arange(column.size) * step
     return places
@@ -48,11 +44,7 @@ def standardized(column: EncodedColumn) -> Floats:
 
 
 def _scaled(values: NDArray[Any]) -> Floats:
-    """Return sorted values on some scale and from some origin, of which scores do not depend.
-
-    A power of two changes no digit and keeps squares finite; integers of more digits than a float64
-    has are distances from the least.
-    """
+    """Scale sorted values by a power of two and shift large integers, without rounding errors."""
     if values.dtype.kind != "f" and np.abs(values.astype(np.float64)).max(initial=0.0) > _EXACT:
         # unsigned differences of int64 do not overflow
         return (values.view(np.uint64) - values[:1].view(np.uint64)).astype(np.float64)

@@ -1,1 +1,1 @@
-"""Changing values without grouping rows: none of it makes a table k-anonymous by itself."""
+"""Mask values without grouping rows; none of these methods makes a table k-anonymous."""

@@ -1,6 +1,6 @@
-"""Values that become others (Gouweleeuw et al., Journal of Official Statistics 1998).
+"""Replace values by others (Gouweleeuw et al., Journal of Official Statistics 1998).
 
-Or change places (Dalenius, Reiss, 1982; Moore, 1996).
+Or swap them (Dalenius, Reiss, 1982; Moore, 1996).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)  # from one number of a row to its next
 class RareToOther(ValueMasking):
     """Replace the values of fewer than ``persons`` persons by one, ``label``.
 
-    If those together are fewer persons, the next rarest values join them.
+    If together they have fewer persons, the next rarest values are added.
     """
 
     persons: int
@@ -40,7 +40,7 @@ class RareToOther(ValueMasking):
     solvable: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Raise PolicyError for what is no such parameter."""
+        """Raise PolicyError for an invalid parameter."""
         if self.persons < 1 or not self.label:
             raise PolicyError("persons of rare-to-other is at least 1, and its label is not empty")
 
@@ -60,11 +60,11 @@ class RareToOther(ValueMasking):
 
 @dataclass(frozen=True, slots=True)
 class Pram(ValueMasking):
-    """Keep each value with the probability ``keep``, else give another of the rows, all as likely.
+    """Keep each value with probability ``keep``, otherwise draw another of the rows' values.
 
-    That is the transition matrix, with ``keep`` on its diagonal and (1 - keep) / (values - 1)
-    elsewhere; who knows it can correct counts. A value more or less changes the rows alone that are
-    given it: else most of many releases would show the true one.
+    The transition matrix has ``keep`` on its diagonal and (1 - keep) / (values - 1) elsewhere;
+    counts can be corrected by it. An added or removed value changes only rows that are given it;
+    otherwise the majority of many releases would show the true value.
     """
 
     keep: float
@@ -72,12 +72,12 @@ class Pram(ValueMasking):
     solvable: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Raise PolicyError for what is no such parameter."""
+        """Raise PolicyError for an invalid parameter."""
         if not 0.0 < self.keep < 1.0:
             raise PolicyError("keep of pram is more than 0 and less than 1")
 
     def mask(self, codes: Int32s, n_values: NDArray[np.int64], rows: Rows) -> Int32s:  # noqa: ARG002
-        """Return the codes that were drawn."""
+        """Return the drawn codes."""
         drawn, masked = rows.draw(2, "another"), codes.copy()
         present = np.unique(codes[codes >= 0])
         changes = np.flatnonzero((drawn[:, 0] >= self.keep) & (codes[:, 0] >= 0))
@@ -90,11 +90,11 @@ class Pram(ValueMasking):
 
 @dataclass(frozen=True, slots=True)
 class LocalSuppression(ValueMasking):
-    """Give NULL for values in rare combinations (Hundepool et al., mu-Argus manual).
+    """Replace values in rare combinations by NULL (Hundepool et al., mu-Argus manual).
 
-    Afterwards every combination of the values of up to ``size`` of the columns that is left belongs
-    to at least ``persons`` persons. Rare values go first, then those of rare pairs: in each row the
-    value in most of them, of equal ones that of the column that is named last.
+    Afterwards every combination of remaining values of up to ``size`` columns belongs to at least
+    ``persons`` persons. Rare values go first, then those of rare pairs: in each row the value in
+    most of them (ties: the last named column).
     """
 
     persons: int
@@ -104,12 +104,12 @@ class LocalSuppression(ValueMasking):
     solvable: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Raise PolicyError for what is no such parameter."""
+        """Raise PolicyError for an invalid parameter."""
         if self.persons < 1 or self.size < 1:
             raise PolicyError("persons and size of local-suppression are at least 1")
 
     def mask(self, codes: Int32s, n_values: NDArray[np.int64], rows: Rows) -> Int32s:
-        """Return the codes with NULLs; O(n p^size) for each value of a row that goes."""
+        """Return the codes with NULLs; O(n p^size) for each suppressed value of a row."""
         p = codes.shape[1]
         if self.size > p:
             raise PolicyError(f"size of local-suppression is at most its {p} columns")
@@ -122,18 +122,17 @@ class LocalSuppression(ValueMasking):
                 unsafe[np.ix_(rare, columns)] += 1
             hit = np.flatnonzero(unsafe.any(axis=1))
             masked[hit, p - 1 - unsafe[hit, ::-1].argmax(axis=1)] = -1
-            width = 1 if len(hit) else width + 1  # what goes may leave rare values behind
+            width = 1 if len(hit) else width + 1  # suppression may leave rare values behind
         return masked
 
 
 def _others(
     own: NDArray[np.int32], drawn: NDArray[np.float64], values: NDArray[np.float64]
 ) -> NDArray[np.int32]:
-    """Return of each row another value than its own, all as likely.
+    """Return a uniformly drawn value of each row other than its own.
 
-    own: (m,) the values of the rows, of which there are two at least; drawn: (m,) and values: (v,)
-    numbers that belong to rows and to values. Each value has a place in a table that is empty for
-    three quarters at least, and a row tries places by chance until it finds one.
+    drawn: (m,), values: (v,) fixed random numbers of rows and values. A row probes random slots of
+    a table, at least three quarters empty, so that few rows change with a value.
     """
     digits = int(np.ceil(np.log2(len(values)))) + 2
     table = np.full(2**digits, -1, np.int32)
@@ -154,7 +153,7 @@ def _others(
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return 64 bits that look like chance (SplitMix64; Steele, Lea, Flood, OOPSLA 2014)."""
+    """Return pseudo-random 64 bits (SplitMix64; Steele, Lea, Flood, OOPSLA 2014)."""
     numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return numbers ^ (numbers >> np.uint64(31))
@@ -179,18 +178,18 @@ def _rare(codes: Int32s, sizes: Int64s, person: Int64s, persons: int) -> Int64s:
 class RankSwapping(ValueMasking):
     """Swap each value with one of the next ranks, at most ``percent`` of the rows away.
 
-    The column keeps its values, each moves at most once, and NULL stays where it is.
+    Each value moves at most once, and NULL stays in place.
     """
 
     percent: float
 
     def __post_init__(self) -> None:
-        """Raise PolicyError for what is no such parameter."""
+        """Raise PolicyError for an invalid parameter."""
         if not 0.0 < self.percent <= _ALL:
             raise PolicyError("percent of rank-swapping is more than 0 and at most 100")
 
     def mask(self, codes: Int32s, n_values: NDArray[np.int64], rows: Rows) -> Int32s:  # noqa: ARG002
-        """Return the codes in another order; O(n log n)."""
+        """Return the reordered codes; O(n log n)."""
         ordered = np.argsort(codes[:, 0], kind="stable")
         ordered = ordered[codes[ordered, 0] >= 0]
         width = max(1, int(self.percent * len(ordered) / _ALL))
@@ -202,11 +201,11 @@ class RankSwapping(ValueMasking):
 
 @dataclass(frozen=True, slots=True)
 class Swapping(ValueMasking):
-    """Swap the values of ``share`` of the rows in pairs, those of all columns together.
+    """Swap the values of ``share`` of the rows in pairs, in all columns together.
 
-    With ``within`` both rows of a pair have the same values of those columns, so that all counts of
-    these columns and the swapped ones together stay. Pairs mostly stay when others come and go:
-    else whoever compares two releases sees which rows are swapped, and that all others are not.
+    With ``within``, both rows of a pair agree in those columns, so all joint counts of these and
+    the swapped columns stay. Most pairs stay when other rows are inserted or deleted; otherwise a
+    comparison of two releases would reveal which rows are swapped.
     """
 
     share: float
@@ -214,7 +213,7 @@ class Swapping(ValueMasking):
     joint: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Raise PolicyError for what is no such parameter."""
+        """Raise PolicyError for an invalid parameter."""
         if not 0.0 < self.share <= 1.0:
             raise PolicyError("share of swapping is more than 0 and at most 1")
 
@@ -230,25 +229,23 @@ class Swapping(ValueMasking):
 
 @dataclass(frozen=True, slots=True)
 class Permutation(ValueMasking):
-    """Put the values of each class in an order of chance, those of all columns together.
+    """Shuffle the values within each class, in all columns together.
 
-    Readers learn what each class holds, and no more: not what else was in the row of a value.
+    The release shows the values of each class, but not which of them were in one row.
     """
 
     joint: ClassVar[bool] = True
     within_class: ClassVar[bool] = True
 
     def mask(self, codes: Int32s, n_values: NDArray[np.int64], rows: Rows) -> Int32s:  # noqa: ARG002
-        """Return the codes in another order; O(n log n)."""
+        """Return the reordered codes; O(n log n)."""
         return codes[np.argsort(rows.draw(1, "place")[:, 0], kind="stable")]
 
 
 def _pairs(drawn: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the places of pairs, all but one if they are odd; O(n log n).
+    """Return the indices of pairs, all but one if their number is odd; O(n log n).
 
-    Those pair whose numbers have the longest common beginning: one number more or less changes at
-    most a pair for each of its digits. Rows of a person with one value have one number: the first
-    of them pairs with a first of others, the second with a second.
+    Pairs have the longest common prefix, so another number changes at most one pair per digit.
     """
     left = np.argsort(drawn, kind="stable")
     again = np.arange(len(left)) - np.searchsorted(drawn[left], drawn[left])
@@ -269,10 +266,9 @@ def _pairs(drawn: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.in
 
 
 def _partners(drawn: NDArray[np.float64], width: int) -> NDArray[np.int64]:
-    """Return with which rank each is swapped, itself for none; O(n) for numbers that are drawn.
+    """Return the rank with which each is swapped, itself for none; O(n) for random numbers.
 
-    A rank that is free takes the one of the free ranks in the window after it whose number comes
-    next after its own, and after 1 comes 0: so that most partners stay when others come and go.
+    A rank takes the free one with the next greater number, so most partners stay if rows change.
     """
     n, size = len(drawn), max(1, width // 2)
     numbers, partner = drawn.tolist(), np.arange(n)

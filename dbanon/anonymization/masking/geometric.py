@@ -1,7 +1,6 @@
-"""Noise for counts: two-sided geometric, drawn exactly.
+"""Two-sided geometric noise for counts, drawn exactly with integers.
 
-A number with a fractional part, as Laplace noise on a computer has one, tells by its last bits what
-it was added to (Mironov, CCS 2012). Integers that are drawn by fair integers alone do not.
+The last bits of floating-point Laplace noise disclose the original number (Mironov, CCS 2012).
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def probability(noise: int, *, epsilon: float) -> float:
-    """Return how likely a noise is: (1 - g) / (1 + g) * g ** |noise|, with g = exp(-epsilon).
+    """Return the probability of a noise: (1 - g) / (1 + g) * g ** |noise|, with g = exp(-epsilon).
 
     Ghosh, Roughgarden, Sundararajan (STOC 2009), for counts that one person changes by one.
     """
@@ -24,7 +23,7 @@ def probability(noise: int, *, epsilon: float) -> float:
 
 
 def within(share: float, *, epsilon: float) -> int:
-    """Return which number such a share of all noise, in (0, 1), does not exceed either way."""
+    """Return the bound of the absolute noise with this probability in (0, 1)."""
     bound, reached = 0, probability(0, epsilon=epsilon)
     while reached < share:
         bound += 1
@@ -33,10 +32,9 @@ def within(share: float, *, epsilon: float) -> int:
 
 
 def draw(epsilon: Fraction) -> int:
-    """Return a noise of that ``probability``, by the system's source of secrets; epsilon > 0.
+    """Draw noise with that ``probability`` from the system's source of secrets; epsilon > 0.
 
-    Canonne, Kamath, Steinke (NeurIPS 2020), algorithms 1 and 2: rejection, with no rounding. A few
-    draws of integers on average.
+    Canonne, Kamath, Steinke (NeurIPS 2020), algorithms 1 and 2, without rounding.
     """
     s, t = epsilon.numerator, epsilon.denominator
     while True:
@@ -48,12 +46,12 @@ def draw(epsilon: Fraction) -> int:
             whole += 1
         size = (rest + t * whole) // s
         is_negative = secrets.randbelow(2) == 1
-        if not (is_negative and size == 0):  # else 0 would be drawn twice as often
+        if not (is_negative and size == 0):  # otherwise 0 would be drawn twice as often
             return -size if is_negative else size
 
 
 def _happens(numerator: int, denominator: int) -> bool:
-    """Return true with the probability exp(-numerator / denominator), at most 1."""
+    """Return True with probability exp(-numerator / denominator), at most 1."""
     tries = 1
     while secrets.randbelow(denominator * tries) < numerator:
         tries += 1

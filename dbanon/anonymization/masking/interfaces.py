@@ -1,4 +1,4 @@
-"""What a masking method is given, and what it gives back."""
+"""Interfaces of masking methods."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
 
 class Draw(Protocol):
-    """Chance that belongs to rows."""
+    """Random numbers that belong to rows."""
 
     def __call__(self, count: int, salt: str, column: int | None = None) -> Floats:
-        """Return (n, count) numbers between 0 and 1, both excluded.
+        """Return (n, count) random numbers in (0, 1), the same for the next release.
 
-        They depend on the person, the values in all columns or in that one, the text and a secret
-        key, and on nothing else: the next release draws the same.
+        They depend only on the person, the values in all columns or in one, the salt and a secret
+        key.
         """
         ...
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Rows:
-    """Whose values are masked, and chance that stays as it is.
+    """Persons whose values are masked, and their reproducible random numbers.
 
-    person: (n,) numbers of the persons; values: returns a number between 0 and 1 of each value of
-    a column that is masked by itself, which depends on that and a secret key alone; ranks: the
-    places of the columns whose numbers are the ranks of labels.
+    person: (n,) numbers of the persons; values: returns a random number in (0, 1) of each value of
+    a column that is masked alone, which depends on the value and a secret key; ranks: indices of
+    the columns whose numbers are ranks of labels.
     """
 
     person: Int64s
@@ -44,11 +44,10 @@ class Rows:
 class Masking(Protocol):
     """A way to change the values of columns; its fields are its parameters.
 
-    of_numbers: whether it changes numbers, else values of any type; of_ranks: whether the numbers
-    may be the ranks of labels, which it changes to ranks; joint: whether columns that are named
-    together are masked together; whole: whether what becomes of a value depends on the other
-    rows; solvable: whether values of one row can be computed from the masked values of two tables
-    that differ in that row; within_class: whether rows are masked in their classes.
+    of_numbers: changes numbers, otherwise values of any type; of_ranks: the numbers may be ranks of
+    labels; joint: columns named together are masked together; whole: the result depends on other
+    rows; solvable: values of one row can be computed from two masked tables that differ in that
+    row; within_class: rows are masked within their classes.
     """
 
     of_numbers: ClassVar[bool]
@@ -66,14 +65,11 @@ class NumberMasking(Masking, Protocol):
 
     @property
     def least(self) -> int:
-        """How many persons the rows must be of, or it hides nobody among them."""
+        """Least number of persons whose values hide each other."""
         return 2
 
     def mask(self, values: Floats, rows: Rows) -> Floats:
-        """Return other numbers, (n, p), for those given, (n, p) and finite; n >= 1.
-
-        Raises PolicyError for what it cannot mask.
-        """
+        """Return other finite numbers, (n, p), n >= 1; PolicyError if that is impossible."""
         ...
 
 
@@ -83,9 +79,8 @@ class ValueMasking(Masking, Protocol):
     of_numbers: ClassVar[bool] = False
 
     def mask(self, codes: Int32s, n_values: NDArray[np.int64], rows: Rows) -> Int32s:
-        """Return other codes, (n, p), for those given; n >= 1.
+        """Return other codes, (n, p); n >= 1.
 
-        codes: (n, p), -1 for NULL, else 0 to n_values - 1 of the column, in the order of values;
-        n_values of a column stands for a value of the method's own.
+        codes: -1 for NULL, otherwise 0 to n_values - 1 in value order; n_values is an added value.
         """
         ...

@@ -1,6 +1,6 @@
-"""Microaggregation as masking: members take the mean of their group (DMKD 2005).
+"""Microaggregation as masking: values are replaced by the mean of their group (DMKD 2005).
 
-Also of each column by its own order (Defays, Nanopoulos, 1993; Domingo-Ferrer, Mateo-Sanz, 2002).
+Also each column by its own order (Defays, Nanopoulos, 1993; Domingo-Ferrer, Mateo-Sanz, 2002).
 """
 
 from __future__ import annotations
@@ -25,18 +25,17 @@ if TYPE_CHECKING:
     from dbanon.kernels.arrays import Floats
 
 
-_DIGITS = 12  # what only rounding tells apart is equal, on every machine
+_DIGITS = 12  # differences by rounding alone are equal, on every machine
 
 
 @dataclass(frozen=True, slots=True)
 class Microaggregation(NumberMasking):
     """Replace the values of columns together by the means of groups of at least ``k`` rows.
 
-    Groups are those of MDAV, or lie one after the other along an axis, cut with the least error:
-    the sum of the standardized columns or their first principal component. Of one column, each axis
-    gives the optimal groups (Hansen, Mukherjee, TKDE 2003). With ``restore_variance`` each column
-    is stretched to its old deviation. Ranks take the lower median of their group instead of the
-    mean (Domingo-Ferrer, Torra, DMKD 2005).
+    Groups are those of MDAV, or of cuts with the least error along an axis: the sum of the
+    standardized columns or their first principal component; for one column these are optimal
+    (Hansen, Mukherjee, TKDE 2003). ``restore_variance`` stretches each column to its old deviation.
+    Ranks take the lower median (Domingo-Ferrer, Torra, DMKD 2005).
     """
 
     k: int
@@ -47,16 +46,16 @@ class Microaggregation(NumberMasking):
     joint: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Raise PolicyError for groups of nobody."""
+        """Raise PolicyError for k < 1."""
         require_groups(self.k)
 
     @property
     def least(self) -> int:
-        """How many persons the rows must be of, or it hides nobody among them."""
+        """Least number of persons whose values hide each other."""
         return self.k
 
     def mask(self, values: Floats, rows: Rows) -> Floats:
-        """Return the means; O(n^2 p / k) for MDAV, less on a tree of few columns, else O(n k)."""
+        """Return the means; O(n^2 p / k) for MDAV (less on a tree), otherwise O(n k)."""
         groups = _groups(_standardized(values), self.k, self.by)
         masked = aggregate(values, groups, restore_variance=self.restore_variance)
         for j in rows.ranks:
@@ -66,7 +65,7 @@ class Microaggregation(NumberMasking):
 
 
 def require_groups(k: int) -> None:
-    """Raise PolicyError for groups of nobody."""
+    """Raise PolicyError for k < 1."""
     if k < 1:
         raise PolicyError("k of microaggregation is at least 1")
 
@@ -76,9 +75,9 @@ def aggregate(
 ) -> NDArray[np.float64]:
     """Replace the values of each group by their means; O(p n log n).
 
-    values: (n, p) without NaN, no row suppressed. Means keep the mean of a column and shrink its
-    variance; ``restore_variance`` stretches each column to its old mean and deviation. That moves
-    group values away from the means of their members, but members still share them.
+    values: (n, p) without NaN, no row suppressed. Means shrink the variance of a column;
+    ``restore_variance`` stretches it to its old mean and deviation, so group values are no longer
+    the means of their members, but members still share them.
     """
     masked = np.empty(values.shape)
     for column, result in zip(values.T, masked.T, strict=True):
@@ -130,12 +129,12 @@ class IndividualRanking(NumberMasking):
     of_ranks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Raise PolicyError for groups of nobody."""
+        """Raise PolicyError for k < 1."""
         require_groups(self.k)
 
     @property
     def least(self) -> int:
-        """How many persons the rows must be of, or it hides nobody among them."""
+        """Least number of persons whose values hide each other."""
         return self.k
 
     def mask(self, values: Floats, rows: Rows) -> Floats:
@@ -146,16 +145,14 @@ class IndividualRanking(NumberMasking):
 def individual_ranking(
     values: NDArray[np.float64], k: int, *, ranks: Collection[int] = ()
 ) -> NDArray[np.float64]:
-    """Replace the values of each column by the means of k successive ones.
+    """Replace the values of each column by the means of k successive ones; O(p n log n).
 
-    Every column is sorted for itself and cut after each k values, the last block holding up to
-    2k - 1. The loss is small because columns do not share their blocks, and for the same reason
-    **rows do not become k-anonymous**: the combination of means is as telling as the values were.
-    It masks numbers and anonymizes nobody.
+    Each column is sorted separately and cut after each k values; the last block has up to 2k - 1.
+    The loss is small because columns do not share their blocks. For the same reason **rows do not
+    become k-anonymous**: the combination of means identifies a row like its values.
 
     values: (n, p), NaN for NULL, which stays; a column with fewer than k values gets one mean.
-    ranks: the columns that get lower medians instead of means.
-    Equal values are cut in row order. Returns (n, p). O(p n log n).
+    ranks: the columns that get lower medians. Equal values are cut in row order. Returns (n, p).
     """
     masked = np.full(values.shape, np.nan)
     for j, (column, result) in enumerate(zip(values.T, masked.T, strict=True)):

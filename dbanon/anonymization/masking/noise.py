@@ -1,7 +1,7 @@
-"""Numbers that are changed: by noise, by rounding, and at the ends.
+"""Mask numbers by noise, by rounding, and by coding the tails.
 
-Additive noise (Kim, ASA Survey Research Methods 1986; Sullivan, 1989; Brand, 2002), and
-top and bottom coding (Hundepool et al., Statistical Disclosure Control, 2012, section 3.3).
+Additive noise (Kim, ASA Survey Research Methods 1986; Sullivan, 1989; Brand, 2002), and top and
+bottom coding (Hundepool et al., Statistical Disclosure Control, 2012, section 3.3).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _EXPLAINED = 1e-9  # of the deviation of a column, below which other columns exp
 class Noise(NumberMasking):
     """Add normal noise to each column, with ``share`` of its variance.
 
-    Means and covariances stay in expectation, variances become 1 + share times as large and
-    correlations 1 / (1 + share). The deviation is rounded to two digits and belongs to what noise
-    is drawn by: the noise of a value stays, or is new, and is never the old one by another scale.
+    Means and covariances stay in expectation; variances are multiplied by 1 + share, correlations
+    by 1 / (1 + share). The deviation is rounded to two digits and is part of the random seed, so
+    that noise is either the same or independent, never the old one on another scale.
     """
 
     share: float
@@ -37,7 +37,7 @@ class Noise(NumberMasking):
     solvable: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Raise PolicyError for no noise."""
+        """Raise PolicyError for a share that is not positive."""
         _require_positive(self.share)
 
     def mask(self, values: Floats, rows: Rows) -> Floats:
@@ -50,9 +50,9 @@ class Noise(NumberMasking):
 class CorrelatedNoise(NumberMasking):
     """Add normal noise to columns together, with ``share`` of their covariances.
 
-    Means and correlations stay in expectation, covariances become 1 + share times as large. As in
-    ``Noise``, noise stays or is new, and is never the old one by another scale: from two shown
-    values with one draw, whoever knows both scales solves for what was masked.
+    Means and correlations stay in expectation; covariances are multiplied by 1 + share. As in
+    ``Noise``, noise is the same or independent: two published values with one draw on two known
+    scales would disclose the masked value.
     """
 
     share: float
@@ -61,7 +61,7 @@ class CorrelatedNoise(NumberMasking):
     solvable: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Raise PolicyError for no noise."""
+        """Raise PolicyError for a share that is not positive."""
         _require_positive(self.share)
 
     def mask(self, values: Floats, rows: Rows) -> Floats:
@@ -71,7 +71,7 @@ class CorrelatedNoise(NumberMasking):
 
 @dataclass(frozen=True, slots=True)
 class Kim(NumberMasking):
-    """Add correlated noise and draw all values to their mean, so that covariances stay, too.
+    """Add correlated noise and shrink all values to their mean, so that covariances also stay.
 
     Means and covariances stay in expectation; with ``exact`` they are those of the rows.
     """
@@ -82,7 +82,7 @@ class Kim(NumberMasking):
     joint: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Raise PolicyError for no noise."""
+        """Raise PolicyError for a share that is not positive."""
         _require_positive(self.share)
 
     def mask(self, values: Floats, rows: Rows) -> Floats:
@@ -100,10 +100,10 @@ class Kim(NumberMasking):
 
 @dataclass(frozen=True, slots=True)
 class Sullivan(NumberMasking):
-    """Add correlated noise to normal scores of the ranks, and give back the values of the ranks.
+    """Add correlated noise to normal scores of the ranks, and return the values of the new ranks.
 
-    Each column keeps its values, as many of each; equal ones are first put in an order of chance.
-    It is made for columns that are not normal, and for discrete ones.
+    Each column keeps its multiset of values; for columns that are not normal, and for discrete
+    ones.
     """
 
     share: float
@@ -111,11 +111,11 @@ class Sullivan(NumberMasking):
     joint: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Raise PolicyError for no noise."""
+        """Raise PolicyError for a share that is not positive."""
         _require_positive(self.share)
 
     def mask(self, values: Floats, rows: Rows) -> Floats:
-        """Return the numbers in another order in each column; O(n p (p + log n))."""
+        """Return each column in another order; O(n p (p + log n))."""
         n, p = values.shape
         spread = rows.draw(p, "order of equal values")
         scores = np.empty((n, p))
@@ -130,14 +130,14 @@ class Sullivan(NumberMasking):
 
 
 def _normal(uniform: Floats) -> Floats:
-    """Return the numbers below which a standard normal one is with these probabilities."""
+    """Return the standard normal quantiles of these probabilities."""
     from scipy.special import ndtri
 
     return np.asarray(ndtri(uniform))
 
 
 def _scale(values: Floats) -> tuple[Floats, Floats]:
-    """Return the mean and the deviation of each column, 1 where nothing varies."""
+    """Return the mean and the deviation of each column, 1 if nothing varies."""
     spread = values.std(axis=0)
     return values.mean(axis=0), np.where(spread > 0.0, spread, 1.0)
 
@@ -145,10 +145,9 @@ def _scale(values: Floats) -> tuple[Floats, Floats]:
 def _correlated(values: Floats, share: float, rows: Rows) -> Floats:
     """Return normal noise whose covariances are a share of those of the values, (n, p).
 
-    Noise of a column is that of what the columns before it explain of it, and of what they do not.
-    The weights are rounded so that what is added or lost is at most a tenth of the latter: columns
-    that nearly are one keep noise that nearly is one. Noise of a column is drawn by the person and
-    its value there alone, so that it stays when the values of other columns change.
+    Regression on the columns before, plus noise of the residual. Weights are rounded little, so
+    nearly equal columns keep nearly equal noise. Noise is drawn by person and value in the column
+    only, so that it stays when other columns change.
     """
     p = values.shape[1]
     scores = (values - values.mean(axis=0)) / _scale(values)[1]
@@ -186,7 +185,7 @@ def _covariance(values: Floats) -> Floats:
 
 
 def _power(covariance: Floats, exponent: float) -> Floats:
-    """Return a power of a covariance matrix, 0 in the directions in which nothing varies."""
+    """Return a power of a covariance matrix, 0 in the directions without variance."""
     spread, directions = np.linalg.eigh(covariance)
     varies = spread > 1e-12 * max(spread.max(), 0.0)
     powers = np.where(varies, np.where(varies, spread, 1.0) ** exponent, 0.0)
@@ -195,7 +194,7 @@ def _power(covariance: Floats, exponent: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Rounding(NumberMasking):
-    """Round to the nearest multiple of ``base``, to the even one of two (days for dates)."""
+    """Round to the nearest multiple of ``base``, ties to the even one (days for dates)."""
 
     base: float
 
@@ -203,13 +202,13 @@ class Rounding(NumberMasking):
     solvable: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Raise PolicyError for what is no such parameter."""
+        """Raise PolicyError for an invalid parameter."""
         if self.base <= 0.0:
             raise PolicyError("base of rounding is more than 0")
 
     @property
     def least(self) -> int:
-        """How many persons the rows must be of, or it hides nobody among them."""
+        """Least number of persons whose values hide each other."""
         return 1
 
     def mask(self, values: Floats, rows: Rows) -> Floats:  # noqa: ARG002 - of the interface
@@ -219,17 +218,16 @@ class Rounding(NumberMasking):
 
 @dataclass(frozen=True, slots=True)
 class Discretization(NumberMasking):
-    """Cut the range into bins, [a, b) but for the last, and give the middle of the bin of each.
+    """Cut the range into bins [a, b), the last closed, and replace values by bin centers.
 
-    ``bins`` are as wide as each other with ``by = "width"``, and have about as many rows with
-    ``by = "quantile"``.
+    ``by``: "width" for equal widths, "quantile" for about equally many rows.
     """
 
     bins: int
     by: Literal["quantile", "width"] = "quantile"
 
     def __post_init__(self) -> None:
-        """Raise PolicyError for what is no such parameter."""
+        """Raise PolicyError for an invalid parameter."""
         if self.bins < 1:
             raise PolicyError("bins of discretization is at least 1")
 
@@ -251,8 +249,7 @@ class Discretization(NumberMasking):
 class TopCoding(NumberMasking):
     """Replace the greatest numbers by the least of them, or by their mean.
 
-    The tail begins at ``at``, or at the greatest value from which it has ``persons`` persons if
-    that is less; where all have fewer, all are one tail.
+    The tail starts at ``at``, or lower so that it has ``persons`` persons, if there are as many.
     """
 
     persons: int
@@ -262,13 +259,13 @@ class TopCoding(NumberMasking):
     of_ranks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Raise PolicyError for a tail of nobody."""
+        """Raise PolicyError for fewer than one person in a tail."""
         if self.persons < 1:
             raise PolicyError("persons of a tail is at least 1")
 
     @property
     def least(self) -> int:
-        """How many persons the rows must be of, or it hides nobody among them."""
+        """Least number of persons whose values hide each other."""
         return self.persons
 
     def mask(self, values: Floats, rows: Rows) -> Floats:
@@ -292,7 +289,7 @@ class BottomCoding(TopCoding):
 
 
 def _start(column: Floats, person: Int64s, persons: int) -> float:
-    """Return the greatest value from which on there are so many persons, else the least value."""
+    """Return the greatest value from which there are ``persons`` persons, otherwise the least."""
     order = np.argsort(-column, kind="stable")
     seen = np.zeros(len(column), np.bool_)
     seen[np.unique(person[order], return_index=True)[1]] = True

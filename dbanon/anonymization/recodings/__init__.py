@@ -1,1 +1,1 @@
-"""Recodings: what is published instead of the values of a group."""
+"""Recodings: the published values of groups."""

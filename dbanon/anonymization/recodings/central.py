@@ -1,4 +1,4 @@
-"""Central values: mean, midpoint, median and mode of a group."""
+"""Central values of a group: mean, midpoint, median and mode."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _MICROSECONDS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """The mean of the values that are there, at limited precision; NULL when none is.
+    """The mean of the values without NULL, at limited precision; NULL if there is none.
 
-    Numbers have ``digits`` decimals (1 for integers, 3 for others unless the rule says so), dates
-    the nearest day, timestamps the nearest second. A mean is no further outside of the values of
-    its class than this rounding takes it. Where the rule restores the variance, means are
-    stretched to that of the values (Domingo-Ferrer et al., DMKD 2005).
+    Numbers have ``digits`` decimals (default 1 for integers, 3 for others), dates the nearest day,
+    timestamps the nearest second. Only this rounding can move a mean out of the range of its class.
+    If the rule restores the variance, means are stretched to that of the values (Domingo-Ferrer et
+    al., DMKD 2005).
     """
 
     accepts = frozenset({Structure.LINE})
@@ -58,7 +58,7 @@ class Mean:
 def _integer_means(
     column: EncodedColumn, values: NDArray[np.int64], group: NDArray[np.int64]
 ) -> list[str]:
-    """Return the mean of each group of integers; stretched, if the rule says so."""
+    """Return the mean of each group of integers, stretched if the rule requires it."""
     n_groups = int(group.max(initial=-1)) + 1
     times, unit = _precision(column)
     totals, count = group_totals(values, group, n_groups=n_groups, times=times)
@@ -80,15 +80,15 @@ def _integer_means(
 
 @dataclass(frozen=True, slots=True)
 class Midpoint:
-    """The middle between the least and the greatest value that are there; NULL when none is.
+    """The middle between the least and the greatest value; NULL if there is none.
 
-    At the same precision as a mean. It tells no value of a member where these differ.
+    At the same precision as a mean. It discloses no member's value if they differ.
     """
 
     accepts = frozenset({Structure.LINE})
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
-        """Return a middle for every group; O(n log n) and one text for each group."""
+        """Return a midpoint for every group; O(n log n) and one text for each group."""
         keys, count = _present_keys(column, assignment)
         group = np.flatnonzero(count)
         last = np.cumsum(count)[group] - 1
@@ -108,12 +108,12 @@ class Midpoint:
 
 @dataclass(frozen=True, slots=True)
 class Median:
-    """The lower median of the values that are there; NULL when none is."""
+    """The lower median of the values without NULL; NULL if there is none."""
 
     accepts = frozenset({Structure.LINE, Structure.ORDER})
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
-        """Return a value of some member for every group; O(n log n)."""
+        """Return a member's value for every group; O(n log n)."""
         keys, count = _present_keys(column, assignment)
         median = np.full(assignment.n_groups, column.size, np.int64)
         some = np.flatnonzero(count)
@@ -129,7 +129,7 @@ class Mode:
     accepts = frozenset(Structure)
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
-        """Return a value of some member for every group; O(n log n)."""
+        """Return a member's value for every group; O(n log n)."""
         published = assignment.group >= 0
         base = np.int64(column.size + 1)
         keys, rows = np.unique(
@@ -143,7 +143,7 @@ class Mode:
 def _present_keys(
     column: EncodedColumn, assignment: Assignment
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return group * (size + 1) + code of the values that are there, sorted, and their counts."""
+    """Return group * (size + 1) + code of the values without NULL, sorted, and their counts."""
     present = (assignment.group >= 0) & (column.codes < column.size)
     base = np.int64(column.size + 1)
     keys = np.sort(assignment.group[present] * base + column.codes[present])
@@ -169,7 +169,7 @@ def _with_box_loss(
     labels: list[str | None],
     place: NDArray[np.int64],
 ) -> ValueColumn:
-    """Charge a central value with what the group's interval or common ancestor would lose."""
+    """Assign a central value the loss of the group's interval or common ancestor."""
     boxes = column_boxes(column, assignment)
     return value_column(
         column, recoding, labels=labels, place=place, loss=boxes.loss, size=boxes.size
@@ -184,7 +184,7 @@ def _of_some(
     group: NDArray[np.int32] | NDArray[np.int64],
     texts: list[str],
 ) -> ValueColumn:
-    """Give some groups a text each, and all others NULL."""
+    """Return a column with a text for some groups, and NULL for the others."""
     place = np.full(assignment.n_groups, len(texts))
     place[group] = np.arange(len(texts))
     labels = [*texts, *([] if len(group) == assignment.n_groups else [None])]
@@ -192,23 +192,20 @@ def _of_some(
 
 
 def _float_texts(column: EncodedColumn, means: list[float]) -> list[str]:
-    """Return numbers with the decimals of a mean, rounded from their shortest texts.
-
-    So they compare with the values of the column as these do, whatever their size.
-    """
+    """Return means as text, rounded from their shortest decimals to compare with the values."""
     digits = column.rule.decimals(column.kind)
     return [f"{Decimal(repr(mean)):z.{digits}f}" for mean in means]
 
 
 def _precision(column: EncodedColumn) -> tuple[int, int]:
-    """Return by what to multiply a mean of integers, or divide it, to have whole units of it."""
+    """Return the multiplier and divisor that turn a mean of integers into whole units."""
     if column.values.dtype.kind == "M":
         return 1, 1 if column.kind is ColumnKind.DATE else _MICROSECONDS
     return 10 ** column.rule.decimals(column.kind), 1
 
 
 def _rounded(numerator: NDArray[Any], denominator: NDArray[np.int64]) -> NDArray[Any]:
-    """Return the nearest integers, of two the even one; denominator > 0."""
+    """Return the nearest integers, ties to even; denominator > 0."""
     whole = numerator // denominator
     rest = 2 * (numerator - whole * denominator)
     up = (rest > denominator) | ((rest == denominator) & (whole % 2 == 1))
@@ -216,7 +213,7 @@ def _rounded(numerator: NDArray[Any], denominator: NDArray[np.int64]) -> NDArray
 
 
 def _texts_of_units(column: EncodedColumn, units: NDArray[Any]) -> list[str]:
-    """Return whole days, seconds or units of the last decimal as values; each text once."""
+    """Return whole days, seconds or units of the last decimal as values."""
     distinct, place = np.unique(units, return_inverse=True)
     if column.values.dtype.kind == "M":
         moments = distinct.astype(np.int64) * _precision(column)[1]

@@ -1,4 +1,4 @@
-"""What recodings need to know of the groups and of neighbouring cells, and how they hand over."""
+"""Boxes of groups, cells and labels, as recodings use them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ _TIMES = frozenset({ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ColumnBoxes:
-    """One column of the boxes of all groups, (n_groups,) each.
-
-    lo, hi: least and greatest code; size: rows; loss: normalized certainty penalty.
-    """
+    """Least and greatest code, rows and certainty penalty of all groups, (n_groups,) each."""
 
     lo: NDArray[np.int32]
     hi: NDArray[np.int32]
@@ -48,7 +45,7 @@ def column_boxes(column: EncodedColumn, assignment: Assignment) -> ColumnBoxes:
 def distinct_pairs(
     boxes: ColumnBoxes, size: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the distinct bounds, lo and hi, and for each group the place of its own."""
+    """Return the distinct bounds, lo and hi, and for each group the index of its own."""
     keys, place = np.unique(boxes.lo * np.int64(size + 1) + boxes.hi, return_inverse=True)
     return keys // (size + 1), keys % (size + 1), place
 
@@ -62,11 +59,7 @@ def value_column(
     loss: NDArray[np.float64],
     size: NDArray[np.int64],
 ) -> ValueColumn:
-    """Give every group its label, ``labels[place]``, and every distinct label its loss.
-
-    loss, size: (n_groups,). Groups that share a label may have lost differently; the label's loss
-    is then their mean over rows, so that sums over rows stay exact.
-    """
+    """Give every group its label, ``labels[place]``, and every label the mean loss of its rows."""
     index_of = {label: i for i, label in enumerate(dict.fromkeys(labels))}
     index = np.array([index_of[label] for label in labels], np.int32)[place]
     rows = np.bincount(index, weights=size, minlength=len(index_of))
@@ -82,10 +75,9 @@ def value_column(
 
 
 def range_literal(column: EncodedColumn, low: str, high: str, *, closing: str = "]") -> str:
-    """Return a literal of a range type: ``[20,40)``, ``[90,)``, ``(,18)``.
+    """Return a literal of a range type: ``[20,40)``, ``[90,)``, ``(,18)``; empty ends are open.
 
-    low, high: its ends, empty where it has none. A range of integers is open where its type cannot
-    hold the integer below its least or above its greatest one.
+    A range of integers is open if its type cannot hold the integer beyond an end.
     """
     if column.greatest is not None:
         if low and int(low) < -column.greatest - 1:
@@ -105,7 +97,7 @@ def cells_literal(column: EncodedColumn, bands: Bands, lo: int, hi: int) -> str:
 
 
 def cells_text(bands: Bands, lo: int, hi: int) -> str:
-    """Return them for people: ``[20, 40)``, ``90+``, ``<18``, ``1984``, ``[1984, 1986]``, ``*``."""
+    """Return readable text: ``[20, 40)``, ``90+``, ``<18``, ``1984``, ``[1984, 1986]``, ``*``."""
     if bands.names:
         return bands.names[lo] if lo == hi else f"[{bands.names[lo]}, {bands.names[hi]}]"
     low, high, closing = bands.low[lo], bands.high[hi], _closing(bands, hi)
@@ -117,5 +109,5 @@ def cells_text(bands: Bands, lo: int, hi: int) -> str:
 
 
 def _closing(bands: Bands, cell: int) -> str:
-    """Return how a range ends with a cell; what is below the bottom ends before it."""
+    """Return the closing bracket of a range that ends with a cell; below the bottom it is open."""
     return "]" if bands.closed and bands.low[cell] else ")"

@@ -1,4 +1,4 @@
-"""Intervals of ordered values: of a group, on a grid, of dates, and of all groups alike."""
+"""Intervals of ordered values: of a group, on a grid, of dates, and equal for all groups."""
 
 from __future__ import annotations
 
@@ -53,11 +53,10 @@ _WEEK = "week"  # lies in no other period as a whole
 class Interval:
     """The least and the greatest value, as a literal of a PostgreSQL range type.
 
-    Both bounds are inclusive; those of a column that has a floor are the ends of cells. A group of
-    NULLs publishes NULL; one that mixes NULL and values publishes the range of everything, which
-    says nothing of either. ``bounds`` is the same, of which readers are served the two bounds, and
-    ``center``, of which they are served the middle and the radius: of these, ranges that readers
-    cannot tell apart are one label, that of all of them.
+    Both bounds are inclusive, with a floor the ends of cells. A group of NULLs publishes NULL; one
+    that mixes NULL and values publishes the unbounded range. ``bounds`` is served as the two
+    bounds, and ``center`` as middle and radius; ranges that look the same in this form share one
+    label.
     """
 
     recoding: str = "interval"
@@ -89,7 +88,7 @@ class Interval:
 
 
 def _as_read(column: EncodedColumn, recoding: str, label: str | None) -> str:
-    """Return the literal that readers of two columns see in place of a label."""
+    """Return the literal that two published columns show for a label."""
     ends = ends_of_literal(column.kind, label or "(,)")
     seen = seen_in_pairs(column.kind, recoding, ends)
     if (seen.least, seen.most) == (None, None):
@@ -101,7 +100,7 @@ def _as_read(column: EncodedColumn, recoding: str, label: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class IntervalText:
-    """The same as text for people: ``[30, 39]``, ``30`` when all are equal, ``*`` when mixed."""
+    """The same as readable text: ``[30, 39]``, ``30`` if all are equal, ``*`` if NULL is mixed."""
 
     accepts = frozenset({Structure.LINE, Structure.ORDER})
 
@@ -173,7 +172,7 @@ def _publish_cells(
 def _bounds(
     column: EncodedColumn, lo: NDArray[np.int64], hi: NDArray[np.int64]
 ) -> tuple[list[str], list[str], list[float] | None]:
-    """Return the texts of the bounds, and the loss of each range when a grid widened it."""
+    """Return the texts of the bounds, and the loss of each range that a grid widened."""
     codes, place = np.unique(np.concatenate([lo, hi]), return_inverse=True)
     low, high = place[: len(lo)].tolist(), place[len(lo) :].tolist()
     if column.rule.snap is None:
@@ -191,11 +190,10 @@ def _bounds(
 
 @dataclass(frozen=True, slots=True)
 class DatePart:
-    """The shortest period that has all values of the group, as text; ``*`` when NULL is mixed in.
+    """The shortest period that contains all values of the group, as text; ``*`` if mixed with NULL.
 
-    A day, month, quarter, year or decade, or the decades from one to another: ``2019-07``,
-    ``2019-Q3``, ``1980-1989``, ``1980-2009``. Nothing shorter than the floor of the column; a week
-    where that is one.
+    A day, month, quarter, year or decade, or a range of decades: ``2019-07``, ``2019-Q3``,
+    ``1980-1989``, ``1980-2009``. Not shorter than the floor of the column; weeks only as floor.
     """
 
     accepts = frozenset({Structure.LINE})
@@ -221,7 +219,7 @@ class DatePart:
 def _days(
     column: EncodedColumn, lo: NDArray[np.int64], hi: NDArray[np.int64]
 ) -> tuple[NDArray[np.datetime64], NDArray[np.datetime64]]:
-    """Return the first and the last day of each range; of a column of cells, those of these."""
+    """Return the first and the last day of each range, or of its cells."""
     days = column.values.astype("datetime64[D]")
     first, last = days[lo], days[hi]
     if column.bands is not None:
@@ -232,7 +230,7 @@ def _days(
 def _periods(
     first: NDArray[np.datetime64], last: NDArray[np.datetime64], *, finest: object
 ) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the name and the days of the shortest period from a finest one on that has both."""
+    """Return the name and the days of the shortest period, at least ``finest``, with both days."""
     names = [""] * len(first)
     width = np.zeros(len(first), np.int64)
     left = np.arange(len(first))
@@ -253,7 +251,7 @@ def _periods(
 
 
 def _shares(column: EncodedColumn, width: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return days as shares of the range of the column; a date alone loses nothing."""
+    """Return days as shares of the range of the column; a single date loses nothing."""
     if column.size == 1:
         return np.zeros(len(width))
     days = column.values.astype("datetime64[D]")
@@ -266,11 +264,7 @@ def _shares(column: EncodedColumn, width: NDArray[np.int64]) -> NDArray[np.float
 
 @dataclass(frozen=True, slots=True)
 class _SnappedBounds:
-    """Values widened to grid lines, as exact integers of some unit and as text.
-
-    low, high: the grid lines at or below and at or above each value; span: the range of the
-    column in the same unit.
-    """
+    """Values widened to grid lines, as exact integers and as text; span: the column's range."""
 
     low: list[int]
     high: list[int]
@@ -280,11 +274,7 @@ class _SnappedBounds:
 
 
 def _snap_bounds(column: EncodedColumn, codes: NDArray[np.int64]) -> _SnappedBounds:
-    """Widen the values of the codes to multiples of the rule's ``snap``; exact arithmetic.
-
-    Raises PolicyError unless the grid is positive and made of whole integers, days or
-    microseconds where the values are.
-    """
+    """Widen values to multiples of the rule's ``snap``, exactly; refuse an invalid grid."""
     values = column.values[np.append(codes, [0, -1])] if column.size else column.values
     if values.dtype.kind == "f":
         exact = [Decimal(repr(value)) for value in values.tolist()]
@@ -306,7 +296,7 @@ def _snap_bounds(column: EncodedColumn, codes: NDArray[np.int64]) -> _SnappedBou
 
 
 def _grid(column: EncodedColumn, exact: list[Decimal]) -> tuple[int, int]:
-    """Return the grid's step in units, and the decimals of a unit; fractions as ``exact``."""
+    """Return the grid's step in units, and the decimals of a unit."""
     snap, places = Decimal(repr(column.rule.snap)), 0
     if column.kind in _UNITS_PER_SNAP:
         step = snap * _UNITS_PER_SNAP[column.kind]
@@ -348,11 +338,11 @@ _PUBLISHED: Mapping[Structure, Recoding] = {
 
 @dataclass(frozen=True, slots=True)
 class Global:
-    """The cell of the finest grid of which every group is within one cell.
+    """The cell of the finest grid that has every group within one cell.
 
-    Equal values are published alike, whatever the group (LeFevre et al., SIGMOD 2005,
-    single-dimensional recoding): groups that overlap in the column share a range of an order, and
-    groups of a tree a node of one cut through it.
+    Equal values are published alike in all groups (single-dimensional recoding, LeFevre et al.,
+    SIGMOD 2005): groups that overlap share a range of an order, or a node of one cut through a
+    tree.
     """
 
     accepts = frozenset(Structure)
@@ -370,9 +360,9 @@ class Global:
 class FullDomain:
     """The ancestor at the lowest level at which every group is below one node.
 
-    All values of the column are published at that level, the ancestors of height at most 1, 2 ..
-    as lattice algorithms have them (Samarati, TKDE 2001). A group of NULLs publishes NULL; one that
-    mixes NULL and values leaves only the root.
+    All values of the column are published at that level: the ancestors of height at most 1, 2 ..,
+    as in lattice algorithms (Samarati, TKDE 2001). A group of NULLs publishes NULL; one that mixes
+    NULL and values publishes the root.
     """
 
     accepts = frozenset({Structure.TREE})
@@ -388,7 +378,7 @@ class FullDomain:
         node = np.zeros(len(boxes.lo), np.int64)
         node[known] = _level(column, taxonomy, boxes.lo[known], boxes.hi[known])
         lo, hi = boxes.lo.copy(), boxes.hi.copy()
-        apart = known[hi[known] < column.size]  # of NULL and values the box says it already
+        apart = known[hi[known] < column.size]  # with NULL, the box has this loss already
         lo[apart], hi[apart] = taxonomy.leaf_lo[node[apart]], taxonomy.leaf_hi[node[apart]]
         loss = box_losses([column_costs(column)], lo[:, None], hi[:, None])[:, 0]
         distinct, place = np.unique(np.where(boxes.lo < column.size, node, -1), return_inverse=True)
@@ -402,7 +392,7 @@ class FullDomain:
 def _level(
     column: EncodedColumn, taxonomy: Taxonomy, lo: NDArray[np.int32], hi: NDArray[np.int32]
 ) -> NDArray[np.int64]:
-    """Return the node of each group, of those with values, at the lowest level that will do."""
+    """Return the node of each group without NULLs at the lowest possible level."""
     least = taxonomy.leaves if column.cells is None else column.cells
     for nodes in (taxonomy.leaves.astype(np.int64), *ancestors_by_height(taxonomy)):
         is_coarse = (taxonomy.leaf_hi[nodes] >= taxonomy.leaf_hi[least]).all()
@@ -415,7 +405,7 @@ def _level(
 def _ranges(
     column: EncodedColumn, assignment: Assignment
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the least and the greatest code of each group, of a tree those below its ancestor."""
+    """Return the least and the greatest code of each group, or below its common ancestor."""
     boxes = column_boxes(column, assignment)
     lo, hi = boxes.lo.copy(), boxes.hi.copy()
     if column.structure is Structure.TREE and column.taxonomy is not None:
@@ -428,7 +418,7 @@ def _ranges(
 
 
 def _cells(lo: NDArray[np.int32], hi: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the cell of each range, of which those that overlap share one; O(g log g)."""
+    """Return the cell of each range; overlapping ranges share one; O(g log g)."""
     order = np.argsort(lo, kind="stable")
     reached = np.maximum.accumulate(hi[order])
     begins = np.ones(len(lo), bool)

@@ -1,4 +1,4 @@
-"""Nodes of a taxonomy, sets of values, and nothing at all."""
+"""Nodes of a taxonomy, sets of values, and suppression."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _PLAIN = re.compile(r"(?!(?i:null)\Z)[A-Za-z0-9_.:+-]+\Z")
 class Label:
     """The label of the lowest common ancestor of the group's values.
 
-    A value of a column that has a floor is published as its cell. A group of NULLs publishes NULL;
-    one that mixes NULL and values publishes the root. ``prefix`` is the same, in the tree of the
-    first characters of the values.
+    With a floor, a value is published as its cell. A group of NULLs publishes NULL; one that mixes
+    NULL and values publishes the root. ``prefix`` uses the tree of the first characters of the
+    values.
     """
 
     recoding: str = "label"
@@ -61,11 +61,11 @@ class Label:
 
 
 def with_all_above(taxonomy: Taxonomy, nodes: NDArray[np.int64]) -> tuple[LabelNode, ...]:
-    """Return the labels of some nodes and those above them, which disclose no more of the values.
+    """Return the labels of some nodes and their ancestors, which disclose nothing further.
 
-    A label that recurs from a node to its child is one. The node of all that begins with a value is
-    left out where it is none of ``nodes`` and has nothing but that value below it here: whether
-    there is one depends on values that are not among them. O(nodes x height).
+    A label that recurs from a node to its child is one. A prefix node that is none of ``nodes`` and
+    has only one value below it is omitted, because its existence depends on other values. O(nodes x
+    height).
     """
     labels, parent = taxonomy.labels, taxonomy.parent
     place: dict[str, int] = {}
@@ -94,7 +94,7 @@ def with_all_above(taxonomy: Taxonomy, nodes: NDArray[np.int64]) -> tuple[LabelN
 
 
 def _listed(taxonomy: Taxonomy, node: int) -> tuple[int, bool]:
-    """Return how many values of a stored taxonomy are below a node, and whether it is a value."""
+    """Return how many stored values are below a node, and True if the node is a value."""
     first, last = int(taxonomy.leaf_lo[node]), int(taxonomy.leaf_hi[node])
     added = 0 if taxonomy.added is None else int(taxonomy.added[first : last + 1].sum())
     is_value = taxonomy.labels[taxonomy.leaves[first]] == taxonomy.labels[node]
@@ -120,7 +120,7 @@ class Suppress:
     accepts = frozenset(Structure)
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
-        """Return the one label, at full loss."""
+        """Return one label of full loss."""
         return ValueColumn(
             name=column.name,
             recoding="suppress",
@@ -133,9 +133,9 @@ class Suppress:
 
 @dataclass(frozen=True, slots=True)
 class CellSuppression:
-    """The value where all rows of the group have the same one, else NULL; the type stays.
+    """The value if all rows of the group share it, otherwise NULL; the type stays.
 
-    So do Aggarwal et al. (ICDT 2005) and Meyerson and Williams (PODS 2004) publish a class.
+    As in Aggarwal et al. (ICDT 2005) and Meyerson and Williams (PODS 2004).
     """
 
     accepts = frozenset(Structure)
@@ -160,8 +160,7 @@ class CellSuppression:
 class ValueSet:
     """The distinct values of the group, as a PostgreSQL array literal; NULL is an element.
 
-    Loses the share of the column's values (NULL among them if it occurs) that the set holds, and
-    nothing when it holds one.
+    Loss: the share of the column's values (including NULL) in the set, 0 for one value.
     """
 
     accepts = frozenset(Structure)
@@ -202,7 +201,7 @@ def _elements(column: EncodedColumn, codes: NDArray[np.int32]) -> dict[int, str]
 
 
 def array_element(text: str) -> str:
-    """Quote a value for an array literal wherever PostgreSQL would read it otherwise."""
+    """Quote a value for an array literal if PostgreSQL requires it."""
     if _PLAIN.match(text):
         return text
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,1 +1,1 @@
-"""Grouping a table block by block, where nobody holds all of its rows."""
+"""Group a table block by block, without holding all of its rows in memory."""

@@ -1,8 +1,8 @@
-"""Cutting the space of a table into regions of about so many rows, by a sample of these.
+"""Cut the space of a table into regions of a given number of rows, by a sample.
 
-As a k-d tree does (Bentley, CACM 1975), but where the fewest groups of the sample would be cut,
-rather than at the median: rows of different regions are never in one group. Any part of the table
-is encoded by what is known of the columns of the whole (``Domains``).
+Works like a k-d tree (Bentley, CACM 1975), but cuts through the fewest groups of the sample instead
+of the median, because rows of different regions never share a group. Any part of the table is
+encoded by the columns of the whole (``Domains``).
 """
 
 from __future__ import annotations
@@ -38,20 +38,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Values:
-    """The values of a column, as read: ``distinct`` without NULL, and the code of each.
-
-    codes: (m + 1,) int32, the last that of NULL; rows: (m + 1,) int64, how many rows have each.
-    """
+    """Distinct values of a column, without NULL; codes, rows: (m + 1,) of each, NULL last."""
 
     distinct: pa.Array
     codes: NDArray[np.int32]
     rows: NDArray[np.int64]
 
     def places(self, column: pa.ChunkedArray) -> NDArray[np.int32]:
-        """Return which value each row of a part of the table has, m for NULL.
-
-        Raises DatabaseError for a value that the whole has not: it is a part of other rows.
-        """
+        """Return the index of each row's value, m for NULL; DatabaseError for an unknown value."""
         place, distinct = distinct_values(column)
         found = pc.index_in(_exact(distinct), value_set=self.distinct)
         if found.null_count:
@@ -62,11 +56,7 @@ class Values:
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Domains:
-    """The columns of a whole table.
-
-    quasi: with the codes of the distinct values in place of the rows'; sensitive: with how often
-    each value occurs; values: of all of them, by name.
-    """
+    """The columns of a whole table; quasi: with the codes of the distinct values, not of rows."""
 
     quasi: tuple[EncodedColumn, ...]
     sensitive: tuple[SensitiveDomain, ...]
@@ -91,7 +81,7 @@ class Domains:
         *,
         class_label: str | None,
     ) -> EncodedTable:
-        """Return rows that are encoded already; a class label that is not sensitive is left out."""
+        """Return rows that are encoded already; a class label that is not sensitive is omitted."""
         names = self.sensitive_names
         label = None
         if names and (class_label is None or class_label in names):
@@ -105,7 +95,7 @@ class Domains:
         *,
         class_label: str | None,
     ) -> EncodedTable:
-        """Return rows of which only the codes are left, (n, d) and (n, s)."""
+        """Return the table of rows given by their codes only, (n, d) and (n, s)."""
         quasi = tuple(
             replace(column, codes=np.ascontiguousarray(codes[:, i]))
             for i, column in enumerate(self.quasi)
@@ -126,8 +116,7 @@ def domains_of(
 ) -> Domains:
     """Encode the distinct values of every column, as encoding all rows would.
 
-    counted: ``value`` and ``rows`` of each column. Raises what ``encode`` raises, which counts
-    distinct values then, and not rows.
+    counted: ``value`` and ``rows`` of each column. Raises as ``encode``, counting distinct values.
     """
     quasi, sensitive, values = [], [], {}
     for rule in (*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE)):
@@ -155,7 +144,7 @@ def domains_of(
 def _values(
     column: pa.ChunkedArray, codes: NDArray[np.int32], rows: NDArray[np.int64], *, null: int
 ) -> Values:
-    """Put the values in the order of their codes, the one that is NULL last."""
+    """Sort the values by code, NULL last."""
     plain = column.cast(column.type.value_type).combine_chunks()
     if isinstance(plain, pa.ChunkedArray):
         plain = plain.chunk(0) if plain.num_chunks else pa.array([], column.type.value_type)
@@ -170,7 +159,7 @@ def _values(
 
 
 def _exact(values: pa.Array) -> pa.Array:
-    """Return values of which no two are equal and differ in their bits: zero has one sign."""
+    """Return values with one sign of zero, so that equal values have equal bits."""
     return pc.add(values, 0.0) if pa.types.is_floating(values.type) else values
 
 
@@ -181,10 +170,7 @@ _MOST_LISTED = 10_000  # values that a condition lists
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Region:
-    """The rows whose codes are within bounds; what it was cut into, if it was.
-
-    lo, hi: (d,) int32, codes, both inclusive; share: of the sample's rows.
-    """
+    """Rows with codes within lo, hi (d,), inclusive; share of the sample; parts it was cut into."""
 
     lo: NDArray[np.int32]
     hi: NDArray[np.int32]
@@ -192,14 +178,14 @@ class Region:
     parts: tuple[Region, ...] = ()
 
     def leaves(self) -> Iterator[Region]:
-        """Yield the regions that were not cut, in the order of the tree."""
+        """Yield the regions that were not cut, in tree order."""
         if not self.parts:
             yield self
         for part in self.parts:
             yield from part.leaves()
 
     def parent_of(self, region: Region) -> Region | None:
-        """Return what a region below this one was cut from, None if it is not below."""
+        """Return the parent of a region below this one, None if it is not below."""
         if region in self.parts:
             return self
         found = (part.parent_of(region) for part in self.parts)
@@ -215,11 +201,11 @@ def cut_regions(
     seed: int,
     until: Callable[[], bool],
 ) -> Region:
-    """Return a tree of regions, of which the lowest have about so many rows of the table.
+    """Return a tree of regions whose leaves have about ``rows_per_block`` rows of the table.
 
-    A region stays whole, however many rows it has, where no cut leaves both sides a quarter of the
-    sample's rows, or what the requirement asks of all rows as one group. The same rows, parameters
-    and seed give the same regions. until: raises GivenUp as soon as it says so.
+    A region stays whole if every cut leaves a side with less than a quarter of the sample's rows or
+    one that fails the requirement as one group. Deterministic for the same arguments. until: raises
+    GivenUp as soon as it returns True.
     """
     everything = Region(
         np.zeros(len(domains.quasi), np.int32),
@@ -236,7 +222,7 @@ def cut_regions(
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Cut:
-    """Up to which code of which column; straddling: the share of rows in groups that it cuts."""
+    """The last code of the lower side; straddling: the share of rows in divided groups."""
 
     column: int
     code: int
@@ -252,7 +238,7 @@ class _Cutting:
     rows_per_block: int
 
     def cut(self, region: Region, rows: NDArray[np.int64]) -> Region:
-        """Return the region with what it is cut into; rows: of the sample."""
+        """Return the region with its parts; rows: of the sample."""
         share = len(rows) / self.sample.n_rows
         region = replace(region, share=share)
         if ceil(share * self.domains.n_rows / self.rows_per_block) <= 1:
@@ -293,7 +279,7 @@ class _Cutting:
                 yield _Cut(i, int(fair[best]), float(cost[best]))
 
     def _holds(self, rows: NDArray[np.int64]) -> bool:
-        """Whether some rows of the sample meet as one group what every group is to meet."""
+        """Return True if some rows of the sample meet the requirement as one group."""
         sensitive = self.sample.sensitive[rows]
         if any(len(np.unique(values)) < self.requirement.l for values in sensitive.T):
             return False
@@ -307,7 +293,7 @@ class _Cutting:
 
 
 def slices_of(region: Region, domains: Domains) -> tuple[Slice, ...]:
-    """Return which values a region has of the columns that it does not have all values of."""
+    """Return the values of a region, for each column of which it does not have all values."""
     slices = []
     for lo, hi, column in zip(region.lo.tolist(), region.hi.tolist(), domains.quasi, strict=True):
         if lo == 0 and hi == column.size:

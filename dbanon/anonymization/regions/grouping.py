@@ -1,4 +1,4 @@
-"""Grouping the rows of a region, improving groups near borders, and joining all regions."""
+"""Group the rows of a region, improve groups near borders, and join all regions."""
 
 from __future__ import annotations
 
@@ -42,8 +42,7 @@ _ROUNDS = 6
 class Groups:
     """Groups of some rows that meet every model.
 
-    group: (n,) int32, of each row, -1 for a suppressed one; lo, hi: (g, d) int32, the least and
-    the greatest code of each; values: what is published of each.
+    group: (n,) int32, -1 if suppressed; lo, hi: (g, d) int32, codes; values: published values.
     """
 
     group: NDArray[np.int32]
@@ -53,12 +52,12 @@ class Groups:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Return how many rows each group has."""
+        """Return the number of rows of each group."""
         return np.bincount(self.group[self.group >= 0], minlength=len(self.lo))
 
     @property
     def ncp(self) -> float:
-        """Return the mean normalized certainty penalty, a suppressed row losing everything."""
+        """Return the mean normalized certainty penalty; a suppressed row loses everything."""
         sizes, n_suppressed = self.sizes, int((self.group < 0).sum())
         lost = sum(float(one.loss[one.index] @ sizes) + n_suppressed for one in self.values)
         return lost / (len(self.values) * len(self.group))
@@ -66,10 +65,7 @@ class Groups:
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Border:
-    """Rows that may do better in groups with those of other regions, and their groups so far.
-
-    rows: which rows of the region; codes: (n, d) int32; sensitive: (n, s) int32; group: of each.
-    """
+    """Rows that may lose less in groups with other regions, by index, and their present groups."""
 
     rows: NDArray[np.int64]
     codes: NDArray[np.int32]
@@ -78,7 +74,7 @@ class Border:
 
 
 def group_rows(table: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> Groups:
-    """Group the rows of a region; raises Unsatisfiable when they do not meet the policy."""
+    """Group the rows of a region; raises Unsatisfiable if they do not meet the policy."""
     found = solve(Problem(table, policy), seed=seed, stages=stages)
     return _groups(table, found.assignment, found.values.columns)
 
@@ -91,10 +87,9 @@ def _groups(table: EncodedTable, assignment: Assignment, values: tuple[ValueColu
 
 
 def border_of(table: EncodedTable, groups: Groups, policy: Policy) -> Border:
-    """Return the rows of the costliest groups: those for which most is missing within the region.
+    """Return the rows of the costliest groups, which gain most from rows outside the region.
 
-    Of groups whose rows cost the same, the first. None where the algorithm makes no groups that
-    could be improved: whoever has chosen another one than ``auto`` wants the shape of its groups.
+    No rows if the algorithm is not ``auto``: other algorithms determine the shape of their groups.
     """
     columns = [column_costs(column) for column in table.quasi]
     weights = np.array([column.rule.weight for column in table.quasi])
@@ -111,10 +106,7 @@ def border_of(table: EncodedTable, groups: Groups, policy: Policy) -> Border:
 def improve_border(
     table: EncodedTable, before: NDArray[np.int32], policy: Policy, *, seed: int
 ) -> Groups | None:
-    """Improve groups of several regions together; None where nothing comes of it.
-
-    before: (n,) the group of each row, numbered apart by region. None of the rows is left out.
-    """
+    """Improve groups of several regions together; None without improvement; before: (n,)."""
     policy = replace(policy, max_suppressed=0.0)
     loss: Loss = "il" if policy.params.get("loss") == "il" else "ncp"
     try:
@@ -134,7 +126,7 @@ def improve_border(
     return _groups(table, assignment, published.values.columns)
 
 
-# These compare each row with what is published of it, and nobody has all rows.
+# These compare each row with its published values, and no process has all rows.
 _OF_ROWS = frozenset(
     {"sse-ratio", "max-radius", "size-times-radius"}
     | {"il1", "il2", "il3", "il4", "il5", "il-overall", "il1s"}
@@ -143,14 +135,14 @@ _OF_ROWS = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class _Joined(Publication):
-    """A publication of which the bounds of the groups are known, and not the codes of the rows."""
+    """A publication with known bounds of the groups, without the codes of the rows."""
 
     lo: NDArray[np.int32]
     hi: NDArray[np.int32]
 
     @cached_property
     def boxes(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The least and the greatest code of each class, (n_classes, d) each."""
+        """Least and greatest code of each class, (n_classes, d) each."""
         shown = self.assignment.group >= 0
         class_of = np.zeros(len(self.lo), np.int32)
         class_of[self.assignment.group[shown]] = self.classes[shown]
@@ -172,9 +164,9 @@ def join(
 ) -> Outcome:
     """Return the outcome of all regions, their rows one region after the other.
 
-    moved: rows that were grouped again, and their groups; sensitive: (n, s) the codes of all rows;
-    requirement: of all of them. A group without rows is none. What takes a look at each row's own
-    values is not measured.
+    moved: rows that were regrouped, and their groups; sensitive: (n, s) the codes of all rows;
+    requirement: of all rows. Empty groups are dropped. Metrics that need each row's values are
+    omitted.
     """
     tables = [*parts, *(groups for _, groups in moved)]
     group, kept = _numbered(parts, moved, tables)
@@ -202,7 +194,7 @@ def _numbered(
     moved: Sequence[tuple[NDArray[np.int64], Groups]],
     tables: Sequence[Groups],
 ) -> tuple[NDArray[np.int32], list[NDArray[np.int32]]]:
-    """Return the group of each row, numbered without gaps, and which groups of each table are."""
+    """Return the group of each row without gaps, and the remaining groups of each table."""
     ends = np.cumsum([len(one.lo) for one in tables])
     first = ends - [len(one.lo) for one in tables]
     group = np.concatenate(
@@ -227,10 +219,7 @@ def _columns(
 
 
 def _column(parts: Sequence[ValueColumn], size: NDArray[np.int64]) -> ValueColumn:
-    """Return one column of several; the loss of a label is the mean over the rows that have it.
-
-    size: the rows of each group, of all parts together.
-    """
+    """Join a column of all parts; the loss of a label is the mean over its rows."""
     index_of: dict[str | None, int] = {}
     nodes = dict.fromkeys(node for part in parts for node in part.nodes)
     index = np.concatenate(

@@ -1,1 +1,1 @@
-"""What readers see of a publication, as cells over the codes of the source."""
+"""The released data, as cells over the codes of the source."""

@@ -1,4 +1,4 @@
-"""The values in which all that judges a publication sees it."""
+"""Types of the released data, as risk, utility and attacks use them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 
 
 class Members(NamedTuple):
-    """The codes that each label covers, sorted: those of label i are codes[start[i]:start[i + 1]].
-
-    start: (n_labels + 1,) int64; codes: int32.
-    """
+    """Sorted int32 codes covered by each label: label i has codes[start[i]:start[i + 1]]."""
 
     start: NDArray[np.int64]
     codes: NDArray[np.int32]
@@ -28,15 +25,15 @@ class Members(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CellColumn:
-    """What readers see of one quasi-identifier, and which codes of the source it may stand for.
+    """The released data of one quasi-identifier, and the source codes that each label covers.
 
     labels: the distinct published texts, None for NULL; index: (n_classes,) int32 into them; lo,
-    hi: (n_labels,) int32, the codes that each covers, both of them among these, hi < lo where there
-    is none; nulls: (n_labels,) bool, whether NULL is covered; members: the codes, where they may
-    not be neighbours, lo and hi are then the least and the greatest; low, high: (n_labels,)
-    float64, its ends on the scale of ``EncodedColumn.position``, NaN where it has no place there.
+    hi: (n_labels,) int32, least and greatest covered code, inclusive, hi < lo if there is none;
+    nulls: (n_labels,) bool, NULL is covered; members: covered codes if they are not contiguous;
+    low, high: (n_labels,) float64, ends on the scale of ``EncodedColumn.position``, NaN if not on a
+    line.
 
-    is_point: a label stands for its class, as a mean does, and rules out nobody. lo and hi are its
+    is_point: a label represents its class, as a mean does, and excludes no one. lo and hi are its
     code, if it is a value of the source.
     """
 
@@ -56,11 +53,11 @@ class CellColumn:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SensitiveCounts:
-    """How often readers see each value of a sensitive column in each class.
+    """Published frequency of each value of a sensitive column in each class.
 
-    classes, codes: int32, rows: int64; by class, then by code, each pair once. Codes are those of
-    the column's ``SensitiveDomain``, which has values of the source and of the release; n_codes:
-    how many.
+    classes, codes: int32, rows: int64; sorted by class and code, each pair once. Codes are those of
+    the column's ``SensitiveDomain``, with values of the source and of the release; n_codes: their
+    number.
     """
 
     name: str
@@ -71,7 +68,7 @@ class SensitiveCounts:
 
     @property
     def tally(self) -> Tally:
-        """The values of each class as models count them."""
+        """The values of each class in the form that models take."""
         classes, values = self.classes.astype(np.int64), self.codes.astype(np.int64)
         start = np.flatnonzero(np.diff(classes, prepend=-1))
         size = np.add.reduceat(self.rows, start) if len(start) else np.zeros(0, np.int64)
@@ -80,13 +77,13 @@ class SensitiveCounts:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Released:
-    """What readers see of a publication.
+    """The released data of a publication.
 
     A class is a distinct published tuple of quasi-identifiers. table: the rows of the source;
-    columns: what is seen of each quasi-identifier, () by anatomy, whose classes are buckets; size:
-    (n_classes,) int64, published rows; sensitive: of each sensitive column that is published as it
-    is; classes: (table.n_rows,) int32, the class of each row, -1 where it is left out, None where
-    nobody remembers; persons: (table.n_rows,) whose each row is, None where each is another's.
+    columns: the quasi-identifiers, () for anatomy, whose classes are buckets; size: (n_classes,)
+    int64, published rows; sensitive: unmasked sensitive columns; classes: (table.n_rows,) int32,
+    the class of each row, -1 if suppressed, None if membership is not stored; persons:
+    (table.n_rows,) the person of each row, None if each row is a person.
     """
 
     table: EncodedTable
@@ -98,5 +95,5 @@ class Released:
 
     @property
     def n_classes(self) -> int:
-        """How many classes there are."""
+        """Number of classes."""
         return len(self.size)

@@ -1,4 +1,4 @@
-"""Which classes a person may be in, as far as who knows the quasi-identifiers can tell."""
+"""Classes that may contain a person, given the person's quasi-identifiers."""
 
 from __future__ import annotations
 
@@ -16,16 +16,13 @@ MANY = 2**31
 
 
 class Coverage(NamedTuple):
-    """The classes that cover each of some rows, sorted.
-
-    Those of row i are classes[start[i]:start[i + 1]]. start: (r + 1,) int64; classes: int32.
-    """
+    """Sorted classes that cover each of some rows: row i has classes[start[i]:start[i + 1]]."""
 
     start: NDArray[np.int64]
     classes: NDArray[np.int32]
 
     def sums(self, size: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the sum over the classes of each row, such as of their sizes."""
+        """Return the sum over the classes of each row, for example of their sizes."""
         total = np.append(0, np.cumsum(size[self.classes]))
         return np.asarray(total[self.start[1:]] - total[self.start[:-1]], np.int64)
 
@@ -33,9 +30,8 @@ class Coverage(NamedTuple):
 def covers(released: Released, rows: NDArray[np.int64], *, enough: int = MANY) -> Coverage:
     """Return the classes whose cells cover the quasi-identifiers of some rows of the source.
 
-    Columns whose labels stand for a class rule out none. enough: after so many classes of a row
-    there may be others. O(g log^2 g + r (log g + classes)) for g classes, where boxes overlap
-    little.
+    Point labels exclude no class. enough: search limit per row; there may be further classes. O(g
+    log^2 g + r (log g + classes)) for g classes, if boxes overlap little.
     """
     from dbanon.kernels.covering import Cells, covering, hierarchy
 
@@ -57,7 +53,7 @@ def covers(released: Released, rows: NDArray[np.int64], *, enough: int = MANY) -
 def _tables(
     columns: list[CellColumn],
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
-    """Return the labels of all columns in one table: those of every class, bounds, members."""
+    """Return the labels of all columns in one table: index by class, bounds, members."""
     before = np.cumsum([0, *(len(column.labels) for column in columns)])
     labels = [column.index + at for column, at in zip(columns, before, strict=False)]
     bounds = [np.column_stack([column.lo, column.hi, column.nulls]) for column in columns]

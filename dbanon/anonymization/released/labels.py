@@ -1,4 +1,4 @@
-"""Reading published labels: their ends, and which codes of the source each may stand for."""
+"""Read published labels: their ends, and the source codes that each covers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _INTERVAL = re.compile(r"(?:(-?\d+) days? ?)?(?:(\d+):(\d\d):(\d\d(?:\.\d+)?))?"
 
 
 class Cell(NamedTuple):
-    """What a label covers: codes, both ends among them, perhaps NULL, and its ends on the scale."""
+    """Codes covered by a label (inclusive), NULL if covered, and its ends on the scale."""
 
     lo: int
     hi: int
@@ -53,7 +53,7 @@ class Cell(NamedTuple):
 
 
 def ends_of_text(kind: ColumnKind, label: str) -> Ends:
-    """Read a range that is written for people, or the name of a period."""
+    """Read a range in readable text, or the name of a period."""
     if label == "*":
         return Ends(None, None)
     if label.endswith("+"):
@@ -76,7 +76,7 @@ def _span(kind: ColumnKind, text: str) -> tuple[int | float, int | float]:
 
 
 def ends_of_pair(kind: ColumnKind, recoding: str, pair: tuple[str | None, str | None]) -> Ends:
-    """Read the two columns of a range: its ends, or its middle and how far these are from it."""
+    """Read the two columns of a range: its two ends, or its middle and radius."""
     first, second = pair
     if recoding == BOUNDS:
         least, most = (None if text is None else number_of(kind, text) for text in pair)
@@ -99,7 +99,7 @@ def _radius(kind: ColumnKind, text: str) -> int | float:
 
 
 class Line:
-    """The values of a column as numbers, and where they are."""
+    """The values of a column as numbers, and their places."""
 
     def __init__(self, column: EncodedColumn) -> None:
         self.kind, self.size = column.kind, column.size
@@ -109,7 +109,7 @@ class Line:
         self.numbers: list[int | float] = values.tolist()
 
     def cell(self, ends: Ends) -> Cell:
-        """Return what a range covers; open at both ends, it may stand for NULL, too."""
+        """Return the cell of a range; one open at both ends also covers NULL."""
         least, most, closed = ends
         lo = 0 if least is None else bisect_left(self.numbers, least)
         hi = self.size - 1
@@ -123,13 +123,13 @@ class Line:
         return Cell(lo, max(hi, lo - 1), low, high, nulls=nulls)
 
     def code(self, text: str) -> int | None:
-        """Return the code of a value, None where the source does not have it."""
+        """Return the code of a value, None if the source does not have it."""
         number = number_of(self.kind, text)
         code = bisect_left(self.numbers, number)
         return code if code < self.size and self.numbers[code] == number else None
 
     def place(self, number: float) -> float:
-        """Return where a number is on the scale of the column, which it may lie beyond."""
+        """Return the place of a number on the column's scale, possibly beyond it."""
         if self.size < 2 or self.numbers[0] == self.numbers[-1]:  # noqa: PLR2004 - a range has two
             return 0.0
         first, last = self.numbers[0], self.numbers[-1]
@@ -138,7 +138,7 @@ class Line:
 
 
 def period_days(name: str) -> tuple[np.datetime64, np.datetime64] | None:
-    """Return the first and the last day of a period, None for what is the name of none."""
+    """Return the first and the last day of a period, None if the text names none."""
     if years := _YEARS.fullmatch(name):
         return np.datetime64(f"{years[1]}-01-01"), np.datetime64(f"{years[2]}-12-31")
     for period, pattern in _NAMES.items():
@@ -181,7 +181,7 @@ def read_column(
     labels: Sequence[str | None],
     index: NDArray[np.int32],
 ) -> CellColumn:
-    """Return what readers see of a column; labels: its distinct texts, index: of each class."""
+    """Return the cells of a column; labels: its distinct texts, index: of each class."""
     members = None
     if recoding == "set":
         cells, members = _sets(column, labels)
@@ -206,10 +206,10 @@ def read_column(
 
 
 def _reader(column: EncodedColumn, recoding: str) -> Reader:
-    """Return what reads a label; that of NULL alone covers NULL, unless the recoding says more."""
+    """Return a function that reads a label; NULL covers NULL unless the recoding differs."""
     if recoding == GLOBAL:
         recoding = _OF_STRUCTURE[column.structure]
-    if recoding in PAIRS:  # whose ends were written as a literal
+    if recoding in PAIRS:  # the ends were joined to a literal
         recoding = "interval"
     everything = _everything(column)
     if recoding == "suppress":
@@ -220,7 +220,7 @@ def _reader(column: EncodedColumn, recoding: str) -> Reader:
 
 
 def _known(column: EncodedColumn, recoding: str) -> Callable[[str], Cell]:
-    """Return what reads the label of values."""
+    """Return a function that reads labels other than NULL."""
     if recoding in POINTS | {"cell-suppression"}:
         return _values(column)
     if column.structure is Structure.LINE:
@@ -237,7 +237,7 @@ def _everything(column: EncodedColumn) -> Cell:
 
 
 def _codes(column: EncodedColumn) -> Callable[[str], int | None]:
-    """Return what finds the code of a value by its text, None where the source lacks it."""
+    """Return a function that finds the code of a value's text, None if the source lacks it."""
     if column.structure is Structure.LINE:
         return Line(column).code
     kind = column.kind if column.kind.is_ordered else None
@@ -253,7 +253,7 @@ def _codes(column: EncodedColumn) -> Callable[[str], int | None]:
 
 
 def _values(column: EncodedColumn) -> Callable[[str], Cell]:
-    """Return what reads one value, or what stands for some, which need not be of the source."""
+    """Return a function that reads a single value, which may be missing from the source."""
     code_of = _codes(column)
     line = Line(column) if column.structure is Structure.LINE else None
 
@@ -271,7 +271,7 @@ def _values(column: EncodedColumn) -> Callable[[str], Cell]:
 
 
 def _ranks(column: EncodedColumn) -> Callable[[str], Cell]:
-    """Return what reads the range of an order; of several readings it covers all."""
+    """Return a function that reads the range of an order; ambiguous labels cover all readings."""
     rank_of = {text: rank for rank, text in enumerate(column.values.tolist())}
     everything = _everything(column)
 
@@ -292,7 +292,7 @@ def _ranks(column: EncodedColumn) -> Callable[[str], Cell]:
 
 
 def _nodes(column: EncodedColumn) -> Callable[[str], Cell]:
-    """Return what reads a node; the root, and nothing else, may stand for NULL, too."""
+    """Return a function that reads a node; only the root also covers NULL."""
     tree = column.taxonomy
     assert tree is not None  # noqa: S101 - a column without an order has one
     found: dict[str, tuple[int, int]] = {}
@@ -309,14 +309,14 @@ def _nodes(column: EncodedColumn) -> Callable[[str], Cell]:
 
 
 def _begun(column: EncodedColumn, label: str) -> tuple[int, int]:
-    """Return the leaves that a label of first characters stands for, of a source that changed."""
+    """Return the leaves of a prefix label that the tree lacks, because the source changed."""
     rule, prefix = column.rule, label.rstrip("*")
     tree = column.taxonomy
     if rule.taxonomy is not None or prefix == label or tree is None:
         return 0, -1
     begins = (prefix, *(rule.pooled or ())) if not prefix.strip("0") else (prefix,)
     leaves = [leaf for leaf, text in enumerate(tree.leaf_labels) if text.startswith(begins)]
-    if column.cells is not None:  # whose rows have the code of its first leaf
+    if column.cells is not None:  # rows of a cell have the code of its first leaf
         leaves = tree.leaf_lo[column.cells[leaves]].tolist()
     return (min(leaves), max(leaves)) if leaves else (0, -1)
 

@@ -1,4 +1,4 @@
-"""From what is published, or is going to be, to what readers see of it."""
+"""Derive the released data from an outcome, or from the published relation."""
 
 from __future__ import annotations
 
@@ -40,10 +40,9 @@ def of_outcome(
     *,
     persons: NDArray[np.int32] | None = None,
 ) -> Released:
-    """Return what readers would see of a publication; its rows are those of the table, in order.
+    """Return the released data of a publication; its rows are those of the table, in order.
 
-    persons: whose each row is, where the policy has subjects. Values that are masked are absent.
-    O(n + groups log groups), and one reading of each label.
+    persons: of each row, if the policy has subjects. Masked values are omitted. O(n + g log g).
     """
     columns: list[CellColumn] = []
     of_group = np.zeros(outcome.assignment.n_groups, np.int64)
@@ -79,13 +78,12 @@ def of_texts(
     policy: Policy,
     persons: NDArray[np.int32] | None = None,
 ) -> Released:
-    """Return what readers see of the texts of what is published, and how often each row is there.
+    """Return the released data of published texts, given how often each row occurs.
 
-    shown: the published columns of the quasi-identifiers and the sensitive columns, as texts of
-    the session's settings; of anatomy the bucket in place of the quasi-identifiers; persons: as for
-    ``of_outcome``. Its table has codes of all sensitive values that are published, so that nothing
-    depends on whether the last who had one has gone. O(m log m) for m rows, and one reading of each
-    distinct text.
+    shown: the published quasi-identifiers (anatomy: the bucket) and sensitive columns, as texts in
+    the session's settings; persons: as for ``of_outcome``. The table has codes of all published
+    sensitive values, so nothing depends on deletions of their last row. O(m log m) for m rows, and
+    one reading of each distinct text.
     """
     index_of: list[tuple[list[str | None], NDArray[np.int32]]] = []
     if policy.anatomy:
@@ -122,10 +120,9 @@ def of_release(
     kinds: Mapping[str, ColumnKind],
     taxonomies: Mapping[str, Taxonomy],
 ) -> Released:
-    """Return what a release alone says of its classes and their sensitive values.
+    """Return the classes and sensitive values of a release alone, without quasi-identifiers.
 
-    shown, counts: as ``of_texts`` has them; kinds: of the published columns; taxonomies: by name.
-    Its table is that of distinct published rows, and has no quasi-identifiers.
+    shown, counts: as in ``of_texts``; kinds: of the published columns; taxonomies: by name.
     """
     parts = [texts_of(shown, name) for name in policy.published_quasi]
     of_row = _alike(parts, shown.num_rows)
@@ -151,7 +148,7 @@ def _alike(
 
 
 def recoding_of(column: EncodedColumn) -> str:
-    """Return the recoding that a column was published by."""
+    """Return the recoding of a published column."""
     return column.rule.recoding or default_recoding(column)
 
 
@@ -164,7 +161,7 @@ def _distinct(
 
 
 def texts_of(shown: pa.Table, name: str) -> tuple[list[str | None], NDArray[np.int32]]:
-    """Return the distinct texts of a column, NULL last if it is there, and that of each row."""
+    """Return the distinct texts of a column, NULL last if it occurs, and the index of each row."""
     place, distinct = distinct_values(shown.column(name))
     texts: list[str | None] = distinct.to_pylist()
     if (place < 0).any():
@@ -175,7 +172,7 @@ def texts_of(shown: pa.Table, name: str) -> tuple[list[str | None], NDArray[np.i
 def _published(
     shown: pa.Table, column: EncodedColumn
 ) -> tuple[list[str | None], NDArray[np.int32]]:
-    """Return the distinct labels of a quasi-identifier, that of two columns as one."""
+    """Return the distinct labels of a quasi-identifier; a pair of columns is one label."""
     recoding = recoding_of(column)
     if recoding not in PAIRS:
         return texts_of(shown, column.name)
@@ -191,11 +188,7 @@ def _published(
 def _joined(
     domain: SensitiveDomain, texts: Sequence[str | None], listed: Sequence[str]
 ) -> tuple[SensitiveDomain, NDArray[np.int32]]:
-    """Return a domain with the published values that the source lacks, and the new code of each.
-
-    listed: the order of the values, if the policy has one. Values are in order, so that none stands
-    apart for being gone.
-    """
+    """Return a domain with the published values that the source lacks, in order, and new codes."""
     key = _key_of(domain)
     labels = {key(text): text for text in (*texts, *domain.labels) if text is not None}
     if len(labels) < len(domain.labels):
@@ -230,7 +223,7 @@ def _key_of(domain: SensitiveDomain) -> Callable[[str | None], Any]:
     return _number if np.isfinite(domain.numbers).any() else _text
 
 
-def _text(text: str | None) -> Any:  # noqa: ANN401 - whatever is equal where values are
+def _text(text: str | None) -> Any:  # noqa: ANN401 - equal if and only if values are
     return text
 
 
@@ -268,10 +261,9 @@ def _counted(
 def certified(
     released: Released, policy: Policy, *, several: bool = False
 ) -> tuple[CheckResult, ...]:
-    """Return what the worst class achieves of each model that a search has met.
+    """Return the achievement of the worst class for each model of a search.
 
-    several: whether some person has several rows. Of these, of sets of classes and of populations
-    the database alone says how much is achieved; it is None here.
+    None if only the database computes it: several rows of a person, sets of classes, populations.
     """
     table, classes = released.table, released.classes
     if classes is None:
@@ -292,7 +284,7 @@ def certified(
 
 
 def _of_classes(spec: ModelSpec) -> bool:
-    """Whether a model is one of those that a demand is made of."""
+    """Return True if a demand can be made of the model."""
     model = model_of(spec)
     return isinstance(model, ClassModel) and model.scope in {Scope.CLASSES, Scope.SENSITIVE}
 

@@ -1,1 +1,1 @@
-"""What a publication risks, in figures."""
+"""Risk of a publication, in figures."""

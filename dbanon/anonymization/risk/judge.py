@@ -1,4 +1,4 @@
-"""All that is known of the risk of a publication."""
+"""Risk of a publication, from classes, populations and sensitive values."""
 
 from __future__ import annotations
 
@@ -35,10 +35,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Everybody:
-    """The population that the persons of a table are a part of, as far as it is known.
+    """The population that contains the persons of a table.
 
-    size: how many it has, None where nobody says; counted: what readers see, over the rows of the
-    population in place of those of the table, None where they are not at hand; name: what it is.
+    size: None if unknown; counted: the released data over its rows, None if unavailable.
     """
 
     size: int | None = None
@@ -47,7 +46,7 @@ class Everybody:
 
     @property
     def uncounted(self) -> str:
-        """Among what records are counted without it."""
+        """Basis of the figures without population counts."""
         if not self.name or self.counted is not None:
             return UNKNOWN
         return f"the relation, as {self.name} is counted once it is published: at most"
@@ -61,11 +60,11 @@ def risk(
     sizes: NDArray[np.int64] | None = None,
     achieved: float | None = None,
 ) -> Risk:
-    """Return the risk, but for sets of columns and attacks.
+    """Return the risk, without sets of columns and attacks.
 
-    sizes: the rows that readers cannot tell apart, where these are no classes, as by anatomy;
-    achieved: the fewest persons of a class; where these are fewer than its rows, no class is taken
-    to have more persons, as nobody remembers whose rows are whose.
+    sizes: the indistinguishable rows, if they are not classes, as in anatomy; achieved: the fewest
+    persons of a class. If that is less than its rows, it bounds every class, because the persons of
+    rows are not stored.
     """
     alike = released.size if sizes is None else sizes
     heads = _heads(alike, achieved)
@@ -92,19 +91,19 @@ def risk(
 
 
 def _heads(sizes: NDArray[np.int64], achieved: float | None) -> NDArray[np.int64]:
-    """Return how many persons each class has at least, (g,), by the fewest who were counted."""
+    """Return the least number of persons of each class, (g,), given the fewest counted."""
     if achieved is None or not len(sizes) or achieved >= sizes.min():
         return sizes
     return np.full_like(sizes, max(int(achieved), 1))
 
 
 def unique_in(released: Released, everybody: Everybody) -> tuple[Uniqueness, ...]:
-    """Return how many of a population are unique, by each estimator."""
+    """Return how many persons of a population are unique, by each estimator."""
     return () if everybody.size is None else uniqueness(members(released), everybody.size)
 
 
 def sets_of(released: Released, rows: NDArray[np.int64]) -> tuple[UniqueSet, ...]:
-    """Return which quasi-identifiers make sampled rows of the source unique."""
+    """Return the sets of quasi-identifiers that make sampled rows of the source unique."""
     columns = released.table.quasi[:MOST_COLUMNS]
     coded = [(column.name, column.codes[rows].astype(np.int64)) for column in columns]
     return unique_sets(coded)
@@ -114,7 +113,7 @@ _AT_ONCE = 2_000
 
 
 def tells(released: Released) -> bool:
-    """Whether each column rules out somebody: classes that stand for anybody are not counted."""
+    """Return True if there are quasi-identifiers and each excludes someone."""
     return bool(released.columns) and not any(column.is_point for column in released.columns)
 
 
@@ -127,10 +126,9 @@ def persons(released: Released) -> NDArray[np.int64]:
 def represented(
     released: Released, weights: NDArray[np.float64], heads: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return how many persons of a population those of each class stand for, (n_classes,).
+    """Return how many persons of a population those of each class represent, (n_classes,).
 
-    weights: (table.n_rows,) of the rows of the table; heads: (n_classes,) the persons of each
-    class. Each counts with the mean weight of the rows that the class covers, at least with 1.
+    Each of ``heads`` counts with the mean weight of the rows that the class covers, at least 1.
     """
     total, rows = _covered(released, np.array([weights, np.ones_like(weights)]))
     mean = total / np.maximum(rows, 1.0)
@@ -138,7 +136,7 @@ def represented(
 
 
 def _covered(released: Released, amounts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sums of amounts, (t, table.n_rows), of the rows each class covers, (t, g)."""
+    """Return the sums of amounts, (t, table.n_rows), over the rows each class covers, (t, g)."""
     _, rows, place = np.unique(
         joint_codes(released.table.codes), return_index=True, return_inverse=True
     )
@@ -153,7 +151,7 @@ def _covered(released: Released, amounts: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def members(released: Released) -> NDArray[np.int64]:
-    """Return how many rows of the table have each distinct tuple of quasi-identifiers."""
+    """Return the number of rows of each distinct tuple of quasi-identifiers."""
     return np.bincount(joint_codes(released.table.codes))
 
 
@@ -166,12 +164,12 @@ def posterior(
     among_known: NDArray[np.float64],
     among_class: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return what somebody believes of a person's sensitive value who sees the person's class.
+    """Return the belief about a person's sensitive value, given the person's class.
 
-    Bayes-optimal (Machanavajjhala et al., TKDD 2007, theorem 3.1). counts: (m,) how often each
-    value is in the class; among_known: (m,) its share among persons whose quasi-identifiers are
-    those that the attacker knows, among_class: among all that the class stands for. A value that
-    the class cannot have (0 among it) has no say.
+    Bayes-optimal (Machanavajjhala et al., TKDD 2007, theorem 3.1). counts: (m,) frequency of each
+    value in the class; among_known: (m,) its share among persons with the known quasi-identifiers;
+    among_class: among all that the class covers. A value impossible in the class (share 0) is
+    ignored.
     """
     weight = np.zeros(len(counts))
     some = (np.asarray(among_class) > 0.0) & (np.asarray(counts) > 0)
@@ -181,10 +179,9 @@ def posterior(
 
 
 def disclosures(released: Released) -> tuple[Disclosure, ...]:
-    """Return what the classes say of each sensitive column that is published as it is.
+    """Return the disclosure of each unmasked sensitive column by the classes.
 
-    Prior is the distribution in the whole relation, posterior that in the class, as for an attacker
-    to whom quasi-identifiers say nothing.
+    The prior is the distribution in the relation, the posterior that in the class.
     """
     if not released.n_classes:
         return ()
@@ -217,7 +214,7 @@ def _disclosure(counted: SensitiveCounts, domain: SensitiveDomain) -> Disclosure
 
 
 def _ruled_out(tally: Tally, prior: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return the classes in which a value is rare, or not at all, that was not so before."""
+    """Return the classes in which a value becomes rare or absent."""
     possible = prior >= EPSILON
     kept = possible[tally.values] & (tally.shares() >= EPSILON)
     n_kept = np.bincount(tally.classes[kept], minlength=tally.n_classes)

@@ -1,8 +1,8 @@
-"""How likely the record of a person is found in a relation.
+"""Probability of finding the record of a person in a relation.
 
-Attackers as El Emam and Dankar (JAMIA 15, 2008) tell them apart, and their risks as El Emam (Guide
-to the De-Identification of Personal Health Information, 2013) counts them: who picks one of n
-records at random is right with 1/n.
+Attackers as in El Emam and Dankar (JAMIA 15, 2008), risks as in El Emam (Guide to the
+De-Identification of Personal Health Information, 2013): one of n records, picked at random, is
+right with 1/n.
 """
 
 from __future__ import annotations
@@ -37,12 +37,11 @@ def risks(
 ) -> tuple[Reidentification, ...]:
     """Return the risks of a relation by attacker; sizes: (g,) the records of each class.
 
-    heads: (g,) the persons of each class at least, as many as its records by default.
+    heads: (g,) least number of persons of each class, by default its records.
 
-    population: (g,) the chance that a record of each class is found among those of a population
-    that may be in it, None where nobody knows. The marketer has the mean of what the journalist
-    has, as he links all records, each to the person of the population who is likeliest; without a
-    population he has the prosecutor's.
+    population: (g,) probability of finding a record of each class among the matching persons of a
+    population, None if unknown. The marketer has the mean of the journalist's, because he links all
+    records, each to the likeliest person; without a population he has the prosecutor's.
     """
     found = 1.0 / np.maximum(sizes if heads is None else heads, 1)
     of_population = found if population is None else population
@@ -77,22 +76,19 @@ def _risk(
 
 
 def of_counts(persons: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the chance of each class, given how many of a population may be in it.
-
-    At least the records of the class are in it, also where the population lacks some of these.
-    """
+    """Return the probability for each class, given its matching persons, at least its records."""
     return np.asarray(1.0 / np.maximum(np.maximum(persons, sizes), 1))
 
 
 def of_sample(
     sizes: NDArray[np.int64], sampled: float | NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the chance of each class of a relation that is a share ``sampled`` of a population.
+    """Return the probability for each class of a relation that is a sample of a population.
 
-    The mean of 1/F, where F of the population may be in a class of which f were drawn, negative
-    binomial given f (Benedetti and Franconi, 1998; Polettini, 2003). With the odds q = (1 - p) / p
-    of not being drawn it is the integral of exp(-f v) / (1 + q exp(-v)) over all v >= 0. sampled: p
-    of all classes, or of each.
+    The mean of 1/F, for F matching persons of the population and f drawn ones, negative binomial
+    given f (Benedetti and Franconi, 1998; Polettini, 2003). With the odds q = (1 - p) / p of not
+    being drawn it is the integral of exp(-f v) / (1 + q exp(-v)) over all v >= 0. sampled: p of all
+    classes, or of each.
     """
     shares = np.broadcast_to(sampled, sizes.shape)
     pairs, place = np.unique(np.stack([np.maximum(sizes, 1), shares]), axis=1, return_inverse=True)
@@ -107,9 +103,9 @@ def of_sample(
 
 
 def of_weights(represented: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the chance of each class, given how many of a population its persons stand for.
+    """Return the probability for each class, given how many persons its own represent.
 
-    As ``of_sample`` has it, with the share of each class (Franconi and Polettini, 2004).
+    As in ``of_sample``, with the share of each class (Franconi and Polettini, 2004).
     """
     sizes = np.maximum(sizes, 1)
     return of_sample(sizes, sizes / np.maximum(represented, sizes))
@@ -117,13 +113,13 @@ def of_weights(represented: NDArray[np.float64], sizes: NDArray[np.int64]) -> ND
 
 @lru_cache(maxsize=1)
 def _gauss() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return where Gauss and Legendre look, and how much each place counts."""
+    """Return the nodes and weights of Gauss-Legendre quadrature."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     return np.asarray(nodes), np.asarray(weights)
 
 
 def size_bands(sizes: NDArray[np.int64]) -> tuple[SizeBand, ...]:
-    """Return how many classes and rows there are by size, of those that some class has."""
+    """Return the number of classes and rows by size, without empty bands."""
     most = [least - 1 for least in _LEAST[1:]]
     bands = []
     for least, end in zip(_LEAST, [*most, None], strict=True):

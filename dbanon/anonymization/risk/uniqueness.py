@@ -1,9 +1,9 @@
-"""Estimates of the unique persons of a population, and the columns that make rows unique.
+"""Estimates of unique persons in a population, and sets of columns that make rows unique.
 
-A class is a distinct tuple of quasi-identifiers. All estimators know of the sample only how many
-classes there are of each size, and the size of the population. Sets of columns are minimal sample
-uniques (Elliot, Manning and Ford, Int. J. of Uncertainty, Fuzziness and Knowledge-Based Systems 10,
-2002), up to three columns.
+A class is a distinct tuple of quasi-identifiers. All estimators use only the number of classes of
+each size in the sample, and the size of the population. Sets of columns are minimal sample uniques
+(Elliot, Manning and Ford, Int. J. of Uncertainty, Fuzziness and Knowledge-Based Systems 10, 2002),
+of up to three columns.
 """
 
 from __future__ import annotations
@@ -30,40 +30,36 @@ _MET = 1e-6  # of what an equation misses, as a share of the unique ones
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Sizes:
-    """How many classes of a sample there are of each size.
-
-    size: (m,) float64, rising; count: (m,) float64.
-    """
+    """Number of classes of a sample of each size; size: (m,) float64, ascending, count: (m,)."""
 
     size: NDArray[np.float64]
     count: NDArray[np.float64]
 
     @property
     def rows(self) -> float:
-        """How many rows the sample has."""
+        """Number of rows of the sample."""
         return float((self.size * self.count).sum())
 
     @property
     def classes(self) -> float:
-        """How many classes it has."""
+        """Number of classes of the sample."""
         return float(self.count.sum())
 
     def of(self, size: int) -> float:
-        """Return how many classes there are of a size."""
+        """Return the number of classes of a size."""
         return float(self.count[self.size == size].sum())
 
 
 def sizes_of(members: NDArray[np.int64]) -> Sizes:
-    """Return how many classes there are of each size; members: (g,) the rows of each class."""
+    """Return the number of classes of each size; members: (g,) the rows of each class."""
     size, count = np.unique(members[members > 0], return_counts=True)
     return Sizes(size.astype(np.float64), count.astype(np.float64))
 
 
 def uniqueness(members: NDArray[np.int64], population: int) -> tuple[Uniqueness, ...]:
-    """Return what each estimator says of a population; members: as for ``sizes_of``.
+    """Return the estimates for a population, or the true value if all persons are sampled.
 
-    An estimator that has no answer for such a sample is left out. Of all rows there is nothing to
-    estimate: each says what is.
+    members: as for ``sizes_of``. An estimator without an answer for such a sample is omitted.
     """
     sizes = sizes_of(members)
     if not sizes.classes or population < sizes.rows:
@@ -86,11 +82,11 @@ def uniqueness(members: NDArray[np.int64], population: int) -> tuple[Uniqueness,
 
 
 def pitman(sizes: Sizes, population: int) -> float | None:
-    """Return the share of unique persons by Pitman's sampling formula at its likeliest.
+    """Return the share of unique persons by maximum likelihood of Pitman's sampling formula.
 
-    Hoshino (J. Official Statistics 17, 2001), who takes what a power of N comes near to. Of N
-    persons N (theta + alpha) .. (theta + alpha + N - 2) / ((theta + 1) .. (theta + N - 1))
-    are expected to be unique.
+    Hoshino (J. Official Statistics 17, 2001), who uses a power of N asymptotically. Of N persons, N
+    (theta + alpha) .. (theta + alpha + N - 2) / ((theta + 1) .. (theta + N - 1)) are expected to be
+    unique.
     """
     if sizes.of(1) == sizes.rows:
         return 1.0  # the likelihood grows up to alpha = 1
@@ -108,7 +104,7 @@ def pitman(sizes: Sizes, population: int) -> float | None:
 
 
 def _likeliest(sizes: Sizes) -> tuple[float, float] | None:
-    """Return theta > -alpha and alpha in [0, 1) that make the sample likeliest."""
+    """Return the maximum-likelihood theta > -alpha and alpha in [0, 1)."""
     from scipy import optimize, special
 
     n, u = sizes.rows, sizes.classes
@@ -137,11 +133,11 @@ def _likeliest(sizes: Sizes) -> tuple[float, float] | None:
 
 
 def zayatz(sizes: Sizes, population: int) -> float | None:
-    """Return the share of unique persons where classes are as large as in the sample.
+    """Return the share of unique persons if classes are as large as in the sample.
 
-    Zayatz (Estimation of the Percent of Unique Population Elements on a Microdata File, 1991). By
-    Bayes, somebody unique in the sample is so in the population with the share of unique
-    classes, times the chance that such a one shows one member, over the same of all sizes.
+    Zayatz (Estimation of the Percent of Unique Population Elements on a Microdata File, 1991), by
+    Bayes: P(unique | unique in the sample) is the share of unique classes, times their probability
+    of one sampled member, over the same of all sizes.
     """
     unique, n = sizes.of(1), sizes.rows
     if not unique:
@@ -157,10 +153,10 @@ def zayatz(sizes: Sizes, population: int) -> float | None:
 
 
 def slide_negative_binomial(sizes: Sizes, population: int) -> float | None:
-    """Return the share of unique persons where a class has one member and some more.
+    """Return the share of unique persons if class sizes are 1 + a negative binomial number.
 
-    How many more is negative binomial (Chen and Keller-McNulty, J. Official Statistics 14, 1998).
-    How many classes there are is Shlosser's estimate, as Haas and Stokes (JASA 93, 1998) have it.
+    Chen and Keller-McNulty (J. Official Statistics 14, 1998), with Shlosser's number of classes
+    (Haas and Stokes, JASA 93, 1998).
     """
     unique, sampled = sizes.of(1), sizes.rows / population
     if not unique:
@@ -171,7 +167,7 @@ def slide_negative_binomial(sizes: Sizes, population: int) -> float | None:
 
 
 def shlosser(sizes: Sizes, sampled: float) -> float:
-    """Return how many classes the population has, of which a share ``sampled`` was drawn."""
+    """Return the estimated number of classes of the population, given the sampled share."""
     i, count, q = sizes.size, sizes.count, sampled
     missed = ((1.0 - q) ** i * count).sum()
     alone = (i * q * (1.0 - q) ** (i - 1.0) * count).sum()
@@ -181,12 +177,12 @@ def shlosser(sizes: Sizes, sampled: float) -> float:
 
 
 def slide(classes: float, sampled: float, *, unique: float, pairs: float) -> float | None:
-    """Return the share of unique classes, of which a sample has so many unique ones and pairs.
+    """Return the share of unique classes, given the sample's unique classes and pairs.
 
-    None where no slide negative binomial lets expect these. With b = 1 - beta and
-    w = 1 - b (1 - f), the generating function z (beta / (1 - b z))^alpha, thinned by f, gives
-    f (beta / w)^alpha (1 + alpha b (1 - f) / w) unique ones, and
-    f^2 / 2 (beta / w)^alpha alpha b (2 + (alpha - 1) b (1 - f)) / w^2 pairs.
+    None if no slide negative binomial has these expectations. With b = 1 - beta and w = 1 - b (1 -
+    f), the generating function z (beta / (1 - b z))^alpha, thinned by f, gives f (beta / w)^alpha
+    (1 + alpha b (1 - f) / w) unique ones, and f^2 / 2 (beta / w)^alpha alpha b (2 + (alpha - 1) b
+    (1 - f)) / w^2 pairs.
     """
     from scipy import optimize, special
 
@@ -216,15 +212,13 @@ def slide(classes: float, sampled: float, *, unique: float, pairs: float) -> flo
 
 MOST_COLUMNS = 12
 LARGEST = 3
-_DENSE = 4  # as many counters as that for each row cost less than sorting the rows
+_DENSE = 4  # counters per row up to which counting is faster than sorting
 
 
 def unique_sets(columns: Sequence[tuple[str, NDArray[np.int64]]]) -> tuple[UniqueSet, ...]:
-    """Return the sets of columns that make rows unique, those that do so of most rows first.
+    """Return the sets of columns that make rows unique, those of most rows first; O(d^3 n log n).
 
-    columns: the name and the codes, from 0 on, of each; NULL is a value. A row counts for a set if
-    no other row has its values there, and some has them in every smaller part of the set.
-    O(d^3 n log n).
+    columns: name and codes; NULL is a value. A row counts if it is unique in no smaller subset.
     """
     if not columns or not len(columns[0][1]):
         return ()
@@ -247,10 +241,7 @@ def unique_sets(columns: Sequence[tuple[str, NDArray[np.int64]]]) -> tuple[Uniqu
 def _uniques(
     columns: Sequence[NDArray[np.int64]],
 ) -> Iterator[tuple[tuple[int, ...], NDArray[np.bool_]]]:
-    """Yield each set of columns, smaller ones first, with the rows that it tells from all others.
-
-    A set of more columns than two is joined with what its first ones have in common.
-    """
+    """Yield each set of columns, smaller ones first, with the rows that are unique in it."""
     joint: dict[tuple[int, ...], NDArray[np.int64]] = {(): np.zeros(len(columns[0]), np.int64)}
     for size in range(1, min(LARGEST, len(columns)) + 1):
         for places in combinations(range(len(columns)), size):
@@ -262,7 +253,7 @@ def _uniques(
 
 
 def _numbered(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return a number for each distinct key, from 0 on, and how often each is there."""
+    """Return a number for each distinct key, from 0, and the frequency of each."""
     if int(keys.max()) < _DENSE * len(keys):
         return keys, np.bincount(keys)
     _, numbers, counts = np.unique(keys, return_inverse=True, return_counts=True)

@@ -1,1 +1,1 @@
-"""What a published relation is worth to those who read it, beside its source."""
+"""Utility of a published relation, compared with its source."""

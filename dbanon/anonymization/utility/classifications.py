@@ -1,10 +1,8 @@
-"""What can be learned from a release to predict a sensitive column, beside what the source teaches.
+"""Predict a sensitive column by learning from a release, compared with the source.
 
-Rows are held out of both: of the release that is told to them apart from its class, if somebody
-remembers, or else one of the rows that may be it.
-
-A cell becomes features as an analyst would make them: a number is the middle of its cell, of any
-other column each value, or node of a taxonomy, is a feature, which has the share of it in the cell.
+Test rows are held out of both: of the release one row of the person's class, or of a class that may
+be it if membership is not stored. Cells become features as for an analyst: a number is the middle
+of its cell; otherwise each value or node is a feature, with its share of the cell.
 """
 
 from __future__ import annotations
@@ -39,21 +37,21 @@ _STEPS = 500
 
 
 class Features(NamedTuple):
-    """The features of each label and of each code, (n, f) both."""
+    """Features of each label and of each code, (n, f) both."""
 
     labels: Floats
     codes: Floats
 
 
 class Score(NamedTuple):
-    """The share that was predicted right, and the area under the curve, None if it has none."""
+    """Share of correct predictions, and the area under the curve, None if undefined."""
 
     accuracy: float
     auc: float | None
 
 
 def features_of(reading: Reading) -> Features:
-    """Return what is learned from a column."""
+    """Return the features of a column."""
     if reading.line is not None:
         of_codes = reading.line.spread(reading.line.begins, reading.line.ends)
         return Features(_of_numbers(reading.moments()), _of_numbers(of_codes))
@@ -66,7 +64,7 @@ def features_of(reading: Reading) -> Features:
 
 
 def _of_numbers(moments: Moments) -> Floats:
-    """Return numbers, those of NULL in the middle, and how much of each is NULL."""
+    """Return numbers, those of NULL in the middle, and the share of NULL in each."""
     places = np.where(moments.known > 0.0, moments.mean, 0.5)
     return np.column_stack([places, 1.0 - moments.known])
 
@@ -79,10 +77,7 @@ def scores(
     truth: NDArray[Any],
     seed: int,
 ) -> Mapping[str, Score]:
-    """Learn what is wanted of some rows, and predict that of others.
-
-    Where there is one value only, that is what is predicted.
-    """
+    """Train on some rows, and predict others; a single value is predicted as such."""
     if len(np.unique(wanted)) < 2:  # noqa: PLR2004 - classifiers refuse
         only = Score(float((truth == wanted[:1]).mean()), 0.5)
         return {BOOSTING: only, LOGISTIC: only}
@@ -124,10 +119,7 @@ def _convergence_warning() -> type[Warning]:
 
 
 def _area(likely: Floats, values: NDArray[Any], truth: NDArray[Any]) -> float | None:
-    """Return the area under the curve, of several values the mean of each against the others.
-
-    Each counts with its rows.
-    """
+    """Return the area under the curve; the weighted mean of one against the rest for several."""
     from sklearn.metrics import roc_auc_score
 
     areas, weights = [], []
@@ -151,17 +143,14 @@ _AT_ONCE = 20_000_000
 
 
 class _Learned(NamedTuple):
-    """What is learned from: features, and the code that goes with them."""
+    """Training data: features, and the code of each."""
 
     features: Floats
     codes: NDArray[np.int32]
 
 
 def target_of(readings: Sequence[Reading], policy: Policy) -> Reading | None:
-    """Return the sensitive column to predict: that of the class label, or the first of few values.
-
-    None where there is none of two values or more.
-    """
+    """Return the sensitive column to predict: the class label's, or the first of few values."""
     able = [
         reading
         for reading in readings
@@ -181,10 +170,7 @@ def classifications(
     generator: np.random.Generator,
     samples: int,
 ) -> tuple[Classification, ...]:
-    """Learn from the release and from as many rows of the source, and test on a third of these.
-
-    Of too few rows nothing is learned.
-    """
+    """Train on the release and on equally many source rows, test on a third; empty if too few."""
     target = target_of(readings, policy)
     quasi = [reading for reading in readings if reading.classes is None]
     n_rows = min(released.table.n_rows, samples, MOST_ROWS)
@@ -251,10 +237,7 @@ def _told(source: float, release: float, guesser: float) -> tuple[float, float, 
 def _without(
     released: Released, target: Reading, rows: Counts, generator: np.random.Generator
 ) -> Counts:
-    """Return the rows of each published pair of class and value, without those of some persons.
-
-    Of a person whose class nobody remembers, a random row that may be hers is left out.
-    """
+    """Return the published rows of each pair of class and value, without those of some persons."""
     assert target.classes is not None  # noqa: S101 - it is sensitive
     keys = target.classes.astype(np.int64) * target.n_codes + target.labels
     left = target.rows.copy()
@@ -272,7 +255,7 @@ def _without(
 
 
 def _candidates(released: Released, rows: Counts) -> tuple[Counts, NDArray[np.int32]]:
-    """Return the classes that some rows may be in, and where those of each begin."""
+    """Return the classes that may contain some rows, and the start of each row's."""
     if released.classes is None:
         found = covers(released, rows)
         return found.start, found.classes
@@ -281,7 +264,7 @@ def _candidates(released: Released, rows: Counts) -> tuple[Counts, NDArray[np.in
 
 
 def _drawn(rows: Counts, n: int, generator: np.random.Generator) -> Counts:
-    """Return the entry of each of n published rows that are drawn, of all if there are no more."""
+    """Return the entries of n randomly drawn published rows, or of all."""
     total = int(rows.sum())
     drawn = generator.choice(total, min(n, total), replace=False, shuffle=False)
     return np.searchsorted(np.cumsum(rows), np.sort(drawn), side="right")

@@ -1,7 +1,6 @@
-"""Distributions of the source and of what is published, over bins that the release shows.
+"""Distributions of the source and of the release, over bins of published labels.
 
-Bins of categories are published labels, or nodes above them, at one level of their tree; those of
-numbers, dates and times are a grid of round steps over what is published.
+Categories: labels or their ancestors, at one level of the tree; numbers and times: round steps.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _WIDER = 2.5  # of two halves of a step and what rounding adds
 
 
 class _Ends(NamedTuple):
-    """The least and the greatest end that is shown; closed: whether a value may be the greatest."""
+    """Least and greatest published end; closed: a value may equal the greatest."""
 
     least: float
     most: float
@@ -46,18 +45,14 @@ class _Ends(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Grid:
-    """Bins from each edge up to the next; the first and the last have also what is beyond.
-
-    names: of each bin; edges: (n_bins + 1,) places on the line; the last name is that of NULL if
-    ``null``.
-    """
+    """Bins from each edge to the next, the outer ones open; the last name is NULL's if ``null``."""
 
     names: tuple[str, ...]
     edges: Floats
     null: bool
 
     def of_source(self, reading: Reading) -> Floats:
-        """Return how many rows of the source are in each."""
+        """Return the number of source rows in each bin."""
         assert reading.line is not None  # noqa: S101 - a grid is made of a line
         line, rows = reading.line, reading.of_codes
         if (line.ends - line.begins > _WIDER * line.half).any():  # cells, of which no more is known
@@ -67,7 +62,7 @@ class Grid:
         return np.asarray(counts, np.float64)
 
     def of_release(self, reading: Reading) -> Floats:
-        """Return how many published rows are in each, as readers take them."""
+        """Return the number of published rows in each bin, spread evenly over cells."""
         assert reading.line is not None  # noqa: S101 - a grid is made of a line
         line, rows = reading.line, reading.of_labels
         if reading.members is not None:
@@ -76,7 +71,7 @@ class Grid:
         return self._masses(line.low, line.high, rows, nulls=nulls)
 
     def _of_sets(self, reading: Reading) -> Floats:
-        """Return how many published rows are in each, where a cell is a set of codes."""
+        """Return the number of published rows in each bin, if cells are sets of codes."""
         places, rows = self._of_codes(reading), reading.of_labels
         masses = [rows @ reading.covered(places == place) for place in range(len(self.names))]
         return np.array(masses)
@@ -93,7 +88,7 @@ class Grid:
         return np.where(np.isfinite(middle), places, len(self.edges) - 1 if self.null else -1)
 
     def _masses(self, low: Floats, high: Floats, rows: Floats, *, nulls: float) -> Floats:
-        """Return how many of rows that are spread from low to high are in each bin."""
+        """Return the number of rows in each bin if they are spread from low to high."""
         known = np.isfinite(low)
         low, high, rows = low[known], high[known], rows[known]
         width = np.where(high > low, high - low, 1.0)
@@ -106,20 +101,20 @@ class Grid:
 
 
 def grid_of(reading: Reading) -> Grid | None:
-    """Return a grid over the ends that labels show, None where these are no two bins."""
+    """Return a grid over the published ends, None if it has fewer than two bins."""
     line = reading.line
     assert line is not None  # noqa: S101 - the caller has looked
     shown = _shown(reading, line)
     if shown is None:
         return None
-    # The last digits differ by where the source ends.
+    # The last digits depend on the end of the source.
     least, most = (float(f"{line.origin + place * line.span:.12g}") for place in shown[:2])
     ends = _Ends(least, most, shown.closed)
     if not np.isfinite([least, most]).all() or most <= least:
         return None
     whole = 2.0 * line.half * line.span
     values, names = _periods(ends) if line.is_moment else _steps(ends, finest=whole)
-    if len(names) < 2:  # noqa: PLR2004 - one bin tells nothing
+    if len(names) < 2:  # noqa: PLR2004 - one bin shows nothing
         return None
     rows = reading.of_labels
     null = reading.null >= 0 and bool((rows[reading.covers_alone(reading.null)] > 0.0).any())
@@ -129,7 +124,7 @@ def grid_of(reading: Reading) -> Grid | None:
 
 
 def _shown(reading: Reading, line: Line) -> _Ends | None:
-    """Return the least and the greatest end that a published label shows."""
+    """Return the least and the greatest end of published labels."""
     used = reading.of_labels > 0.0
     has_low, has_high = used & ~opened(reading.texts)
     ends = np.concatenate([line.low[has_low] + line.half, line.high[has_high] - line.half])
@@ -145,7 +140,7 @@ def _shown(reading: Reading, line: Line) -> _Ends | None:
 
 
 def _opened(reading: Reading, names: list[str]) -> list[str]:
-    """Say of the first and the last bin what is beyond them, where labels without an end are."""
+    """Mark the first and the last bin if labels are open beyond them."""
     texts = [text for text in reading.texts if text is not None and text != "*"]
     opens_low, opens_high = (bool(each.any()) for each in opened(texts))
     first, *others, last = names
@@ -157,7 +152,7 @@ def _opened(reading: Reading, names: list[str]) -> list[str]:
 
 
 def _steps(ends: _Ends, *, finest: float) -> tuple[list[float], list[str]]:
-    """Return the edges of steps of 1, 2 or 5 times a power of ten, and the names of bins."""
+    """Return the edges and names of bins with steps of 1, 2 or 5 times a power of ten."""
     least, most, closed = ends
     rough = max((most - least) / (MOST - 2), round(finest, 6))
     power = 10.0 ** np.floor(np.log10(rough))
@@ -170,7 +165,7 @@ def _steps(ends: _Ends, *, finest: float) -> tuple[list[float], list[str]]:
 
 
 def _periods(ends: _Ends) -> tuple[list[float], list[str]]:
-    """Return the days on which periods begin, the shortest that are few enough, and their names."""
+    """Return the first days of periods, the shortest that are few enough, and their names."""
     days = np.floor(ends.least), np.floor(ends.most) if ends.closed else np.ceil(ends.most) - 1.0
     first, last = (int(day) for day in np.clip(days, _FIRST_DAY, _LAST_DAY))
     for period in PERIODS:
@@ -186,7 +181,7 @@ def _periods(ends: _Ends) -> tuple[list[float], list[str]]:
 
 
 def _begins(period: str, first: int, last: int, *, most: int) -> list[int]:
-    """Return the days on which periods begin from that of a day on; no more than one too many."""
+    """Return the first days of periods from that of a day on; at most one too many."""
     days: list[int] = []
     day = np.array([first], "datetime64[D]")
     while len(days) <= most and (not days or days[-1] <= last):
@@ -215,7 +210,7 @@ class Bins:
     of_code: Codes
 
     def of_source(self, reading: Reading) -> NDArray[np.float64]:
-        """Return how many rows of the source are in each."""
+        """Return the number of source rows in each bin."""
         inside, of_codes = self.of_code >= 0, reading.of_codes
         rows = np.bincount(self.of_code[inside], of_codes[inside], minlength=len(self.names))
         return np.asarray(rows, np.float64)
@@ -225,20 +220,20 @@ class Bins:
         return self.of_code[reading.codes]
 
     def of_release(self, reading: Reading) -> NDArray[np.float64]:
-        """Return how many published rows are in each, as readers take them."""
+        """Return the number of published rows in each bin, spread evenly over cells."""
         return self.shares(reading).T @ reading.of_labels
 
     def shares(self, reading: Reading) -> NDArray[np.float64]:
-        """Return how much of each label is in each bin, (n_labels, n_bins)."""
+        """Return the share of each label in each bin, (n_labels, n_bins)."""
         columns = [reading.covered(self.of_code == place) for place in range(len(self.names))]
         return np.array(columns).reshape(len(self.names), reading.n_labels).T
 
 
 def categories_of(reading: Reading) -> Bins:
-    """Return the bins of values that have no places on a line; the last has all others, if any."""
+    """Return the bins of values that are not on a line; the last has all others, if any."""
     used = reading.of_labels > 0.0
     shown = {text for text, seen in zip(reading.texts, used, strict=True) if seen and text}
-    if reading.members is not None:  # whose elements are texts of their own
+    if reading.members is not None:  # elements of sets are separate texts
         shown |= {name for name in map(reading.names.__getitem__, reading.members) if name}
     node_of, names, allowed = _nodes(reading, shown)
     kept = _most_frequent(reading, node_of, allowed)
@@ -259,7 +254,7 @@ def categories_of(reading: Reading) -> Bins:
 def _nodes(
     reading: Reading, shown: set[str]
 ) -> tuple[Codes, Sequence[str | None], NDArray[np.bool_]]:
-    """Return the node of each code that may be a bin, -1 for none; their names; which are shown."""
+    """Return the possible bin of each code, -1 for none; their names; which are published."""
     if reading.tree is None or reading.leaf is None:
         names = reading.names
         seen = _ends_of_ranges(reading) | shown if reading.ordered else shown
@@ -293,7 +288,7 @@ def _shown_nodes(tree: Taxonomy, shown: set[str]) -> NDArray[np.bool_]:
 
 
 def nodes_at(tree: Taxonomy, level: int) -> Codes:
-    """Return the ancestor of each leaf that is so many steps below the root, or the leaf."""
+    """Return the ancestor of each leaf ``level`` steps below the root, or the leaf."""
     nodes = tree.leaves.astype(np.int64)
     while (deep := tree.depth[nodes] > level).any():
         nodes = np.where(deep, tree.parent[nodes], nodes)
@@ -319,7 +314,7 @@ def _level(reading: Reading, tree: Taxonomy, allowed: NDArray[np.bool_]) -> int:
 
 
 def _most_frequent(reading: Reading, node_of: Codes, allowed: NDArray[np.bool_]) -> Codes:
-    """Return the nodes that become bins: of too many that are shown those with the most rows."""
+    """Return the nodes that become bins; of too many, those with the most rows."""
     nodes = np.unique(node_of[node_of >= 0])
     nodes = nodes[allowed[nodes]]
     if len(nodes) < MOST:
@@ -337,7 +332,7 @@ _DIGITS = 6
 
 
 def bins_of(reading: Reading) -> Bins | Grid | None:
-    """Return bins that show nothing which the release does not, None where these tell nothing."""
+    """Return bins that disclose only published labels, None if there are fewer than two."""
     bins = grid_of(reading) if reading.line is not None else categories_of(reading)
     return bins if bins is not None and len(bins.names) > 1 else None
 
@@ -360,6 +355,6 @@ def distribution(reading: Reading, bins: Bins | Grid) -> Distribution:
 
 
 def _shift(source: Floats, published: Floats) -> float:
-    """Return by which share of all bins a row moves on average (earth mover's distance)."""
+    """Return the mean move of a row as a share of all bins (earth mover's distance)."""
     moved = np.abs(np.cumsum(source - published)[:-1]).sum()
     return round(float(moved) / (len(source) - 1), _DIGITS)

@@ -1,8 +1,8 @@
-"""The loss of quasi-identifiers by their published labels alone, which every reader can compute.
+"""Loss of quasi-identifiers computed from published labels alone.
 
-A range loses its share of all that the labels of its column span, a set its share of the elements
-that are published, a node of a taxonomy or the values of an order their share of that, and a text
-the share of its characters that are hidden; ``*`` loses everything and a single value nothing.
+A range loses its share of the span of the column's labels, a set its share of the published
+elements, a node of a taxonomy or values of an order their share of that, and a text the share of
+hidden characters; ``*`` loses everything and a single value nothing.
 """
 
 from __future__ import annotations
@@ -46,10 +46,9 @@ def label_loss(
     ranges: Collection[str],
     taxonomies: Mapping[str, Taxonomy],
 ) -> dict[str, float]:
-    """Return the mean loss of the rows by column, without columns whose labels do not say it.
+    """Return the mean loss of the rows by column, without columns such as means that define none.
 
-    shown, counts: as ``reading.of_release`` has them; kinds: of published columns, or of the ends
-    of those that are ``ranges``. Values that stand for a class, such as means, say nothing.
+    shown, counts: as in ``of_release``; kinds: of columns, or of the ends of those in ``ranges``.
     """
     found = {}
     for rule in () if policy.anatomy or not shown.num_rows else policy.with_role(Role.QUASI):
@@ -74,7 +73,7 @@ def _lost(  # noqa: PLR0911 - one line for each kind of label
     is_range: bool,  # noqa: FBT001
     taxonomies: Mapping[str, Taxonomy],
 ) -> Floats | None:
-    """Return the loss of each label, in [0, 1]; None where the labels of a column do not say it."""
+    """Return the loss of each label, in [0, 1]; None if the labels of a column do not define it."""
     recoding, texts = rule.recoding or "", [label[0] for label in labels]
     if rule.keep:
         return np.zeros(len(labels))
@@ -100,7 +99,7 @@ def _lost(  # noqa: PLR0911 - one line for each kind of label
 
 
 def _of_ranges(kind: ColumnKind, ends: Sequence[Ends | None]) -> Floats:
-    """Return the loss of ranges, of None for a NULL that is published alone nothing."""
+    """Return the loss of ranges; None, a NULL published alone, loses nothing."""
     step = _STEPS.get(kind, 0)
     low, high = np.full((2, len(ends)), np.nan)
     for i, one in enumerate(ends):
@@ -120,14 +119,14 @@ def _of_ranges(kind: ColumnKind, ends: Sequence[Ends | None]) -> Floats:
 
 
 def _of_nodes(tree: Taxonomy, texts: Sequence[str | None]) -> Floats:
-    """Return the share of the leaves that are below each node but a leaf."""
+    """Return the share of the leaves below each node, 0 for a leaf."""
     shares = np.where(tree.leaf_hi > tree.leaf_lo, leaf_shares(tree), 0.0)
     of_label = dict(zip(reversed(tree.labels), reversed(shares.tolist()), strict=True))
     return np.array([of_label.get(text or "", 0.0) for text in texts])
 
 
 def _of_order(order: Sequence[str], texts: Sequence[str | None]) -> Floats:
-    """Return the share of the steps of an order from the first to the last value of each label."""
+    """Return the share of an order's steps from the first to the last value of each label."""
     rank = {text: place for place, text in enumerate(order)}
 
     def lost(text: str) -> float:
@@ -143,12 +142,12 @@ def _of_order(order: Sequence[str], texts: Sequence[str | None]) -> Floats:
 
 
 def _of_texts(texts: Sequence[str | None], kinds: Sequence[ColumnKind]) -> Floats | None:
-    """Return the loss of labels that are texts: ranges of one kind, or values that are cut off."""
+    """Return the loss of labels that are texts: ranges of one kind, or truncated values."""
     for kind in kinds:
         try:
             return _of_ranges(kind, [t if t is None else ends_of_text(kind, t) for t in texts])
         except ValueError:
             continue
     if any(text is not None and text.startswith("[") for text in texts):
-        return None  # a range of values whose order is that of the source's type
+        return None  # a range of values, in the order of the source's type
     return np.array([text.count("*") / len(text) if text else 0.0 for text in texts])

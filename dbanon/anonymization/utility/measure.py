@@ -1,4 +1,4 @@
-"""The use of a release: all of it, one part after the other."""
+"""Utility of a release: all measures, one after the other."""
 
 from __future__ import annotations
 
@@ -37,10 +37,9 @@ def utility_of(
     samples: int,
     stages: Stages,
 ) -> Utility:
-    """Return what a release is worth to its readers.
+    """Return the utility of a release, without the measures after a stop.
 
-    samples: the most rows of the source that classifiers learn from and are tested on, all else is
-    counted in all rows. What has not begun when somebody asks to stop is left out.
+    samples: most source rows for training and testing classifiers; everything else uses all rows.
     """
     if not released.table.n_rows or not released.n_classes:
         return Utility()
@@ -67,10 +66,7 @@ def utility_of(
 
 
 class _Side(NamedTuple):
-    """One column of a pair: the moments of its labels or codes, or how much of each is in each bin.
-
-    Numbers have the first, anything else the second; what can be neither has none.
-    """
+    """One column of a pair: the moments of numbers, or shares in bins; possibly neither."""
 
     number: Moments | None = None
     bins: Floats | None = None
@@ -125,7 +121,7 @@ def _of_labels(reading: Reading, bins: Bins | Grid | None) -> _Side:
 
 
 def _strength(joint: Any, a: _Side, b: _Side) -> float:  # noqa: ANN401 - scipy has no types
-    """Return the correlation, the correlation ratio or Cramer's V; NaN where it is undefined."""
+    """Return the correlation, the correlation ratio or Cramer's V; NaN if undefined."""
     if a.number is not None and b.number is not None:
         return _correlation(joint, a.number, b.number)
     if a.bins is not None and b.bins is not None:
@@ -138,7 +134,7 @@ def _strength(joint: Any, a: _Side, b: _Side) -> float:  # noqa: ANN401 - scipy 
 
 
 def _figure(value: float) -> float | None:
-    """Return an association by three digits, None if it is undefined."""
+    """Return an association rounded to three digits, None if undefined."""
     return round(value, 3) + 0.0 if np.isfinite(value) else None
 
 
@@ -158,7 +154,7 @@ def _correlation(joint: Any, x: Moments, y: Moments) -> float:  # noqa: ANN401 -
 
 
 def _ratio(joint: Any, x: Moments, bins: Floats) -> float:  # noqa: ANN401 - scipy has no types
-    """Return how much of the deviation of a number lies between the bins (eta)."""
+    """Return the share of the deviation of a number between the bins (eta)."""
     known = joint.multiply(x.known[:, None]).tocsr()
     of_x = np.asarray(known.sum(axis=1)).ravel()
     total = float(of_x.sum())

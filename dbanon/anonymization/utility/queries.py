@@ -1,9 +1,9 @@
 """Random COUNT queries: a range of one column and some values of another.
 
-They are answered as readers would: a class counts with its rows times the share of its cell that is
-asked for, in either column. The truth is counted in the source. The imprecision of a query is the
-number of rows of all classes that overlap it, minus the true count (Pervaiz et al., TKDE 2014,
-after LeFevre et al., TODS 2008); here it is relative to the true count, as the error is.
+Answers from the release count the rows of a class times the shares of its cells in the query; the
+true count is that of the source. The imprecision of a query is the number of rows of all
+overlapping classes minus the true count (Pervaiz et al., TKDE 2014, after LeFevre et al., TODS
+2008), here relative to the true count, like the error.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _AT_ONCE = 4_000_000
 
 
 class Query(NamedTuple):
-    """The codes from first to last of a column, the wanted parts of another, and rows with both."""
+    """Codes from first to last of a column, requested parts of another, and their rows."""
 
     first: int
     last: int
@@ -48,18 +48,14 @@ class Query(NamedTuple):
 
 
 class Deviations(NamedTuple):
-    """By what answers are off, (n,) each, relative to the true counts.
-
-    error: of the estimates, without a sign; imprecision: how many rows more are in the classes that
-    overlap the query, fewer than none where rows are left out.
-    """
+    """Relative deviations of answers, (n,): absolute error; excess rows of overlapping classes."""
 
     error: Floats
     imprecision: Floats
 
 
 class Asked(NamedTuple):
-    """The queries of a range of one column and values of another; parts: see ``parts_of``."""
+    """Queries of a range of one column and values of another; parts: see ``parts_of``."""
 
     ranged: str
     column: str
@@ -73,10 +69,9 @@ def query_errors(
     generator: np.random.Generator,
     scaled: bool = False,
 ) -> tuple[QueryError, ...]:
-    """Return the errors of random queries, by the share of the rows that they ask for.
+    """Return the errors of random queries, by their share of the rows; O(rows log rows) a pair.
 
-    scaled: a sample is published, and readers scale its counts to all rows. O(rows log rows) a pair
-    of columns.
+    scaled: a sample is published, and counts are scaled to all rows.
     """
     n_rows = len(readings[0].codes) if readings else 0
     published = float(readings[0].rows.sum()) if readings else 0.0
@@ -104,11 +99,11 @@ def query_errors(
 def draw(
     readings: Sequence[Reading], *, share: float, n: int, generator: np.random.Generator
 ) -> list[Asked]:
-    """Return n random queries that about this share of the rows of the source answers.
+    """Return n random queries that about this share of the source's rows meets.
 
-    One to three random values, or parts of what has many, of a random column, and a random least
-    value of another; the greatest is the first by which enough rows are in. Those further than a
-    tenth from the share are drawn anew; columns that give none leave theirs to others.
+    One to three random values (or parts) of a random column, and a range of another from a random
+    value to the first that includes enough rows. Queries more than a tenth off are redrawn;
+    unproductive columns are replaced by others.
     """
     pairs = _pairs(readings)
     generator.shuffle(pairs)
@@ -131,7 +126,7 @@ def draw(
 def deviations(
     readings: Sequence[Reading], asked: Sequence[Asked], *, scale: float = 1.0
 ) -> Deviations:
-    """Return by what the answer to each query is off; answers are times ``scale``."""
+    """Return the deviation of the answer to each query; answers are multiplied by ``scale``."""
     by_name = {reading.name: reading for reading in readings}
     found = [np.zeros((2, 0))]
     for each in asked:
@@ -143,7 +138,7 @@ def deviations(
 
 
 def answers(ranged: Reading, other: Reading, asked: Asked) -> Floats:
-    """Return how many rows readers take to answer each query, and how many may, (2, n)."""
+    """Return the estimated and the greatest possible rows of each query, (2, n)."""
     joint = published_pairs(ranged, other)
     assert joint is not None  # noqa: S101 - of two sensitive columns nothing is asked
     of_parts = _shares_of_parts(other, asked)
@@ -163,7 +158,7 @@ def answers(ranged: Reading, other: Reading, asked: Asked) -> Floats:
 
 
 def _shares_of_parts(other: Reading, asked: Asked) -> dict[int, Floats]:
-    """Return the share of each label that each wanted part has, and which have any, (2, labels)."""
+    """Return the share of each label in each requested part, and if they overlap, (2, labels)."""
     found = {}
     for part in {part for query in asked.queries for part in query.wanted}:
         codes = np.flatnonzero(asked.parts == part)
@@ -178,11 +173,7 @@ def _shares_of_parts(other: Reading, asked: Asked) -> dict[int, Floats]:
 
 
 def _pairs(readings: Sequence[Reading]) -> list[tuple[Reading, Reading]]:
-    """Return which columns are asked for a range, and which besides for values.
-
-    Where no column has an order, ranges are of values that are neighbours in their taxonomy; where
-    all are numbers, values are slices of these.
-    """
+    """Return the pairs of a column for ranges and a column for values."""
     ranged = [each for each in readings if each.ordered] or list(readings)
     others = [each for each in readings if not each.ordered] or list(readings)
     return [
@@ -194,10 +185,7 @@ def _pairs(readings: Sequence[Reading]) -> list[tuple[Reading, Reading]]:
 
 
 def parts_of(reading: Reading) -> Counts:
-    """Return the part of each code that queries ask for, -1 of NULL: values, if these are few.
-
-    Of many values those below a node of the taxonomy, or a tenth of the rows of a line.
-    """
+    """Return the query part of each code, -1 for NULL: values, or nodes or tenths if many."""
     codes = np.arange(reading.n_codes)
     if reading.line is not None:
         rows = np.cumsum(reading.of_codes)
@@ -214,7 +202,7 @@ def parts_of(reading: Reading) -> Counts:
 
 
 def _known_nodes(reading: Reading, nodes: Counts) -> Counts:
-    """Return nodes of leaves, those of cells where these are above them."""
+    """Return nodes of leaves, or their cells if these are above them."""
     assert reading.tree is not None  # noqa: S101 - the caller has looked
     if reading.cells is None:
         return nodes
@@ -223,7 +211,7 @@ def _known_nodes(reading: Reading, nodes: Counts) -> Counts:
 
 
 class _Counter:
-    """Counts the rows of the source with some part of a column and a range of another."""
+    """Counts the rows of the source with some parts of a column and a range of another."""
 
     def __init__(self, ranged: Reading, other: Reading) -> None:
         self.parts = parts_of(other)
@@ -232,7 +220,7 @@ class _Counter:
         self.last = int(known.max()) if len(known) else 0
         self.base = ranged.n_codes
         self.n_rows = len(ranged.codes)
-        # half as long where they fit, as sorting them is most of the work
+        # half the size if they fit: sorting them is most of the work
         fits = (int(values.max(initial=0)) + 1) * self.base <= np.iinfo(np.int32).max
         number = np.int32 if fits else np.int64
         self.all_parts = values.astype(number)
@@ -240,13 +228,13 @@ class _Counter:
         self.keys = np.sort(np.add(of_rows * self.base, ranged.codes))
 
     def __call__(self, wanted: NDArray[Any], first: int, last: int) -> int:
-        """Return how many rows have a wanted part, of the type of the keys, and such a code."""
+        """Return the number of rows with a requested part and a code from first to last."""
         begins = np.searchsorted(self.keys, wanted * self.base + first)
         ends = np.searchsorted(self.keys, wanted * self.base + last, side="right")
         return int((ends - begins).sum())
 
     def first_with(self, aim: float, wanted: NDArray[Any], first: int) -> int:
-        """Return the least last code by which at least ``aim`` rows are in a range."""
+        """Return the least last code of a range with at least ``aim`` rows."""
         low, high = first, self.last
         while low < high:
             middle = (low + high) // 2
@@ -260,7 +248,7 @@ class _Counter:
 def _drawn(
     counter: _Counter, *, share: float, n: int, generator: np.random.Generator
 ) -> Iterator[Query]:
-    """Yield up to n queries, as long as some of the tries find one."""
+    """Yield up to n queries, until too many tries fail."""
     aim, tries = share * counter.n_rows, 0
     if not len(counter.all_parts) or counter.last < 1:
         return

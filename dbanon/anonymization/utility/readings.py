@@ -1,7 +1,7 @@
-"""Columns as readers take them: every row of a class evenly over all that its cell may stand for.
+"""Columns of the released data: each row is spread evenly over the values of its cell.
 
-How often values are in the source would tell more, but readers do not know it. Where a cell may be
-NULL or a value, they take it for a value; a set shows NULL as one of its elements.
+Users of the release do not have the frequencies of the source. A cell that covers NULL and values
+counts as a value; a set shows NULL as an element.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OPEN_LOW, _OPEN_HIGH = ("(,", "[,", "<"), (",)", ",]", "+")
 
 
 class Moments(NamedTuple):
-    """Means and variances, and how much of each is a number; 0 for what is NULL alone."""
+    """Means and variances, and the known share of each; 0 for NULL alone."""
 
     mean: Floats
     variance: Floats
@@ -41,11 +41,11 @@ class Moments(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Line:
-    """Where the labels and the codes of a column are on a line, scaled by the range of the source.
+    """Places of the labels and codes of a column on a line, scaled by the range of the source.
 
-    A value is ``origin`` + place * ``span``, moments are days since 1970. low, high: (n_labels,)
-    the ends of each label, NaN where it has no place; begins, ends: (n_codes,) of each code;
-    half: half a step between neighbours, by which whole numbers and dates reach to both sides.
+    A value is ``origin`` + place * ``span``; moments are days since 1970. low, high: (n_labels,)
+    ends of each label, NaN without place; begins, ends: (n_codes,) of each code; half: half a step
+    between neighbours, by which whole numbers and dates extend to both sides.
     """
 
     low: Floats
@@ -59,7 +59,7 @@ class Line:
 
     @property
     def reach(self) -> float:
-        """How far it is from the least end of a label to the greatest, 0 where there is none."""
+        """Distance from the least to the greatest end of a label, 0 without any."""
         ends = np.concatenate([self.low, self.high])
         ends = ends[np.isfinite(ends)]
         return float(np.ptp(ends)) if len(ends) else 0.0
@@ -74,7 +74,7 @@ class Line:
         return np.where(width > 0.0, shares, of_points)
 
     def spread(self, low: Floats, high: Floats) -> Moments:
-        """Return the moments of even spreads; of whole numbers those of these."""
+        """Return the moments of uniform distributions, discrete for whole numbers."""
         steps = np.maximum((high - low) ** 2 - (2.0 * self.half) ** 2, 0.0)
         known = np.isfinite(low)
         mean, variance = (np.where(known, each, 0.0) for each in ((low + high) / 2.0, steps / 12.0))
@@ -83,15 +83,14 @@ class Line:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Reading:
-    """A column as it is in the source and as readers see it.
+    """A column of the source and of the release.
 
-    codes: (n,) int32, of the source, of which there are ``n_codes``; ``null`` is that of NULL, -1
-    where there is none. Readers see ``rows`` rows with each of ``labels`` (indices) in a class; of
-    each class there is one entry, or ``classes`` says which class each is of. A label covers the
-    codes first to last, or members[start[i]:start[i + 1]]. line: the places of labels where they
-    lie on one; tree: that of the values, whose leaf is ``leaf`` (n_codes,), -1 for none; cells: the
-    nodes below which nothing is known of rows, one of each leaf; names: of each code, None where it
-    has none; texts: of each label; ordered: whether the order of the codes means something.
+    codes: (n,) int32, of the source, of ``n_codes``; ``null``: code of NULL, -1 if there is none.
+    rows: published rows of each of ``labels`` (indices) in a class; one entry per class, or
+    ``classes`` has the class of each entry. A label covers the codes first to last, or
+    members[start[i]:start[i + 1]]. line: places on a line, if any; tree: of the values, with
+    ``leaf`` (n_codes,), -1 for none; cells: the finest known node of each leaf; names: of each
+    code, if any; texts: of each label; ordered: codes are ordered.
     """
 
     name: str
@@ -115,22 +114,22 @@ class Reading:
 
     @property
     def n_labels(self) -> int:
-        """How many labels there are."""
+        """Number of labels."""
         return len(self.first)
 
     @property
     def of_labels(self) -> Floats:
-        """The published rows of each label."""
+        """Published rows of each label."""
         rows = np.bincount(self.labels, weights=self.rows, minlength=self.n_labels)
         return np.asarray(rows, np.float64)
 
     @property
     def of_codes(self) -> Floats:
-        """The rows of the source of each code."""
+        """Source rows of each code."""
         return np.bincount(self.codes, minlength=self.n_codes).astype(np.float64)
 
     def covered(self, wanted: NDArray[np.bool_]) -> Floats:
-        """Return the share of each label's codes that are wanted; wanted: (n_codes,)."""
+        """Return the share of each label's codes in ``wanted``, (n_codes,)."""
         if self.members is None or self.start is None:
             until = np.concatenate([[0], np.cumsum(wanted)])
             found, among = until[self.last + 1] - until[self.first], self.last - self.first + 1
@@ -140,7 +139,7 @@ class Reading:
         return np.asarray(found / np.maximum(among, 1), np.float64)
 
     def covers_alone(self, code: int) -> NDArray[np.bool_]:
-        """Return which labels name a code: those of it alone, and sets that have it."""
+        """Return a mask of the labels of this code alone, and sets that contain it."""
         alone: NDArray[np.bool_] = (self.first == code) & (self.last == code)
         if self.members is None or self.start is None:
             return alone
@@ -156,20 +155,17 @@ class Reading:
         return np.array([self.covered(each) for each in wanted]).reshape(len(first), -1)
 
     def overlapping(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which labels may stand for a value from one code to another, as ``runs`` does.
-
-        On a line these are also the labels that have no more than an end in common with it.
-        """
+        """Return a mask of the labels that overlap the codes from first to last, even by an end."""
         shares = self.runs(first, last)
         if self.line is None or self.members is not None:
             return shares > 0.0
         meets = (self.first <= last[:, None]) & (self.last >= first[:, None])
-        # neighbours, each half a step wide, may overlap by what their ends were rounded
+        # neighbours, each half a step wide, may overlap by the rounding of their ends
         overlaps: NDArray[np.bool_] = (shares > _SLACK) | (meets & (self.first <= self.last))
         return overlaps
 
     def moments(self) -> Moments:
-        """Return those of each label; of sets those of their elements."""
+        """Return the moments of each label; of sets those of their elements."""
         assert self.line is not None  # noqa: S101 - the caller has looked
         if self.members is None or self.start is None:
             return self.line.spread(self.line.low, self.line.high)
@@ -183,7 +179,7 @@ class Reading:
 
 
 def readings_of(released: Released) -> tuple[Reading, ...]:
-    """Return the quasi-identifiers and the sensitive columns that readers see."""
+    """Return the published quasi-identifiers and sensitive columns."""
     quasi = {column.name: column for column in released.table.quasi}
     return (
         *(_of_cells(quasi[cells.name], cells, released.size) for cells in released.columns),
@@ -222,7 +218,7 @@ def _of_cells(column: EncodedColumn, cells: CellColumn, size: NDArray[np.int64])
 
 
 def _with_null(cells: CellColumn, null: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the members of each set, NULL among them, and where those of each begin."""
+    """Return the start of each set's members, and the members, including NULL."""
     assert cells.members is not None  # noqa: S101 - the caller has looked
     start, codes = cells.members
     members = np.insert(codes, start[1:][cells.nulls], null)
@@ -230,7 +226,7 @@ def _with_null(cells: CellColumn, null: int) -> tuple[NDArray[np.int64], NDArray
 
 
 def line_of(column: EncodedColumn, cells: CellColumn) -> Line | None:
-    """Return where labels and codes of a column are, None where they are on no line."""
+    """Return the places of labels and codes of a column, None if they are not on a line."""
     if column.structure is not Structure.LINE or column.size < 2:  # noqa: PLR2004 - one is a point
         return None
     origin, span, begins = _scale(column)
@@ -263,7 +259,7 @@ def line_of(column: EncodedColumn, cells: CellColumn) -> Line | None:
 def _of_bands(
     bands: Bands, begins: Floats, ends: Floats, low: Floats, high: Floats
 ) -> tuple[Floats, Floats]:
-    """Return where bands begin and end, open ones where the labels from low to high do."""
+    """Return the ends of bands; open ones end with the extreme labels."""
     shown = np.concatenate([low, high])
     shown = shown[np.isfinite(shown)]
     if len(shown) and not bands.low[0]:
@@ -274,10 +270,7 @@ def _of_bands(
 
 
 def _closed(cells: CellColumn, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Return the ends of ranges; open ones reach as far as any end that some label shows.
-
-    As far as the source, they would tell of its last value, which is one person's.
-    """
+    """Return the ends of ranges; open ones end with any label, not with the source's last value."""
     is_open = opened(cells.labels)
     shown = np.concatenate([low[~is_open[0]], high[~is_open[1]]])
     shown = shown[np.isfinite(shown)]
@@ -288,14 +281,14 @@ def _closed(cells: CellColumn, low: Floats, high: Floats) -> tuple[Floats, Float
 
 
 def opened(texts: Sequence[str | None]) -> NDArray[np.bool_]:
-    """Return which labels have no lower end, and which no upper one, (2, n_labels)."""
+    """Return the labels without a lower end, and those without an upper end, (2, n_labels)."""
     known = [text or "*" for text in texts]
     lower = [text.startswith(("*", *_OPEN_LOW)) for text in known]
     return np.array([lower, [text.endswith(("*", *_OPEN_HIGH)) for text in known]], np.bool_)
 
 
 def _scale(column: EncodedColumn) -> tuple[float, float, Floats]:
-    """Return the least value, the range of the values, and where each is between 0 and 1."""
+    """Return the least value, the range of the values, and the place of each in [0, 1]."""
     values = column.values
     if values.dtype.kind == "M":
         values = (values - np.datetime64("1970-01-01")) / _DAY
@@ -332,10 +325,7 @@ def _of_counts(table: EncodedTable, counts: SensitiveCounts) -> Reading:
 
 
 def _line_of_numbers(domain: SensitiveDomain, shown: NDArray[np.int32]) -> Line | None:
-    """Return the places of sensitive numbers, None where some that is published is none.
-
-    shown: the codes that are published; NULL has no place, nor has what is endless in the source.
-    """
+    """Return the places of sensitive numbers, None unless all published ones are finite."""
     numbers = domain.numbers
     published = numbers[[code for code in shown.tolist() if domain.labels[code] is not None]]
     if domain.tree is not None or len(published) < 2 or not np.isfinite(published).all():  # noqa: PLR2004
@@ -348,10 +338,7 @@ def _line_of_numbers(domain: SensitiveDomain, shown: NDArray[np.int32]) -> Line 
 
 
 def published_pairs(a: Reading, b: Reading) -> Any | None:  # noqa: ANN401 - scipy has no types
-    """Return the published rows of each pair of labels as a sparse matrix, (labels a, labels b).
-
-    None of two sensitive columns, of which it is known only how often a class has each alone.
-    """
+    """Return the published rows of each pair of labels (sparse), None for two sensitive columns."""
     if a.classes is not None and b.classes is not None:
         return None
     of_a, of_b, rows = a.labels, b.labels, a.rows

@@ -1,1 +1,1 @@
-"""Algorithms with a proved bound on what they cost."""
+"""Algorithms with a proved bound on their cost."""

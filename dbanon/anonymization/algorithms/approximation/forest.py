@@ -1,8 +1,4 @@
-"""Groups as parts of a graph (Aggarwal et al., ICDT 2005).
-
-Edge selection and component division; for k = 2 a minimum-weight {1,2}-matching, for k = 3 a
-2-factor.
-"""
+"""Forest, matching and 2-factor: groups as components of a graph (Aggarwal et al., ICDT 2005)."""
 
 from __future__ import annotations
 
@@ -39,13 +35,11 @@ BLOCK = 1 << 23  # distances looked at together
 class Forest:
     """A forest of nearest neighbours, cut into parts of k to max(2k - 1, 3k - 5) rows.
 
-    The distance of two rows is the weight of the columns in which they differ, NULL being a value
-    like any other (section 4 of the paper). When a part shows the columns in which it is constant
-    and a star in the others, the stars weigh at most max(2k - 1, 3k - 5) times the optimum.
-    Departs from the paper in cutting parts of that size too where their tree allows it, which
-    never adds a star. The smallest component links first; ties go to the lower row. Groups that
-    lack distinct sensitive values are merged afterwards, so that sizes and bound hold for l = 1
-    only.
+    The distance of two rows is the weight of the columns in which they differ; NULL is a value
+    (section 4). With a star for each differing column, the stars weigh at most max(2k - 1, 3k - 5)
+    times the optimum. Unlike the paper, parts of that size are also cut if possible, which adds no
+    star. The smallest component links first; ties go to the lower row. Groups are merged afterwards
+    for l > 1, so sizes and bound hold for l = 1 only.
     """
 
     MAX_ROWS: ClassVar[int] = 20_000
@@ -70,10 +64,7 @@ def assignment_of(parts: Iterable[Sequence[int]], n_rows: int) -> Assignment:
 
 
 def nearest_rows(codes: Int32s, weights: Floats, *, count: int) -> Int64s:
-    """Return the ``count`` nearest other rows of each row, (n, count), nearest and lowest first.
-
-    codes: (n, d); weights: (d,) what it costs to differ in each column. O(n^2 d).
-    """
+    """Return the ``count`` nearest other rows of each row (ties: lowest), (n, count); O(n^2 d)."""
     n_rows = len(codes)
     nearest = np.empty((n_rows, count), np.int64)
     step = max(1, BLOCK // n_rows)
@@ -94,10 +85,9 @@ def nearest_rows(codes: Int32s, weights: Floats, *, count: int) -> Int64s:
 
 
 def grow(nearest: Int64s, k: int) -> list[int]:
-    """Link components to the row nearest to their free row until each has k rows.
+    """Link components to the row nearest to their free row until each has k rows; O(n k log n).
 
-    nearest: (n, k - 1) the nearest rows of each row, n >= k. Return the row that each row links
-    to, -1 for the one free row of each component. O(n k log n).
+    nearest: (n, k - 1), n >= k. Returns the link of each row, -1 for the free row of a component.
     """
     n_rows = len(nearest)
     links = [FREE] * n_rows
@@ -127,10 +117,9 @@ def grow(nearest: Int64s, k: int) -> list[int]:
 
 
 def divide(links: Sequence[int], k: int) -> list[list[int]]:
-    """Cut every tree into parts of k to max(2k - 1, 3k - 5) rows.
+    """Cut every tree into parts of k to max(2k - 1, 3k - 5) rows; O(n log n).
 
-    links: the parent of each row, -1 for a root; every tree has k rows or more. A part is
-    connected, or becomes so with one more row of its tree. O(n log n).
+    links: parent of each row, -1 for a root; every tree has at least k rows.
     """
     trees = _Trees(links)
     parts: list[list[int]] = []
@@ -149,11 +138,7 @@ def divide(links: Sequence[int], k: int) -> list[list[int]]:
 
 
 class _Trees:
-    """Rooted trees that come apart.
-
-    size: rows of the subtree at each row; below: for each row a heap of its children as
-    (-size, row), the largest subtree first. Both hold for the rows at and below a current root.
-    """
+    """Rooted trees that can be cut: size and heap of children (-size, row) of each subtree."""
 
     def __init__(self, links: Sequence[int]) -> None:
         children: list[list[int]] = [[] for _ in links]
@@ -175,14 +160,14 @@ class _Trees:
         return -self.below[root][0][0]
 
     def rows(self, tops: Iterable[int]) -> list[int]:
-        """Return all rows of some subtrees."""
+        """Return all rows of the subtrees below ``tops``."""
         found = list(tops)
         for row in found:  # grows while it is walked
             found += [child for _, child in self.below[row]]
         return found
 
     def cut(self, root: int, k: int) -> list[int]:
-        """Cut off the largest subtree, or make its top the root when too little would be left."""
+        """Cut off the largest subtree, or make its top the root if too few rows would remain."""
         _, top = heapq.heappop(self.below[root])
         self.size[root] -= self.size[top]
         if self.size[root] >= k:
@@ -192,11 +177,10 @@ class _Trees:
         return [top]
 
     def bundle(self, root: int, k: int) -> tuple[list[list[int]], list[int]]:
-        """Split off subtrees that are smaller than k; return the parts, and the root if it stays.
+        """Split off subtrees smaller than k; return the parts, and the root if it stays.
 
-        The largest are taken until they have k rows. When too few rows would be left, all but the
-        last of them have k - 1 rows, which the root joins. Only a tree of at most 3k - 5 rows can
-        have fewer there, and stays whole.
+        If too few rows would remain, all but the last subtree have k - 1 rows, which the root
+        joins. Only a tree of at most 3k - 5 rows can have fewer there, and stays whole.
         """
         taken, total = [], 0
         while total < k:
@@ -218,13 +202,11 @@ class _Trees:
 class Matching:
     """Pairs and triples of rows that differ least, for k = 2.
 
-    Every row is an end of one or two chosen edges, and the edges weigh as little as possible; the
-    weight of an edge is that of the columns in which its rows differ (section 5.1 of the paper).
-    When a group shows the columns in which it is constant and a star in the others, the stars
-    weigh at most twice the optimum, and 1.5 times it when columns have two values. Departs from
-    the paper in the graph whose matching is sought: it has two nodes for each row and none for
-    edges. Of several optima the one that the search meets first is taken, which is always the
-    same. Groups that lack distinct sensitive values are merged afterwards.
+    Every row is an end of one or two chosen edges of least total weight, the weight of the columns
+    in which the rows differ (section 5.1). With a star for each differing column, the stars weigh
+    at most twice the optimum, 1.5 times if columns have two values. Unlike the paper, the graph has
+    two nodes for each row and none for edges. Deterministic. Groups are merged afterwards for l >
+    1.
     """
 
     NEEDS: ClassVar[str] = "networkx"
@@ -244,21 +226,19 @@ class Matching:
 class TwoFactor:
     """Cycles of rows that differ little, cut into groups of three to five, for k = 3.
 
-    Every row is an end of two chosen edges, and the edges weigh as little as possible; the weight
-    of an edge is that of the columns in which its rows differ (section 5.2 of the paper). A cycle
-    of more than five rows is cut into threes and one or two fours, where that stars the least.
-    When a group shows the columns in which it is constant and a star in the others, the stars
-    weigh at most three times the optimum, and twice it when columns have two values. The edges
-    are found by branch and bound over a linear program in place of the paper's matching, whose
-    graph has a node for each edge. Ties go to the lower row where cycles are cut. Groups that
-    lack distinct sensitive values are merged afterwards.
+    Every row is an end of two chosen edges of least total weight, the weight of the columns in
+    which the rows differ (section 5.2). Cycles of more than five rows are cut into threes and one
+    or two fours, with the fewest stars. With a star for each differing column, the stars weigh at
+    most three times the optimum, twice if columns have two values. Unlike the paper, whose graph
+    has a node for each edge, branch and bound over a linear program finds the edges. Ties of cuts
+    go to the lower row. Groups are merged afterwards for l > 1.
     """
 
     MAX_K: ClassVar[int] = 3
     MAX_ROWS: ClassVar[int] = 300
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
-        """Group the rows; seconds for the limit, exponential at worst."""
+        """Group the rows; seconds at the row limit, exponential at worst."""
         require_small_k(self.MAX_K, requirement, algorithm="two-factor")
         require_at_most(self.MAX_ROWS, table, algorithm="two-factor")
         codes = table.codes
@@ -275,11 +255,10 @@ class TwoFactor:
 
 
 def lightest_cover(weights: Int64s) -> list[tuple[int, int]]:
-    """Return the edges of a minimum-weight {1,2}-matching, sorted, none between two ends of two.
+    """Return the sorted edges of a minimum-weight {1,2}-matching, none between two inner rows.
 
-    weights: (n, n), symmetric, at least 0. Each row has a node that must be matched and one that
-    may be: what a match is worth beyond its weight makes leaving a first node out too dear. A
-    pair that is matched twice would weigh no less than if it were matched once.
+    weights: (n, n), symmetric, at least 0. Each row has a mandatory and an optional node; the worth
+    of a match exceeds all weights, so that every mandatory node is matched.
     """
     import networkx as nx
 
@@ -306,7 +285,7 @@ def lightest_cover(weights: Int64s) -> list[tuple[int, int]]:
 
 
 def components(edges: list[tuple[int, int]], n_rows: int) -> list[list[int]]:
-    """Return the connected parts of paths of at most two edges; a row without edge is alone."""
+    """Return the components of paths of at most two edges; a row without edge is alone."""
     part = list(range(n_rows))
     for a, b in edges:
         part[:] = [part[a] if at == part[b] else at for at in part]
@@ -314,9 +293,10 @@ def components(edges: list[tuple[int, int]], n_rows: int) -> list[list[int]]:
 
 
 def lightest_cycles(weights: Floats) -> list[list[int]]:
-    """Return the cycles of a minimum-weight 2-factor, each from its lowest row to the lower side.
+    """Return the cycles of a minimum-weight 2-factor; weights: (n, n), symmetric, n >= 3.
 
-    weights: (n, n), symmetric, n >= 3. Raises Unsatisfiable when the search takes too long.
+    Each goes from its lowest row to the lower side. Raises Unsatisfiable if the search takes too
+    long.
     """
     from scipy import optimize, sparse
 
@@ -363,11 +343,7 @@ def _walk(neighbours: list[list[int]]) -> list[list[int]]:
 
 
 def cut(cycle: Sequence[int], cost: Callable[[Sequence[int]], float]) -> list[list[int]]:
-    """Cut a cycle into consecutive parts of three and at most two fours, at the least cost.
-
-    Up to five rows stay together. Ties go to the earliest cut. O(rows) calls of ``cost``, times
-    the number of rotations.
-    """
+    """Cut a cycle of more than five into parts of three and at most two fours, at least cost."""
     if len(cycle) <= _LARGEST_PART:
         return [list(cycle)]
     threes, fours = len(cycle) // 3 - len(cycle) % 3, len(cycle) % 3

@@ -1,4 +1,4 @@
-"""Gathering rows around centers, and cellular clustering (Aggarwal et al., PODS 2006)."""
+"""Gather rows around centers, and cellular clustering (Aggarwal et al., PODS 2006)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
 
 class Clusters(NamedTuple):
-    """Rows around centers.
-
-    group: (n,) int32, the cluster of each row, 0..g-1 without gaps, -1 for a row left out;
-    center: (g,) int64, the row in the middle of each, which need not be a member.
-    """
+    """Clusters around centers: group (n,) int32, -1 if suppressed; center (g,) int64, any row."""
 
     group: Int32s
     center: Int64s
@@ -34,14 +30,12 @@ class Clusters(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Gather:
-    """Groups of at least k rows whose greatest radius is at most twice the least possible.
+    """Groups of at least k rows whose greatest radius is at most twice the optimum.
 
-    Section 2 of the paper. The radius of a group is the distance of its farthest row from its
-    center, which is one of the rows; ``distance`` names a metric. Centers are taken in the order
-    of the rows, a flow tells whether each can have k rows, and of all ways to give it k rows that
-    of the least total distance is taken, which the paper leaves open. A group has no greatest
-    size. Groups that lack distinct sensitive values are merged afterwards, so that the bound holds
-    for l = 1 only.
+    Section 2. The radius of a group is the distance of its farthest row from its center, a row;
+    ``distance`` names a metric. Centers are taken in row order, and a flow checks that each can
+    have k rows; the paper leaves open which rows, here those of least total distance. Groups have
+    no maximum size. Groups are merged afterwards for l > 1, so the bound holds for l = 1 only.
     """
 
     distance: str = "manhattan"
@@ -49,7 +43,7 @@ class Gather:
     MAX_ROWS: ClassVar[int] = 5_000
 
     def __post_init__(self) -> None:
-        """Refuse what is no metric before any row is read."""
+        """Refuse a distance that is no metric before reading rows."""
         require_metric(self.distance, algorithm="gather")
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
@@ -61,11 +55,10 @@ class Gather:
 
 @dataclass(frozen=True, slots=True)
 class GatherOutliers:
-    """The same without the rows that lie farthest out: a radius of at most four times the least.
+    """As gather, without the most distant rows: a radius of at most four times the optimum.
 
-    Section 3 of the paper. ``eps`` is the fraction of rows that may be left out, never more than
-    the policy's and by default just that. All rows stay when those that would remain lack distinct
-    sensitive values. Otherwise like gather; centers are taken in the order of the rows.
+    Section 3. ``eps`` is the fraction of rows that may be suppressed, by default the policy's. No
+    row is suppressed if the others would lack distinct sensitive values.
     """
 
     eps: float | None = None
@@ -74,7 +67,7 @@ class GatherOutliers:
     MAX_ROWS: ClassVar[int] = 5_000
 
     def __post_init__(self) -> None:
-        """Refuse what is no metric before any row is read."""
+        """Refuse a distance that is no metric before reading rows."""
         require_metric(self.distance, algorithm="gather-outliers")
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
@@ -100,8 +93,7 @@ class GatherOutliers:
 def gather(distances: Floats, k: int) -> Clusters:
     """Return a partition into clusters of at least k rows, a 2-approximation of the radius.
 
-    distances: (n, n), a metric, n >= k. Searches the distances for a threshold at which centers
-    farther apart than it can be given k rows each, and below which they cannot.
+    distances: (n, n), a metric, n >= k. Searches for the least feasible distance of centers.
     """
     reach = float(_kth_distances(distances, k).max())
     candidates = np.unique(distances[distances >= reach])
@@ -119,9 +111,9 @@ def gather(distances: Floats, k: int) -> Clusters:
 
 
 def gather_most(distances: Floats, k: int, *, n_kept: int) -> Clusters:
-    """Return clusters of at least k rows that hold at least ``n_kept`` rows, a 4-approximation.
+    """Return clusters of at least k rows with at least ``n_kept`` rows, a 4-approximation; O(n^2).
 
-    distances: (n, n), a metric, n >= k, 1 <= n_kept <= n. O(n^2).
+    distances: (n, n), a metric, n >= k, 1 <= n_kept <= n.
     """
     threshold = np.sort(_kth_distances(distances, k))[n_kept - 1]
     group = np.full(len(distances), -1, np.int32)
@@ -139,7 +131,7 @@ def gather_most(distances: Floats, k: int, *, n_kept: int) -> Clusters:
 
 
 def spread_centers(distances: Floats, threshold: float) -> Int64s:
-    """Return rows farther than the threshold from each other, that reach all, lowest first."""
+    """Return rows farther than the threshold from each other that reach all rows, lowest first."""
     covered = np.zeros(len(distances), np.bool_)
     centers = []
     for row in range(len(distances)):
@@ -150,13 +142,13 @@ def spread_centers(distances: Floats, threshold: float) -> Int64s:
 
 
 def _kth_distances(distances: Floats, k: int) -> Floats:
-    """Return the distance of each row to its k-th nearest, itself being the first."""
+    """Return the distance of each row to its k-th nearest, counting itself."""
     kth: Floats = np.partition(distances, k - 1, axis=1)[:, k - 1]
     return kth
 
 
 def _can_fill(near: Bools, k: int) -> bool:
-    """Return whether each center can have k rows of its own; near: (centers, n)."""
+    """Return True if each center can have k rows of its own; near: (centers, n)."""
     from scipy import sparse
     from scipy.sparse import csgraph
 
@@ -174,11 +166,7 @@ def _can_fill(near: Bools, k: int) -> bool:
 
 
 def _fill(apart: Floats, k: int) -> Int32s:
-    """Give each center k rows, and all others to the nearest, at the least total distance.
-
-    apart: (centers, n), infinite where a row is too far. What it costs to have a row away from
-    its nearest center is assigned to k places of each center.
-    """
+    """Give each center k rows, and the others to the nearest, at the least total distance."""
     from scipy import optimize
 
     group: Int32s = apart.argmin(axis=0).astype(np.int32)
@@ -193,10 +181,10 @@ def _fill(apart: Floats, k: int) -> Int32s:
 class Cellular:
     """Groups of at least k rows with a low sum of rows times radius.
 
-    Section 4 of the paper: a constant times the least sum. The radius of a group is the distance
-    of its farthest row from its center, any row of the table; ``distance`` names a metric. Ties go
-    to the lower row, then to the smaller radius. A group has no greatest size. Groups that lack
-    distinct sensitive values are merged afterwards, so that the bound holds for l = 1 only.
+    Section 4: a constant times the optimum. The radius of a group is the distance of its farthest
+    row from its center, any row of the table; ``distance`` names a metric. Ties go to the lower
+    row, then to the smaller radius. Groups have no maximum size. Groups are merged afterwards for l
+    > 1, so the bound holds for l = 1 only.
     """
 
     distance: str = "manhattan"
@@ -204,18 +192,18 @@ class Cellular:
     MAX_ROWS: ClassVar[int] = 2_000
 
     def __post_init__(self) -> None:
-        """Refuse what is no metric before any row is read."""
+        """Refuse a distance that is no metric before reading rows."""
         require_metric(self.distance, algorithm="cellular")
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
-        """Group the rows; O(n^3 log n) at worst, a few seconds for the limit."""
+        """Group the rows; O(n^3 log n) at worst, a few seconds at the row limit."""
         require_at_most(self.MAX_ROWS, table, algorithm="cellular")
         clusters = cellular(pairwise(table, self.distance), requirement.k)
         return repair(table, Assignment(clusters.group, len(clusters.center)), requirement)
 
 
 class _Ball(NamedTuple):
-    """A cluster on the way: the rows that follow it and, once opened, rows that it borrows."""
+    """A preliminary cluster: the rows that follow it and, once opened, borrowed rows."""
 
     center: int
     radius: float
@@ -236,20 +224,17 @@ def cellular(distances: Floats, k: int) -> Clusters:
 
 
 def best_centers(distances: Floats, group: Int32s, n_groups: int) -> Int64s:
-    """Return for each group the row whose farthest member is nearest, the lowest of equals.
-
-    distances: (n, n); any row of the table can be a center. O(n^2).
-    """
+    """Return for each group the row (of any group) with the nearest farthest member; O(n^2)."""
     farthest = (distances[:, group == g].max(axis=1) for g in range(n_groups))
     return np.array([apart.argmin() for apart in farthest], np.int64)
 
 
 def raise_prices(distances: Floats, k: int) -> tuple[Floats, list[_Ball]]:
-    """Raise what all rows pay until each is in a ball that is paid for (step 1 and 2).
+    """Raise the payment of all rows until each is in a paid ball (steps 1 and 2).
 
-    A ball around a row costs k times its radius and gets from each of its rows what that pays
-    beyond the radius. It is paid for at one moment, when all its waiting rows stop and follow it,
-    so that nobody waits in a paid ball. Return what each row pays, (n,), and the balls.
+    A ball costs k times its radius; each of its rows pays the excess over the radius. When it is
+    paid, all its waiting rows stop and follow it. Returns the payment of each row, (n,), and the
+    balls.
     """
     n_rows = len(distances)
     order = np.argsort(distances, axis=1, kind="stable")
@@ -273,11 +258,7 @@ def raise_prices(distances: Floats, k: int) -> tuple[Floats, list[_Ball]]:
 
 
 def _next_ball(radius: Floats, paid: Floats, k: int) -> tuple[float, int]:
-    """Return when the next ball around a row is paid for, and its last row.
-
-    radius: (n,) the distances of all rows from the center, sorted; paid: (n,) what these rows pay,
-    infinite while they wait. The moment is infinite when none waits. O(n log n).
-    """
+    """Return when the next ball around a row is paid (inf if no row waits), and its last row."""
     n_rows = len(radius)
     waits = np.isinf(paid)
     waiting = np.cumsum(waits)
@@ -298,7 +279,7 @@ def _next_ball(radius: Floats, paid: Floats, k: int) -> tuple[float, int]:
 
 
 def _open(distances: Floats, paid: Floats, tight: list[_Ball]) -> list[_Ball]:
-    """Keep balls that nobody pays twice, large ones first; the others join them (step 3)."""
+    """Keep balls that no row pays twice, large ones first; the others join them (step 3)."""
     opened: list[_Ball] = []
     payers = np.empty((0, len(distances)), np.bool_)
     for ball in sorted(tight, key=lambda ball: -ball.radius):
@@ -313,7 +294,7 @@ def _open(distances: Floats, paid: Floats, tight: list[_Ball]) -> list[_Ball]:
 
 
 def _share(distances: Floats, ball: _Ball, k: int) -> _Ball:
-    """Borrow the nearest rows of the ball until it has k; its radius is now that of its rows."""
+    """Borrow the nearest rows of the ball until it has k; update its radius."""
     near = np.argsort(distances[ball.center], kind="stable").tolist()
     own = set(ball.rows)
     rows = ball.rows + [row for row in near if row not in own][: max(0, k - len(own))]
@@ -321,11 +302,7 @@ def _share(distances: Floats, ball: _Ball, k: int) -> _Ball:
 
 
 def _separate(opened: list[_Ball], k: int) -> list[tuple[list[int], list[list[int]]]]:
-    """Keep balls with k rows of their own, small ones first, each row in one of them (step 5).
-
-    The rows left of every other ball are attached to the first kept ball that took one of its
-    rows. Return the rows of each kept ball and what is attached to it, small radii first.
-    """
+    """Keep balls with k rows of their own, small ones first; attach other rows (step 5)."""
     owner: dict[int, int] = {}
     kept: list[tuple[list[int], list[list[int]]]] = []
     others = []
@@ -348,10 +325,9 @@ def _separate(opened: list[_Ball], k: int) -> list[tuple[list[int], list[list[in
 def regroup(
     distances: Floats, kept: Sequence[int], attached: Sequence[Sequence[int]], *, k: int
 ) -> list[list[int]]:
-    """Join attached groups to clusters of k rows, in their order (step 6).
+    """Join attached groups to clusters of k rows, in order (step 6).
 
-    What falls short of k takes the kept rows nearest to it, or joins the kept rows when these
-    would fall short. Return the kept rows that stay, and the new clusters.
+    Fewer than k rows take the nearest kept rows, or join the kept rows if these would be too few.
     """
     stay, made, short = list(kept), [], list[int]()
     for rows in attached:

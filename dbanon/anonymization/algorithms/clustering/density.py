@@ -1,7 +1,6 @@
-"""Clusters of at least k rows where rows are dense.
+"""DBSCAN (Ester et al., KDD 1996), OPTICS (Ankerst et al., SIGMOD 1999) and DENCLUE.
 
-DBSCAN (Ester et al., KDD 1996), OPTICS (Ankerst et al., SIGMOD 1999) and DENCLUE (Hinneburg, Keim,
-KDD 1998).
+The latter is by Hinneburg, Keim (KDD 1998). Clusters have at least k rows.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ if TYPE_CHECKING:
 
 
 _STILL = 1e-3  # of sigma; what moves by less has arrived
-_FAR = 40.0  # times sigma; what lies beyond adds nothing that a float could tell
+_FAR = 40.0  # times sigma; the influence beyond is below float precision
 
 
 @dataclass(frozen=True, slots=True)
 class Dbscan:
-    """Clusters of rows that have k rows, themselves included, within ``eps``.
+    """Clusters of rows that have k rows, counting themselves, within ``eps``.
 
-    ``eps`` 0 takes the median distance of a row from the k-th nearest, so that at least half of
-    the rows are in a cluster. Noise joins the cluster whose cost it raises least, or is left out
-    as far as the budget goes; clusters of 2k rows or more are cut (see ``resize``).
+    ``eps`` 0 takes the median distance to the k-th nearest row, so at least half of the rows are in
+    a cluster. Noise joins the cluster whose cost it raises least, or is suppressed within the
+    budget; clusters of 2k rows or more are cut (``resize``).
     """
 
     eps: float = 0.0
@@ -62,8 +61,8 @@ class Dbscan:
 class Optics:
     """Clusters between steep drops and rises of the reachability of k rows.
 
-    ``steepness`` is the least relative drop or rise (the paper's xi). Noise and sizes are dealt
-    with as in ``Dbscan``. Rows that are all equal have no drop and are one cluster.
+    ``steepness`` is the least relative drop or rise (xi in the paper). Noise and sizes as in
+    ``Dbscan``.
     """
 
     steepness: float = 0.05
@@ -102,11 +101,10 @@ class Optics:
 
 
 def ordering(apart: Floats, k: int) -> tuple[Int64s, Floats, Int64s]:
-    """Return the rows in the order of OPTICS without a greatest radius, and how each is reached.
+    """Return the rows in OPTICS order, their reachability and their predecessor, (n,) each.
 
-    apart: (n, n); k: rows of a dense place, at most n. The order, (n,); of each row its
-    reachability, infinite for the first, and the row it is reached from, -1 for the first. Ties
-    go to the lower row. O(n^2).
+    apart: (n, n); k: rows of a dense place. No maximum radius. The first row has reachability inf
+    and predecessor -1. Ties: lower row. O(n^2).
     """
     n_rows = len(apart)
     core = np.partition(apart, k - 1, axis=1)[:, k - 1]
@@ -123,15 +121,14 @@ def ordering(apart: Floats, k: int) -> tuple[Int64s, Floats, Int64s]:
 
 @dataclass(frozen=True, slots=True)
 class Denclue:
-    """Clusters of the rows from which one climbs to the same maximum of the density.
+    """Clusters of the rows whose ascent leads to the same maximum of the density.
 
-    Rows are points (see ``embed``); the density of a place is the sum over all rows of Gaussian
-    influences of width ``sigma`` (section 3.1), and attractors half of ``sigma`` apart are one. The
-    paper climbs by steps of a fixed length; here each goes to the mean of the rows, weighted by
-    their influence, which never lowers the density (Hinneburg, Gabriel, IDA 2007), for at most
-    ``rounds`` steps. ``sigma`` 0 takes the median distance of a row from the k-th nearest, itself
-    included. Rows whose attractor has less density than k rows at a distance of ``sigma`` are
-    noise, and sizes are dealt with as in ``dbscan``.
+    Rows are points (``embed``). The density is the sum of Gaussian influences of width ``sigma`` of
+    all rows (section 3.1); attractors within half of ``sigma`` are one. Instead of steps of fixed
+    length, each step goes to the mean of the rows, weighted by influence, which never lowers the
+    density (Hinneburg, Gabriel, IDA 2007), for at most ``rounds`` steps. ``sigma`` 0 takes the
+    median distance to the k-th nearest row, counting the row itself. Rows whose attractor has less
+    density than k rows at a distance of ``sigma`` are noise. Sizes as in ``dbscan``.
     """
 
     sigma: float = 0.0
@@ -165,7 +162,7 @@ class Denclue:
 
 
 def attractors(points: Floats, weight: Int64s, sigma: float, *, rounds: int) -> Floats:
-    """Return the place to which each of m points climbs, (m, p); weight: the rows of each."""
+    """Return the attractor of each of m points, (m, p); weight: the rows of each."""
     ends, climbing = points.copy(), np.arange(len(points))
     for _ in range(rounds):
         pull = influences(ends[climbing], points, sigma) * weight
@@ -179,14 +176,14 @@ def attractors(points: Floats, weight: Int64s, sigma: float, *, rounds: int) -> 
 
 
 def influences(places: Floats, points: Floats, sigma: float) -> Floats:
-    """Return the influence of each point on each place, (len(places), m), 1 where it lies."""
+    """Return the influence of each point on each place, (len(places), m), 1 at distance 0."""
     widths = np.minimum(_distances(places, points), _FAR * sigma) / sigma
     influence: Floats = np.exp(-0.5 * widths**2)
     return influence
 
 
 def joined(places: Floats, reach: float) -> Int64s:
-    """Return a cluster of each place, (m,); places within reach, step by step, are in one."""
+    """Return a cluster of each place, (m,); chains of places within reach are one."""
     from scipy.cluster.hierarchy import fcluster, linkage
 
     if len(places) == 1:

@@ -25,13 +25,13 @@ _COSTS = ("il", "ncp")
 class KMember:
     """Greedy k-member clustering (section 4): groups grown by the row that costs least.
 
-    A group begins with the record farthest from the group before: from the record added to it
-    last, as the paper's listing has it, or from its ``first``. ``cost`` is the paper's information
-    loss, ``il``, by the height of the common ancestor, or the normalized certainty penalty,
-    ``ncp``, by its leaves; both weighted. Groups have k to 2k - 1 rows for l = 1. Departs from the
-    paper in l > 1: once the places left are as few as the distinct sensitive values lacking, only
-    rows with a new one may join; what is left when no group can be diverse joins as the leftovers
-    do, where the loss rises least. Ties go to the lower row and to the earlier group.
+    A group begins with the record farthest from the previous group: from its last record, as in the
+    paper's listing, or from its ``first``. ``cost`` is the paper's information loss, ``il``, by the
+    height of the common ancestor, or the normalized certainty penalty, ``ncp``, by its leaves; both
+    weighted. Groups have k to 2k - 1 rows for l = 1. Unlike the paper, it supports l > 1: once a
+    group has only as many places as missing sensitive values, only rows with a new value may join.
+    Rows that cannot form a diverse group join like leftovers, at least loss. Ties: lower row,
+    earlier group.
     """
 
     seed_from: Literal["last-added", "first"] = "last-added"
@@ -59,11 +59,11 @@ class KMember:
 class NearestNeighbour:
     """The baseline of k-member clustering (section 5): a random record and its k - 1 nearest.
 
-    The distance of two records is the sum over columns of the difference over the range or the
-    height of the common ancestor over the height of the tree, weighted; NULL and a value are 1
-    apart. Fewer than k leftovers join where the information loss rises least. Groups have k to
-    2k - 1 rows for l = 1. For l > 1 only rows with a new sensitive value may join once the places
-    left are as few as the values lacking. Ties go to the lower row and to the earlier group.
+    The distance of two records is the weighted sum over columns of the difference over the range,
+    or the height of the common ancestor over that of the tree; NULL and a value are 1 apart.
+    Leftovers join at least information loss. Groups have k to 2k - 1 rows for l = 1. For l > 1,
+    only rows with a new sensitive value may join once a group has only as many places as missing
+    values. Ties: lower row, earlier group.
     """
 
     MAX_ROWS: ClassVar[int] = 100_000
@@ -86,7 +86,7 @@ class NearestNeighbour:
 
 
 def weighted_heights(table: EncodedTable) -> BoxCosts:
-    """Return the information loss of sets of codes of all columns, each times its weight."""
+    """Return the weighted information loss of code sets, for all columns."""
     return pack([height_costs(column).times(column.rule.weight) for column in table.quasi])
 
 

@@ -1,8 +1,8 @@
 """Hierarchical clustering with groups of at least k rows.
 
 Agglomerative (AGNES) and divisive (DIANA; Kaufman, Rousseeuw, 1990), BIRCH (Zhang, Ramakrishnan,
-Livny, SIGMOD 1996), by links (ROCK; Guha, Rastogi, Shim, ICDE 1999), and CHAMELEON (Karypis, Han,
-Kumar, IEEE Computer 1999).
+Livny, SIGMOD 1996), ROCK (Guha, Rastogi, Shim, ICDE 1999) and CHAMELEON (Karypis, Han, Kumar, IEEE
+Computer 1999).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class BestPairs:
     """The best partner of each of n clusters; ties go to the lower clusters.
 
-    goodness: returns how good each cluster is as the partner of one, (n,), the same both ways, 0
-    where the two do not merge. A merger may change the goodness of its own pairs alone.
+    goodness: returns the symmetric goodness of each partner of one, (n,), 0 without a merge. A
+    merge may change the goodness of its own pairs only.
     """
 
     def __init__(self, n_clusters: int, goodness: Callable[[int], Floats]) -> None:
@@ -48,14 +48,14 @@ class BestPairs:
         self._best[a] = good[self._partner[a]]
 
     def best(self) -> tuple[int, int] | None:
-        """Return the best pair, the lower cluster first; None when no two merge any more."""
+        """Return the best pair, the lower cluster first; None if no two can merge."""
         if not self._best.any():
             return None
         a = int(self._best.argmax())
         return a, int(self._partner[a])
 
     def merged(self, a: int, b: int) -> None:
-        """Take note that b has become part of a; O(n) for each cluster that lost its partner."""
+        """Record that b became part of a; O(n) for each cluster that lost its partner."""
         stale = (self._partner == a) | (self._partner == b)
         for c in np.flatnonzero(stale & (self._best > 0.0)).tolist():
             self._look_up(c)
@@ -73,13 +73,12 @@ LINKAGES = ("single", "complete", "average", "centroid")
 
 @dataclass(frozen=True, slots=True)
 class Agglomerative:
-    """Merging the two closest clusters, each until it has k rows.
+    """Merging the two closest clusters until each has k rows.
 
-    Scipy merges all rows into one tree; a cluster is a union of two parts of fewer than k rows
-    that has k or more. A part that was to join a cluster that large is dissolved instead (see
-    ``resize``). Distances of rows are Manhattan; the linkage ``centroid`` takes the Euclidean
-    distance of the means of points (see ``embed``). Without a diversity requirement a cluster
-    has k to 2k - 2 rows and those that dissolve into it; from 2k rows on it is cut.
+    A cluster is a union of at least k rows of two parts of fewer than k. A part that would join
+    such a cluster is dissolved instead (``resize``). Distances are Manhattan; the linkage
+    ``centroid`` uses the Euclidean distance of means of points (``embed``). For l = 1, a cluster
+    has k to 2k - 2 rows and those dissolved into it; from 2k rows it is cut.
     """
 
     linkage: str = "average"
@@ -100,7 +99,7 @@ class Agglomerative:
         return resize(table, smallest_unions(merges, requirement.k), requirement)
 
     def _condensed(self, table: EncodedTable) -> Floats:
-        """Return the distances of all pairs, each once."""
+        """Return the distance of each pair once."""
         from scipy.spatial import distance
 
         if self.linkage == "centroid":
@@ -111,10 +110,9 @@ class Agglomerative:
 
 
 def smallest_unions(merges: Floats, k: int) -> Int64s:
-    """Return the cluster of each row, -1 for those that join a cluster of k rows or more.
+    """Return the cluster of each row, -1 for rows that would join one of k rows or more.
 
-    merges: (n - 1, 4) of scipy, the two parts (n + i being the union made by merge i), their
-    distance and their rows. A cluster of k rows or more has parts of fewer.
+    merges: (n - 1, 4) of scipy: the two parts (n + i is the union of merge i), distance, rows.
     """
     n_rows = len(merges) + 1
     sizes = np.append(np.ones(n_rows, np.int64), merges[:, 3].astype(np.int64))
@@ -133,10 +131,10 @@ def smallest_unions(merges: Floats, k: int) -> Int64s:
 class Divisive:
     """Splitting every cluster of 2k rows or more into splinter and rest.
 
-    The row farthest on average from the others leaves first; then, one at a time, the row that is
+    The row with the greatest mean distance leaves first; then, one at a time, the row that is
     nearer to the splinter than to the rest by most. The paper stops when no row is nearer. Here
-    the splinter takes at least k rows and leaves at least k, which bounds all groups by 2k - 1.
-    Groups that lack distinct sensitive values are merged afterwards. Ties go to the lower row.
+    both sides have at least k rows, so groups have at most 2k - 1. Ties go to the lower row. Groups
+    are merged afterwards for l > 1.
     """
 
     distance: str = "manhattan"
@@ -161,10 +159,9 @@ class Divisive:
 
 
 def split(apart: Floats, rows: Int64s, totals: Floats, *, k: int) -> list[tuple[Int64s, Floats]]:
-    """Return rest and splinter, each with the sum of the distances of each row to its own.
+    """Return rest and splinter, each with the sum of distances of each row to its own side.
 
-    apart: (n, n); rows: (m,) in rising order; totals: (m,) sums of the distances to these rows.
-    O(m) for each row that leaves.
+    apart: (n, n); rows: (m,) ascending; totals: (m,) sums of distances. O(m) for each splinter row.
     """
     to_splinter = np.zeros(len(rows))
     left = np.zeros(len(rows), np.bool_)
@@ -185,14 +182,14 @@ def split(apart: Floats, rows: Int64s, totals: Floats, *, k: int) -> list[tuple[
 
 @dataclass(frozen=True, slots=True)
 class Birch:
-    """The entries of a tree of clustering features, which rows join one after the other.
+    """The entries of a tree of clustering features, filled row by row.
 
-    Rows are points (see ``embed``), equal ones one point. A point goes down to the nearest entry
-    and joins it if the entry's points then lie within ``radius`` of their mean, by the root of
-    the mean square; a node has at most ``branching`` entries (section 4). ``radius`` 0 takes the
-    median distance of a row from the k-th nearest, itself included. The paper then clusters the
-    entries by another method; here ``resize`` makes groups of them: at least k rows, fewer than
-    2k where that costs anything and l = 1.
+    Rows are points (``embed``), equal rows one point. A point descends to the nearest entry and
+    joins it if its points then have a root mean square distance of at most ``radius`` from their
+    mean; a node has at most ``branching`` entries (section 4). ``radius`` 0 takes the median
+    distance to the k-th nearest row, counting the row itself. ``resize``, instead of a second
+    clustering, makes groups of the entries: at least k rows, for l = 1 fewer than 2k unless they
+    cost nothing.
     """
 
     radius: float = 0.0
@@ -220,7 +217,7 @@ class Birch:
 
 
 def _usual_radius(rows: Floats, k: int) -> float:
-    """Return the median distance of a point from the k-th nearest."""
+    """Return the median distance of a point to its k-th nearest."""
     from sklearn.neighbors import NearestNeighbors
 
     neighbours = NearestNeighbors(n_neighbors=k)
@@ -228,7 +225,7 @@ def _usual_radius(rows: Floats, k: int) -> float:
 
 
 def entries(points: Floats, radius: float, *, branching: int) -> Int64s:
-    """Return the entry of the tree whose mean is nearest to each of the points, (m,)."""
+    """Return the nearest entry of the tree for each point, (m,)."""
     from sklearn import cluster
 
     tree = cluster.Birch(threshold=radius, branching_factor=branching, n_clusters=None)
@@ -238,15 +235,14 @@ def entries(points: Floats, radius: float, *, branching: int) -> Int64s:
 
 @dataclass(frozen=True, slots=True)
 class Rock:
-    """Merging the clusters with the most neighbours in common, each until it has k rows.
+    """Merging the clusters with the most common neighbours until each has k rows.
 
-    Rows are neighbours when the columns in which they are equal weigh at least ``similarity``
-    times as much as all their values, equal ones once (Jaccard coefficient, section 3.1): of four
-    columns, 0.5 takes three that are equal. The method is for categories, and numbers count as
-    such; NULL is a value. Two clusters have as many links as pairs of their rows have neighbours in
-    common, and those merge that have the most for their sizes (goodness, section 3.3). A cluster
-    of k rows or more merges no more; rows that are in none are noise, and sizes are dealt with as
-    in ``dbscan``. Ties go to the lower rows.
+    Rows are neighbours if the weight of their equal columns is at least ``similarity`` times the
+    weight of all their values, equal ones once (Jaccard, section 3.1): with four columns, 0.5
+    requires three equal ones. For categories; numbers count as categories, NULL is a value. The
+    links of two clusters are the common neighbours of their pairs of rows; those with the most
+    links for their sizes merge (goodness, section 3.3). A cluster of k rows or more merges no
+    further; rows in none are noise. Sizes as in ``dbscan``. Ties go to the lower rows.
     """
 
     similarity: float = 0.5
@@ -269,7 +265,7 @@ class Rock:
 
 
 def links(neighbours: Bools) -> Floats:
-    """Return how many neighbours each pair of rows has in common, (n, n), 0 on the diagonal."""
+    """Return the number of common neighbours of each pair of rows, (n, n), 0 on the diagonal."""
     ones = neighbours.astype(np.float32)  # which counts exactly as far as n goes
     common = (ones @ ones).astype(np.float64)
     np.fill_diagonal(common, 0.0)
@@ -277,11 +273,11 @@ def links(neighbours: Bools) -> Floats:
 
 
 def linked_clusters(common: Floats, k: int, *, exponent: float) -> Int64s:
-    """Return the lowest row of the cluster of each row, -1 where it has fewer than k rows.
+    """Return the lowest row of each row's cluster, -1 if it has fewer than k rows.
 
-    common: (n, n), the links of each pair of rows, overwritten; exponent: by which the links that
-    are expected within a cluster grow with its size, above 1. O(n) for each merge, and for each
-    cluster whose best partner has merged.
+    common: (n, n) links of each pair, overwritten; exponent: above 1, growth of the expected links
+    within a cluster with its size. O(n) for each merge and each cluster whose best partner has
+    merged.
     """
     clusters = _Clusters(common, k, exponent)
     pairs = BestPairs(len(common) if k > 1 else 0, clusters.goodness)
@@ -300,14 +296,14 @@ class _Clusters:
         self.size, self.of_row = np.ones(len(common), np.int64), np.arange(len(common))
 
     def goodness(self, a: int) -> Floats:
-        """Return the links with each cluster over those that are expected, (n,)."""
+        """Return the links with each cluster, divided by the expected links, (n,)."""
         size = np.minimum(self.size, self._k)  # a cluster that is as large has no links
         expected = self._within[size + size[a]] - (self._within[size] + self._within[size[a]])
         good: Floats = self._common[a] / expected
         return good
 
     def merge(self, a: int, b: int) -> None:
-        """Put the rows of b into a, which has no more links once it has k rows."""
+        """Move the rows of b to a; a loses its links once it has k rows."""
         self.size[a] += self.size[b]
         self.of_row[self.of_row == b] = a
         together = self._common[a] + self._common[b]
@@ -323,15 +319,14 @@ _TIE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Chameleon:
-    """Merging small parts of the graph of nearest neighbours, each until it has k rows.
+    """Merging small parts of the nearest-neighbour graph until each has k rows.
 
-    Two rows have an edge if one of them is among the ``neighbours`` nearest of the other; it weighs
-    1 / (1 + d / m) for a distance of d, m being the mean. The graph is cut in two again and again,
-    down to parts of k / 2 rows, at least 2, and fewer than twice as many. Then those two merge
-    whose relative interconnectivity times the power ``closeness`` of their relative closeness is
-    greatest (section "Modeling cluster similarity"), as long as they have edges. The paper cuts by
-    hMETIS; here a side grows row by row, and then rows swap sides. A cluster of k rows or more
-    merges no more, and sizes are those of ``resize``. Ties go to the lower rows.
+    Two rows have an edge if one is among the ``neighbours`` nearest of the other, of weight 1 / (1
+    + d / m) for distance d and mean distance m. The graph is bisected down to parts of k / 2 rows,
+    at least 2. Then the two parts merge with the greatest relative interconnectivity times relative
+    closeness to the power ``closeness`` (section "Modeling cluster similarity"), as long as they
+    have edges. The paper cuts by hMETIS; here a side grows row by row, then rows swap sides. A
+    cluster of k rows or more merges no further. Sizes as in ``resize``. Ties go to the lower rows.
     """
 
     neighbours: int = 10
@@ -353,7 +348,7 @@ class Chameleon:
 
 
 def nearest_graph(apart: Floats, neighbours: int) -> Floats:
-    """Return the weight of the edge of each pair of rows, (n, n), 0 where there is none."""
+    """Return the edge weight of each pair of rows, (n, n), 0 without edge."""
     away = apart.copy()
     np.fill_diagonal(away, np.inf)
     nearest = np.argsort(away, axis=1, kind="stable")[:, : min(neighbours, len(apart) - 1)]
@@ -366,7 +361,7 @@ def nearest_graph(apart: Floats, neighbours: int) -> Floats:
 
 
 def divided(weights: Floats, *, least: int) -> list[Int64s]:
-    """Return the rows of parts of at least so many rows, and of fewer than twice as many."""
+    """Return the rows of parts of ``least`` to 2 * least - 1 rows."""
     pending, parts = [np.arange(len(weights))], []
     while pending:
         rows = pending.pop()
@@ -379,10 +374,9 @@ def divided(weights: Floats, *, least: int) -> list[Int64s]:
 
 
 def bisected(weights: Floats, *, least: int = 1) -> Bools:
-    """Return one of two sides of m rows between which few edges run, as (m,); O(m) for each step.
+    """Return one of two sides of m rows with few edges between them, (m,); O(m) for each step.
 
-    Each side has at least a quarter of the rows, and ``least``. After it has grown, the row that
-    gains most swaps with the one of the other side that gains most with it, while that gains.
+    Each side has at least a quarter of the rows, and ``least``. It grows, then rows are swapped.
     """
     side, total = _grown(weights, max(least, len(weights) // 4)), weights.sum(axis=1)
     inside = weights[side].sum(axis=0)
@@ -398,10 +392,7 @@ def bisected(weights: Floats, *, least: int = 1) -> Bools:
 
 
 def _grown(weights: Floats, least: int) -> Bools:
-    """Return the side that the row of least edges grows to, each time by the row that cuts least.
-
-    Of all sizes that leave so many rows on both sides, the one of the lightest mean cut.
-    """
+    """Return the side grown from the row of least edges, at the size of lightest mean cut."""
     n_rows, total = len(weights), weights.sum(axis=1)
     taken, inside = np.zeros(n_rows, np.bool_), np.zeros(n_rows)
     side, cut, lightest, row = taken.copy(), 0.0, np.inf, int(total.argmin())
@@ -416,7 +407,7 @@ def _grown(weights: Floats, least: int) -> Bools:
 
 
 def merged(weights: Floats, parts: list[Int64s], k: int, *, closeness: float) -> Int64s:
-    """Return the cluster of each row after merging parts; those of k rows or more do not."""
+    """Return the cluster of each row after merging parts of fewer than k rows."""
     clusters = _Parts(weights, parts, k, closeness)
     pairs = BestPairs(len(parts), clusters.goodness)
     while (pair := pairs.best()) is not None:
@@ -429,10 +420,7 @@ def merged(weights: Floats, parts: list[Int64s], k: int, *, closeness: float) ->
 
 
 class _Parts:
-    """The rows of clusters, the edges between them, and those that cutting each in two would cut.
-
-    Of edges, the sum of their weights and the mean.
-    """
+    """Clusters of rows, the edges between them, and the edges that bisecting each would cut."""
 
     def __init__(self, weights: Floats, parts: list[Int64s], k: int, closeness: float) -> None:
         self._weights, self._k, self._power = weights, k, closeness
@@ -445,7 +433,7 @@ class _Parts:
             self._measure(a)
 
     def _measure(self, a: int) -> None:
-        """Find what cutting a cluster would cut; one of k rows or more loses its edges."""
+        """Find the edges cut by bisecting a cluster; one of k rows or more loses its edges."""
         rows = self.rows[a]
         if len(rows) >= self._k:
             self._sum[a], self._sum[:, a] = 0.0, 0.0
@@ -472,7 +460,7 @@ class _Parts:
         return good
 
     def merge(self, a: int, b: int) -> None:
-        """Put the rows of b into a."""
+        """Move the rows of b to a."""
         self.rows[a] = np.sort(np.concatenate([self.rows[a], self.rows[b]]))
         self.rows[b] = self.rows[b][:0]
         self._size[a] += self._size[b]
@@ -484,7 +472,7 @@ class _Parts:
 
 
 def _by_parts(pairs: Floats, parts: list[Int64s]) -> Floats:
-    """Return the sum of what all pairs of rows of each pair of parts have."""
+    """Return the sum over all pairs of rows of each pair of parts."""
     order = np.concatenate(parts)
     starts = np.cumsum([0, *map(len, parts[:-1])])
     by_row = np.add.reduceat(pairs[order][:, order], starts, axis=1)

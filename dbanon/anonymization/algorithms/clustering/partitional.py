@@ -1,7 +1,7 @@
-"""Clustering around centres, with groups of at least k rows.
+"""Clustering around centers: k-means (Lloyd; in one pass: Lin and Wei, PAIS 2008) and k-medoids.
 
-k-means (Lloyd), also in one pass (Lin and Wei, PAIS 2008), and k-medoids by swapping (PAM; Kaufman,
-Rousseeuw, 1990) and by random swaps (CLARANS; Ng, Han, VLDB 1994).
+The latter by swapping (PAM; Kaufman, Rousseeuw, 1990) or random swaps (CLARANS; Ng, Han, VLDB
+1994).
 """
 
 from __future__ import annotations
@@ -31,13 +31,12 @@ _MOST_PAIRS = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class KMeans:
-    """k-means with n / k centers, then repaired: no cluster of it is too small or too large.
+    """k-means with n / k centers, then repaired to valid sizes.
 
-    Rows are points (see ``embed``); equal rows are one point of their number's weight. The
-    centers start at random points; up to ``rounds`` rounds of scikit-learn's k-means follow, of
-    its version in batches when rows times centers exceed 20 million. What k-means does not bound,
-    the sizes of clusters, ``resize`` does: at least k rows, fewer than 2k where that costs
-    anything and l = 1. One thread computes, so that equal runs give equal groups.
+    Rows are points (``embed``), equal rows one weighted point. Centers start at random points; at
+    most ``rounds`` rounds of scikit-learn's k-means follow, in batches if rows times centers exceed
+    20 million. ``resize`` bounds the sizes: at least k rows, for l = 1 fewer than 2k unless they
+    cost nothing. Single-threaded, so that results are reproducible.
     """
 
     rounds: int = 20
@@ -78,15 +77,12 @@ class KMeans:
 class OnePassKMeans:
     """The one-pass k-means algorithm (section 3): n // k clusters around random records.
 
-    The records, sorted by the quasi-identifiers, join the nearest center, which follows them;
-    clusters of more than k then give up the records farthest from their center, which in random
-    order go to the nearest cluster of fewer than k, and when there is none to the nearest. Groups
-    have k to 2k - 1 rows for l = 1; those that lack distinct sensitive values are merged
-    afterwards. A center has the mean of an ordered column without its NULLs, and the most frequent
-    value of any other, also where there is a taxonomy. Distances are those of k-member clustering:
-    the difference over the range, or the height of the common ancestor over the height of the
-    tree, weighted and added; NULL and a value are 1 apart. Ties go to the lower row, the lower
-    value and the earlier cluster.
+    Records, sorted by quasi-identifiers, join the nearest center, which follows them. Clusters of
+    more than k then release their farthest records, which in random order join the nearest cluster
+    of fewer than k, otherwise the nearest. Groups have k to 2k - 1 rows for l = 1 and are merged
+    afterwards for l > 1. A center has the mean of an ordered column without NULLs, and the most
+    frequent value of any other, even with a taxonomy. Distances are those of ``NearestNeighbour``.
+    Ties: lower row, lower value, earlier cluster.
     """
 
     MAX_ROWS: ClassVar[int] = 100_000
@@ -118,11 +114,10 @@ TIE = 1e-9  # what lowers a sum of distances by less lowers nothing
 class KMedoids:
     """Partitioning around n / k medoids, then repaired.
 
-    Random rows start as medoids. Each row in turn takes the place of the medoid where that lowers
-    the sum of distances most, if it does, until no row does or ``rounds`` rounds are over. The
-    gain of all places is found at once and the first gain is taken (Schubert, Rousseeuw, 2021,
-    "Fast and eager k-medoids clustering"). Sizes are those of ``resize``: at least k rows, fewer
-    than 2k where that costs anything and l = 1. Ties go to the lower place and row.
+    Medoids start at random rows. Each row in turn replaces the medoid with the greatest gain, if
+    any, until no row does or after ``rounds`` rounds (Schubert, Rousseeuw, 2021, "Fast and eager
+    k-medoids clustering"). Sizes as in ``resize``: at least k rows, for l = 1 fewer than 2k unless
+    they cost nothing. Ties: lower place, lower row.
     """
 
     rounds: int = 5
@@ -131,7 +126,7 @@ class KMedoids:
     MAX_ROWS: ClassVar[int] = 10_000
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
-        """Group the rows; O(rounds n^2), and O(n) memory for each row."""
+        """Group the rows; O(rounds n^2) time, O(n^2) memory."""
         require_at_most(self.MAX_ROWS, table, algorithm="k-medoids")
         apart = pairwise(table, self.distance)
         n_medoids = table.n_rows // max(requirement.k, 1)
@@ -142,10 +137,7 @@ class KMedoids:
 
 
 def swapped(apart: Floats, medoids: Int64s, *, rounds: int) -> Int64s:
-    """Return the medoids, (m,) rows, after swapping; O(rounds n^2).
-
-    apart: (n, n) distances; medoids: (m,) the rows to start from.
-    """
+    """Return the medoids after swapping, (m,) rows; apart: (n, n). O(rounds n^2)."""
     search = MedoidSearch(apart, medoids)
     for _ in range(rounds):
         swaps = [search.try_swap(row) for row in range(len(apart))]
@@ -155,7 +147,7 @@ def swapped(apart: Floats, medoids: Int64s, *, rounds: int) -> Int64s:
 
 
 class MedoidSearch:
-    """Medoids, and the places of the two nearest to each row with their distances."""
+    """Medoids, with the two nearest to each row and their distances."""
 
     def __init__(self, apart: Floats, medoids: Int64s) -> None:
         self._apart, self.medoids = apart, medoids.copy()
@@ -175,11 +167,11 @@ class MedoidSearch:
 
     @property
     def deviation(self) -> float:
-        """The sum of the distances of the rows to their nearest medoids."""
+        """Sum of the distances of the rows to their nearest medoids."""
         return float(self._steps[0].sum())
 
     def try_swap(self, row: int) -> bool:
-        """Put a row in the place of the medoid where that gains most; return whether it does."""
+        """Replace the medoid with the greatest gain by a row; return True if there is a gain."""
         if row in self.medoids:
             return False
         steps, (near, far) = self._apart[row], self._steps
@@ -194,14 +186,14 @@ class MedoidSearch:
         return True
 
     def gain(self, place: int, row: int) -> float:
-        """Return by how much a row that is no medoid would lower the sum in place of one."""
+        """Return by how much replacing a medoid by a row that is none would lower the sum."""
         steps, (near, far) = self._apart[row], self._steps
         left = np.flatnonzero(self._places[0] == place)
         lost = np.maximum(np.minimum(steps[left], far[left]) - near[left], 0.0).sum()
         return float(np.maximum(near - steps, 0.0).sum() - lost)
 
     def swap(self, place: int, row: int) -> None:
-        """Put a row in the place of a medoid; O(n), and O(m) for each row that loses one."""
+        """Replace a medoid by a row; O(n), and O(m) for each row that loses a medoid."""
         self.medoids[place] = row
         steps, is_stale = self._apart[row], (self._places == place).any(axis=0)
         nearer = ~is_stale & (steps < self._steps[0])
@@ -216,12 +208,12 @@ class MedoidSearch:
 
 @dataclass(frozen=True, slots=True)
 class Clarans:
-    """Partitioning around n / k medoids that random swaps improve, then repaired.
+    """Partitioning around n / k medoids improved by random swaps, then repaired.
 
-    Random rows start as medoids. A random row takes the place of a random medoid if that lowers
-    the sum of distances, until ``neighbours`` swaps in a row do not; 0 takes 1.25 % of all swaps,
-    at least 250 (section 3.4). The best of ``searches`` such searches is taken. Sizes are those of
-    ``resize``: at least k rows, fewer than 2k where that costs anything and l = 1.
+    Medoids start at random rows. A random row replaces a random medoid if that lowers the sum of
+    distances, until ``neighbours`` consecutive swaps fail; 0 takes 1.25 % of all swaps, at least
+    250 (section 3.4). The best of ``searches`` searches is taken. Sizes as in ``resize``: at least
+    k rows, for l = 1 fewer than 2k unless they cost nothing.
     """
 
     searches: int = 2
@@ -231,7 +223,7 @@ class Clarans:
     MAX_ROWS: ClassVar[int] = 5_000
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
-        """Group the rows; O(n) for each swap that is tried, O(n^2) memory."""
+        """Group the rows; O(n) for each attempted swap, O(n^2) memory."""
         require_at_most(self.MAX_ROWS, table, algorithm="clarans")
         apart = pairwise(table, self.distance)
         n_medoids = table.n_rows // max(requirement.k, 1)
@@ -253,10 +245,7 @@ class Clarans:
 def wandered(
     apart: Floats, n_medoids: int, *, neighbours: int, random: np.random.Generator
 ) -> MedoidSearch:
-    """Return medoids of which so many random swaps in a row gain nothing; ties are no gain.
-
-    apart: (n, n) distances.
-    """
+    """Return medoids after ``neighbours`` consecutive failed swaps; ties fail; apart: (n, n)."""
     rows = random.permutation(len(apart))
     search, others = MedoidSearch(apart, rows[:n_medoids]), rows[n_medoids:]
     failed = 0 if len(others) else neighbours

@@ -1,1 +1,1 @@
-"""Full-domain generalization: levels of columns, nodes of their lattice, and what a node costs."""
+"""Full-domain generalization: levels of columns, and the nodes of their lattice with their cost."""

@@ -1,4 +1,4 @@
-"""Counting the rows of classes, and of classes and sensitive values."""
+"""Count the rows of classes, and of classes and sensitive values."""
 
 from __future__ import annotations
 
@@ -9,30 +9,27 @@ import numpy as np
 if TYPE_CHECKING:
     from dbanon.kernels.arrays import Bools, Floats, Int64s
 
-_SPARSE = 8  # as many possible keys for each key there is are sooner counted than sorted
+_SPARSE = 8  # counting is faster than sorting up to this many possible keys per key
 
 
 class Counts(NamedTuple):
-    """A frequency set: for each class one of its distinct rows and how many rows it has."""
+    """A frequency set: for each class one of its distinct rows and its number of rows."""
 
     first: Int64s
     size: Int64s
 
     @property
     def n_classes(self) -> int:
-        """How many classes there are."""
+        """Number of classes."""
         return len(self.size)
 
     def or_finer(self, finer: Counts) -> Counts:
-        """Return the finer set when rolling up from it takes less than twice as long.
-
-        The searches hold many sets at a time, and those that are not small fill the memory.
-        """
+        """Return the finer set if rolling up from it takes less than twice as long (memory)."""
         return self if 2 * self.n_classes <= finer.n_classes else finer
 
 
 class Pairs(NamedTuple):
-    """How many rows there are of each class and value of one sensitive column, (p,) each."""
+    """The number of rows of each class and value of one sensitive column, (p,) each."""
 
     of: Int64s
     value: Int64s
@@ -40,10 +37,7 @@ class Pairs(NamedTuple):
 
 
 def numbered(keys: Int64s, span: int) -> tuple[Int64s, Int64s]:
-    """Return the distinct keys in order and the place of each key among them.
-
-    keys: (m,) in 0..span-1. O(m) when the span is small, else O(m log m).
-    """
+    """Return the distinct keys (0..span-1) in order, and the index of each; at most O(m log m)."""
     if span > _SPARSE * len(keys):
         distinct, place = np.unique(keys, return_inverse=True)
         return distinct, place
@@ -53,7 +47,7 @@ def numbered(keys: Int64s, span: int) -> tuple[Int64s, Int64s]:
 
 
 def join(pairs: Pairs, of: Int64s) -> Pairs:
-    """Add up pairs whose classes are joined; of: the new class of each class."""
+    """Add up pairs of joined classes; of: the new class of each class."""
     n_values = int(pairs.value.max()) + 1
     keys = of[pairs.of] * n_values + pairs.value
     distinct, place = numbered(keys, (int(of.max()) + 1) * n_values)
@@ -62,10 +56,9 @@ def join(pairs: Pairs, of: Int64s) -> Pairs:
 
 
 def distances(pairs: Pairs, size: Int64s, kept: Bools) -> Floats:
-    """Return how far each class is from the kept ones together: half the sum of differences.
+    """Return the distance of each class from all kept ones: half the sum of differences.
 
-    The earth mover's distance when all values are equally far apart (Li et al., ICDE 2007).
-    size, kept: (c,), the rows of each class and whether it is kept.
+    Earth mover's distance with equal ground distances (Li et al., ICDE 2007). size, kept: (c,).
     """
     whole = np.bincount(pairs.value, weights=pairs.size * kept[pairs.of])
     share = (whole / max(whole.sum(), 1.0))[pairs.value]

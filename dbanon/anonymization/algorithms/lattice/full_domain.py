@@ -35,28 +35,23 @@ _MAX_COUNTED = 10**9  # nodes times distinct rows
 class FullDomain:
     """One level for every column: the minimal node of least loss.
 
-    A group is what a node of the lattice makes equal; ``column_levels`` describes the levels.
+    A group is an equivalence class of a lattice node; ``column_levels`` describes the levels.
     Groups have at least k rows, l distinct values of each sensitive column, and a distribution of
-    each that is at most ``t`` from that of all published rows (Li et al., ICDE 2007, all values
-    equally far apart). Groups that fail are left out whole as long as the policy allows so many
-    rows. A node is minimal when it passes and no node below it does; all minimal nodes are found
-    and the cheapest is taken, ties going to the lowest in lexical order. Bounds are published
-    tight, at least as exact as the node's own labels, which is also how a node is priced.
+    each within ``t`` of that of all published rows (Li et al., ICDE 2007, equal ground distances).
+    Failing groups are suppressed within the budget. A node is minimal if it passes and no node
+    below it does. The cheapest minimal node is taken (ties: lexical order). Bounds are published
+    and priced tight, so they may be more exact than the node's labels.
     """
 
     t: float = 1.0
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
-        """Search the nodes from the values up; O(nodes n d log n), at most 50,000 nodes."""
+        """Search the nodes bottom-up; O(nodes n d log n), at most 50,000 nodes."""
         return search(table, requirement, t=self.t, nodes=minimal_nodes, algorithm="full-domain")
 
 
 def minimal_nodes(found: Lattice, condition: Condition) -> list[Node]:
-    """Return the nodes that meet the condition while none below them does, lowest first.
-
-    Frequency sets are rolled up from the smallest of a node's children; a node above a minimal one
-    is not tested.
-    """
+    """Return the passing nodes without a passing node below them, lowest first."""
     minimal: list[Node] = []
     rank: dict[Node, Counts] = {(0,) * len(found.levels): found.base}
     while rank:
@@ -90,10 +85,9 @@ def search(
     nodes: Callable[[Lattice, Condition], Iterable[Node]],
     algorithm: str,
 ) -> Assignment:
-    """Return the classes of the node that costs least; ties: lowest node in lexical order.
+    """Return the classes of the cheapest of ``nodes`` (ties: lexical order).
 
-    nodes: finds those to choose from. Raises Unsatisfiable when the lattice has too many nodes to
-    look at them one by one.
+    Raises Unsatisfiable if the lattice has too many nodes to search.
     """
     wanted, found = condition(table, requirement, t=t), lattice(table)
     n_rows = found.base.n_classes
@@ -114,7 +108,7 @@ def search(
 
 
 def above(nodes: Sequence[Node], others: Sequence[Node]) -> Bools:
-    """Return for each node whether it is one of the others or above one of them."""
+    """Return a mask of the nodes that are one of the others or above one of them."""
     marked = np.zeros(len(nodes), np.bool_)
     levels = np.array(nodes)
     for other in others:
@@ -126,11 +120,10 @@ def above(nodes: Sequence[Node], others: Sequence[Node]) -> Bools:
 class Datafly:
     """One level for every column: always the column of most values becomes coarser.
 
-    From the values up, the column that has the most distinct ones left goes up a level, until the
-    rows whose class fails are no more than may be left out, which they then are ("Achieving
-    k-anonymity privacy protection using generalization and suppression", section 5). The paper
-    leaves out up to k rows; here it is what the policy allows. Guarantees, levels and ``t`` are
-    those of ``full-domain``, but the node need not be minimal. Ties go to the first column.
+    Starting from the values, the column with the most distinct ones goes up a level until the rows
+    of failing classes fit the suppression budget ("Achieving k-anonymity privacy protection using
+    generalization and suppression", section 5; the paper allows up to k rows). Guarantees, levels
+    and ``t`` as in ``full-domain``, but the node may not be minimal. Ties go to the first column.
     """
 
     t: float = 1.0
@@ -158,11 +151,11 @@ def reached_node(found: Lattice, condition: Condition) -> Node:
 class Samarati:
     """One level for every column: a node of least height (section 5).
 
-    The height of a node is the sum of its levels. Where a node passes, one passes at every greater
-    height, so that the least is found by halving. The paper takes any node of that height; here
-    the cheapest is taken. Guarantees, levels, ``t`` and ties are those of ``full-domain``; the
-    node is one of its minimal ones. t-closeness with suppression is not monotone: the least
-    height is then searched upward from where the other conditions first hold.
+    The height of a node is the sum of its levels. If a node passes, one passes at every greater
+    height, so binary search finds the least. The paper takes any node of that height; here the
+    cheapest is taken, which is a minimal node. Guarantees, levels, ``t`` and ties as in
+    ``full-domain``. t-closeness with suppression is not monotone: the least height is then searched
+    upward from the least one that meets the other conditions.
     """
 
     t: float = 1.0
@@ -208,15 +201,13 @@ def _nodes(top: Node, height: int) -> Iterator[Node]:
 class OptimalLattice:
     """One level for every column: the node of least loss among all that pass.
 
-    Guarantees, levels and ``t`` are those of ``full-domain``. With suppression the best node may
-    lie above the minimal ones, because it leaves out fewer rows.
+    Guarantees, levels and ``t`` as in ``full-domain``. With suppression, the best node may lie
+    above the minimal ones, because it suppresses fewer rows.
 
-    Levels are chosen column by column, most values first. A choice for some columns is dropped
-    when it fails even with all others at the top. It bounds the levels of each other column from
-    below, again with the rest at the top. The tight boxes at the node of these least levels, and
-    the rows that the choice alone already loses, bound the loss of everything above. The choice
-    with the least bound is continued first, so that the first complete one that no bound
-    undercuts is best; ties: found first.
+    Best-first branch and bound over the columns, most values first. A choice for some columns is
+    dropped if it fails with all others at the top; it also bounds the other levels from below. The
+    tight boxes at these least levels, and the rows that already fail, bound the loss. The first
+    complete choice without a lower bound elsewhere is best; ties: found first.
     """
 
     MAX_STEPS: ClassVar[int] = 20_000
@@ -239,10 +230,7 @@ class OptimalLattice:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Search:
-    """A choice is a node whose first levels, in the order of ``columns``, are decided.
-
-    The others are the least that the decided ones allow.
-    """
+    """Best-first search of choices: nodes whose first levels in ``columns`` are decided."""
 
     found: Lattice
     columns: tuple[int, ...]
@@ -250,7 +238,7 @@ class _Search:
     condition: Condition
 
     def best(self, max_steps: int) -> Classes:
-        """Return the classes of the best node; raise Unsatisfiable when it takes too long."""
+        """Return the classes of the best node; raise Unsatisfiable after too many steps."""
         n_columns = len(self.columns)
         best = self._classes(self.top)  # one class of all rows, which the pipeline has tested
         least = self.found.cost(best)
@@ -275,7 +263,7 @@ class _Search:
         return self.found.classes(node, columns=self.columns, condition=self.condition)
 
     def _continued(self, node: Node, decided: int) -> Iterator[Node]:
-        """Yield the choices that decide one column more, so that as many are."""
+        """Yield the choices that decide one more column."""
         below = self.found.roll_up(self.found.base, node, columns=self.columns)
         last = decided - 1
         for level in range(node[last], self.top[last] + 1):
@@ -288,17 +276,14 @@ class _Search:
             yield tuple(choice)
 
     def _passes(self, below: Counts, choice: list[int], places: Sequence[int]) -> bool:
-        """Whether a choice can be met when all other columns are at the top."""
+        """Return True if a choice passes with all other columns at the top."""
         node = tuple(choice[i] for i in places)
         columns = tuple(self.columns[i] for i in places)
         counts = self.found.roll_up(below, node, columns=columns)
         return self.found.holds(counts, node, columns=columns, condition=self.condition.monotone)
 
     def _bound(self, node: Node, decided: int) -> float:
-        """Return what the rows cost at least: those that fail by the decided levels, all.
-
-        The others cost what they do at the node if none is suppressed.
-        """
+        """Return a lower bound of the cost: failing rows in full, the others as at this node."""
         classes = self.found.classes(node, columns=self.columns, condition=ANYTHING)
         coarser = self.found.classes(
             node[:decided], columns=self.columns[:decided], condition=self.condition.monotone
@@ -313,12 +298,12 @@ Columns = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Incognito:
-    """The groups of ``full-domain``, found by way of subsets of the columns (section 3).
+    """The groups of ``full-domain``, found by subsets of the columns (section 3).
 
-    The nodes of 1, 2 .. columns that pass are joined to candidates of one column more; a node
-    that fails for some of its columns fails for all and is never counted. Guarantees, levels,
-    ``t`` and ties are those of ``full-domain``. Departs from the paper in that t-closeness with
-    suppression, which is not monotone, is tested for all columns together only.
+    Passing nodes of 1, 2 .. columns are joined to candidates of one column more; a node that fails
+    for some of its columns fails for all. Guarantees, levels, ``t`` and ties as in ``full-domain``.
+    Unlike the paper, t-closeness with suppression, which is not monotone, is tested for all columns
+    only.
     """
 
     t: float = 1.0
@@ -331,7 +316,7 @@ class Incognito:
 
 
 def minimal_nodes_by_subsets(found: Lattice, condition: Condition) -> list[Node]:
-    """Return the nodes that meet the condition while none below them does, lowest first."""
+    """Return the passing nodes without a passing node below them, lowest first."""
     survivors: dict[Columns, set[Node]] = {(): {()}}
     for size in range(1, len(found.levels)):
         survivors = {
@@ -362,11 +347,7 @@ def _survivors(
 def _minimal(
     found: Lattice, columns: Columns, candidates: list[Node], condition: Condition
 ) -> list[Node]:
-    """Return the candidates that pass while none below them does.
-
-    A candidate with a failed candidate right below it is rolled up from that one, any other from
-    the frequency set of the columns' values.
-    """
+    """Return the passing candidates without a passing candidate below."""
     bottom = found.roll_up(found.base, (0,) * len(columns), columns=columns)
     minimal: list[Node] = []
     below: dict[Node, Counts] = {}

@@ -1,4 +1,4 @@
-"""The lattice of a table: the levels of columns, which rows a node joins, and what it costs."""
+"""The lattice of a table: levels of columns, the rows that a node joins, and its cost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MOST_KEYS = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Classes have k rows, l values, and distributions within t; up to ``budget`` rows may go."""
+    """Minimum size k, diversity l, closeness t of classes; at most ``budget`` rows suppressed."""
 
     k: int
     l: int
@@ -50,16 +50,16 @@ class Condition:
 
     @property
     def monotone(self) -> Condition:
-        """The part that a node meets whenever a node below does, for any subset of the columns.
+        """The part that a node meets if a node below does, for any subset of the columns.
 
-        Suppressed rows that come back may move the distribution of the whole away from that of a
-        class, so that t-closeness is monotone only when no row may go.
+        t-closeness is not monotone with suppression: fewer suppressed rows change the overall
+        distribution.
         """
         return self if self.budget == 0 else replace(self, t=1.0)
 
     @property
     def counts_only(self) -> bool:
-        """Whether the sizes of the classes decide."""
+        """True if class sizes decide."""
         return self.l <= 1 and self.t >= 1.0
 
 
@@ -67,7 +67,7 @@ ANYTHING = Condition(k=1, l=1, t=1.0, budget=0)
 
 
 def condition(table: EncodedTable, requirement: Requirement, *, t: float) -> Condition:
-    """Return the condition of a table; raise PolicyError for a t that means nothing."""
+    """Return the condition of a table; raise PolicyError for an invalid t."""
     if not 0 <= t <= 1:
         msg = f"t = {t} is not a distance in [0, 1]"
         raise PolicyError(msg, hint="1 asks for nothing; 0.2 is a usual choice")
@@ -79,7 +79,7 @@ def condition(table: EncodedTable, requirement: Requirement, *, t: float) -> Con
 
 
 class Classes(NamedTuple):
-    """The classes of a node. of: (m,) the class of each distinct row; size, kept: (c,)."""
+    """Classes of a node. of: (m,) the class of each distinct row; size, kept: (c,)."""
 
     of: Int64s
     size: Int64s
@@ -87,19 +87,18 @@ class Classes(NamedTuple):
 
     @property
     def n_lost(self) -> int:
-        """How many rows are suppressed."""
+        """Number of suppressed rows."""
         return int(self.size[~self.kept].sum())
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Lattice:
-    """The m distinct rows of a table and what the levels of its columns join.
+    """The m distinct rows of a table and the levels of its columns.
 
-    A node is a tuple of levels, one for each of some columns. levels: by column and level the
-    class of each value; values: by column the value of each distinct row, (m,); distinct: (n,)
-    the distinct row of each row; base: the frequency set of the distinct rows themselves; pairs:
-    by sensitive column the distinct rows and values; codes: (m, d) int32; everything: what a
-    suppressed row costs.
+    A node is a tuple of levels, one for each of some columns. levels: by column and level, the
+    class of each value; values: by column, the value of each distinct row, (m,); distinct: (n,) the
+    distinct row of each row; base: frequency set of the distinct rows; pairs: by sensitive column,
+    distinct rows and values; codes: (m, d) int32; everything: the cost of a suppressed row.
     """
 
     levels: tuple[tuple[Int32s, ...], ...]
@@ -113,7 +112,7 @@ class Lattice:
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """The number of each column."""
+        """Index of each column."""
         return tuple(range(len(self.levels)))
 
     @property
@@ -123,7 +122,7 @@ class Lattice:
 
     @property
     def n_nodes(self) -> int:
-        """How many nodes there are of all columns."""
+        """Number of nodes of all columns."""
         return math.prod(len(levels) for levels in self.levels)
 
     def roll_up(self, counts: Counts, node: Node, *, columns: tuple[int, ...]) -> Counts:
@@ -138,7 +137,7 @@ class Lattice:
     def holds(
         self, counts: Counts, node: Node, *, columns: tuple[int, ...], condition: Condition
     ) -> bool:
-        """Whether a node, whose frequency set is given, meets the condition."""
+        """Return True if the node with this frequency set meets the condition."""
         n_lost = int(counts.size[counts.size < condition.k].sum())
         if n_lost > condition.budget or condition.counts_only:
             return n_lost <= condition.budget
@@ -147,8 +146,8 @@ class Lattice:
     def classes(self, node: Node, *, columns: tuple[int, ...], condition: Condition) -> Classes:
         """Return the classes of a node; those that fail are not kept.
 
-        Classes too small or not diverse go first, then all that are far from the rows that are
-        left, again and again until none is or more rows are gone than may go.
+        Small or undiverse classes go first, then repeatedly all that are too far from the remaining
+        rows.
         """
         keys, span = self._keys(node, columns, self.base.first)
         of = numbered(keys, span)[1]
@@ -167,10 +166,7 @@ class Lattice:
         return Classes(of, size, kept)
 
     def cost(self, classes: Classes) -> float:
-        """Return the rows of each class times the penalty of its box, suppressed rows in full.
-
-        The box is tight: what is published of a class is its own bounds and not the node's.
-        """
+        """Return the sum of class sizes times tight box penalties; suppressed rows in full."""
         from dbanon.kernels.boxes.costs import box_costs, group_boxes
 
         lo, hi, _ = group_boxes(self.codes, classes.of.astype(np.int32), len(classes.size))
@@ -185,7 +181,7 @@ class Lattice:
         return Assignment(group, int(classes.kept.sum()), final=final)
 
     def _keys(self, node: Node, columns: tuple[int, ...], rows: Int64s) -> tuple[Int64s, int]:
-        """Return the class of each of some distinct rows in mixed radix, and how many may be."""
+        """Return the class of each row in mixed radix, and the number of possible keys."""
         keys, span = np.zeros(len(rows), np.int64), 1
         for column, level in zip(columns, node, strict=True):
             classes = self.levels[column][level]
@@ -225,12 +221,11 @@ def lattice(table: EncodedTable) -> Lattice:
 def column_levels(column: EncodedColumn) -> tuple[Int32s, tuple[Int32s, ...]]:
     """Return the value of each row, (n,), and for each level the class of each value, (v,).
 
-    Values are those that rows hold, in the order of their codes. Level 0 has every value in a
-    class of its own. An ordered column then has 64, 32 .. 2, 1 intervals of equal width over the
-    range of the table, beginning where they are fewer than the values; a taxonomy has level by
-    level the ancestors of height 1, 2 .. of the leaves, a leaf at less depth waiting until its
-    parent is as high. NULL keeps a class of its own until the last level, which is everything. A
-    level that joins nothing is left out. Each level joins classes of the one before.
+    Values are those that occur, in code order. At level 0 every value is its own class. An ordered
+    column then has 64, 32 .. 2, 1 intervals of equal width, beginning with fewer than the values. A
+    taxonomy has the ancestors of height 1, 2 .. of the leaves; a shallow leaf waits until its
+    parent is as high. NULL stays separate until the last level, which is everything. Each level
+    joins classes of the one before.
     """
     present, values = np.unique(column.codes, return_inverse=True)
     levels = [np.arange(len(present), dtype=np.int32)]
@@ -243,7 +238,7 @@ def column_levels(column: EncodedColumn) -> tuple[Int32s, tuple[Int32s, ...]]:
 
 
 def _steps(column: EncodedColumn) -> Iterator[Int64s]:
-    """Yield the class of each value of the domain, coarser and coarser."""
+    """Yield the class of each domain value, coarser and coarser."""
     if column.taxonomy is not None:
         yield from ancestors_by_height(column.taxonomy)
         return

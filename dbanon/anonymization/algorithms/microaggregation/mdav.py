@@ -28,16 +28,14 @@ if TYPE_CHECKING:
 class Mdav:
     """Maximum distance to average vector: groups of k around the most distant records.
 
-    Numbers and dates are standardized and averaged. Ordinal columns have the lower median as their
-    average, and the steps between two values over the number of values as their distance. The
-    others have the most frequent value as their average and the height of the lowest common
-    ancestor over the height of the tree as their distance, which is 0 or 1 without a taxonomy.
-    Squared distances are weighted and added; NULL and a value are 1 apart. Ties go to the lower
-    row. Groups that lack distinct sensitive values are merged afterwards, so that the paper's bound
-    of 2k - 1 rows holds for l = 1 only.
+    Numbers and dates are standardized and averaged. Ordinal columns have the lower median as
+    average, and steps over the number of values as distance. Others have the most frequent value as
+    average, and the height of the lowest common ancestor over that of the tree as distance (0 or 1
+    without a taxonomy). Squared distances are weighted and added; NULL and a value are 1 apart.
+    Ties go to the lower row. Groups are merged afterwards for l > 1, so at most 2k - 1 rows for l =
+    1 only.
 
-    Numbers and dates without NULL alone are searched on a kd-tree, whose groups are the same; any
-    number of rows is taken then, else 50,000.
+    Numbers and dates without NULL are searched on a kd-tree with the same result and no row limit.
     """
 
     MAX_ROWS: ClassVar[int] = 50_000
@@ -60,12 +58,11 @@ class Mdav:
 class VMdav:
     """MDAV of variable size: a group of k grows while its next row is nearer to it than to others.
 
-    The seed is the row farthest from the average of the table. The row nearest to any member
-    joins, up to 2k - 1 rows, when that distance is less than ``gamma`` times its distance to the
-    nearest row without a group; 0 makes all groups k, about 1 suits clustered data, and 0.2
-    scattered data. The fewer than k rows left over join the groups of the nearest means, so that
-    a group can have up to 3k - 2 rows. Rows are points as ``mdav_points`` says. Ties go to the
-    lower row. Groups that lack distinct sensitive values are merged afterwards.
+    The seed is the row farthest from the table's average. The row nearest to any member joins, up
+    to 2k - 1 rows, if that distance is less than ``gamma`` times its distance to the nearest
+    ungrouped row; 0 makes all groups k, about 1 suits clustered data, 0.2 scattered data. Fewer
+    than k leftovers join the groups of the nearest means, so a group has at most 3k - 2 rows. Rows
+    are ``mdav_points``. Ties go to the lower row. Groups are merged afterwards for l > 1.
     """
 
     gamma: float = 0.2
@@ -79,7 +76,7 @@ class VMdav:
 
 
 def _brute(table: EncodedTable, points: Floats, k: int) -> tuple[Int32s, int]:
-    """Compare all rows with all."""
+    """Compare all pairs of rows."""
     from dbanon.kernels.points.mdav import mdav
 
     others = [column for column in table.quasi if column.structure is not Structure.LINE]
@@ -90,7 +87,7 @@ def _brute(table: EncodedTable, points: Floats, k: int) -> tuple[Int32s, int]:
 
 
 def _steps(column: EncodedColumn) -> ColumnCosts:
-    """Return how far apart two codes of a column without numbers are, weighted."""
+    """Return the weighted distances of codes of a column that is no number."""
     root = column.rule.weight**0.5
     if column.structure is Structure.TREE:
         return height_costs(column).times(root)
@@ -98,7 +95,7 @@ def _steps(column: EncodedColumn) -> ColumnCosts:
 
 
 def _points(columns: list[EncodedColumn], n_rows: int) -> Floats:
-    """Return the standardized columns that vary, side by side."""
+    """Return the standardized columns that vary, (n, varying)."""
     varying = [column for column in columns if (column.codes != column.codes[0]).any()]
     points = np.empty((n_rows, len(varying)))
     for i, column in enumerate(varying):

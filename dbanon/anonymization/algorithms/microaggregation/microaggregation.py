@@ -1,8 +1,8 @@
-"""Microaggregation by local and large-neighbourhood search.
+"""Microaggregation: local and large-neighbourhood search, and along one axis.
 
-Groups have k to 2k - 1 points, by MDAV, local search and rebuilding, region by region. Regions are
-independent tasks; how many there are and what they draw does not depend on how many processors work
-on them. And along one axis (Domingo-Ferrer, Mateo-Sanz, TKDE 2002).
+MDAV, local search and rebuilding make groups of k to 2k - 1 points, region by region. Regions and
+their random draws do not depend on the number of processors. Along an axis: Domingo-Ferrer,
+Mateo-Sanz, TKDE 2002.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def _n_parts(n: int, most: int, *, k: int) -> int:
 
 
 def _near(n: int) -> tuple[int, float]:
-    """Return how many nearest rows to find for each of n rows, and with which slack."""
+    """Return how many nearest rows to find for each of n rows, and the slack."""
     most, slack = NEAR_OF_SMALL if n <= SMALL else NEAR_OF_LARGE
     return min(most, n - 1), slack
 
 
 def _join(rows: list[Int64s], groups: list[Int32s], n: int) -> Int32s:
-    """Give the groups of all regions numbers of their own."""
+    """Renumber the groups of all regions without collisions."""
     group, n_groups = np.empty(n, np.int32), 0
     for of_region, inside in zip(rows, groups, strict=True):
         group[of_region] = inside + n_groups
@@ -82,7 +82,7 @@ def start(points: Floats, k: int) -> Int32s:
 
 
 def _layout(points: Floats, group: Int32s, *, k: int, random: np.random.Generator) -> list[Int64s]:
-    """Return the rows of regions of whole groups, cut anew at random."""
+    """Return the rows of regions of whole groups, cut at random."""
     n_parts = _n_parts(len(points), REGION, k=k)
     if n_parts == 1:
         return [np.arange(len(points))]
@@ -98,7 +98,7 @@ def _layout(points: Floats, group: Int32s, *, k: int, random: np.random.Generato
 
 
 class _Region(NamedTuple):
-    """Rows, their points, and the places of the nearest of them."""
+    """Rows, their points, and the indices of the nearest rows of each."""
 
     rows: Int64s
     points: Floats
@@ -121,10 +121,9 @@ def rebuild(
     clock: Iterable[tuple[float, float, float]],
     random: np.random.Generator,
 ) -> Int32s:
-    """Return better groups by large-neighbourhood search.
+    """Return better groups by large-neighbourhood search; trials: unions rebuilt per row.
 
-    trials: unions built anew for each row; clock: begin and end of each chunk in [0, 1], which
-    set the temperature, and the share of the trials that it makes.
+    clock: begin and end of each chunk in [0, 1] (temperature), and its share of the trials.
     """
     from dbanon.kernels.points.large_neighbourhood import rebuild as rebuild_region
 
@@ -159,7 +158,7 @@ def rebuild(
 
 _Z_SUM, _PRINCIPAL = "z-sum", "principal"
 OPTIMAL, FIXED = "optimal", "fixed"
-_DIGITS = 12  # what only rounding tells apart is equal, on every machine
+_DIGITS = 12  # differences by rounding alone are equal, on every machine
 
 SMALL = 10_000  # rows
 TRIALS, TRIALS_OF_SMALL, TRIALS_OF_LARGE = 200.0, 4.0, 1.0  # for each row: best, fast
@@ -170,16 +169,14 @@ CHUNKS = 16
 class Microaggregation:
     """Groups of k to 2k - 1 rows of least squared error around their means.
 
-    effort "fast": MDAV in blocks of at most 250 rows, then local search that relocates and swaps
-    rows and dissolves and creates groups, and a short form of what follows.
-    "best" adds large-neighbourhood search (POPMUSIC, Taillard and Voss 2002): random unions of 3
-    to 7 groups are built anew, ``trials`` times for each row, 200 unless given and fewer for k
-    above 10, or for ``time_limit`` seconds, which alone depends on the machine. Larger
-    tables are searched in regions of at most 65,536 rows.
+    effort "fast": MDAV in blocks of at most 250 rows, local search (relocate, swap, dissolve,
+    create) and a short large-neighbourhood search. "best" extends the latter (POPMUSIC, Taillard
+    and Voss 2002): random unions of 3 to 7 groups are rebuilt ``trials`` times per row, default 200
+    and fewer for k above 10, or for ``time_limit`` seconds (machine-dependent). Regions have at
+    most 65,536 rows.
 
-    Rows are points as ``mdav_points`` says; the distances are those of MDAV-generic. Ties go to the
-    lower row. Groups that lack distinct sensitive values are merged afterwards, so that the bound
-    of 2k - 1 rows holds for l = 1 only.
+    Rows are ``mdav_points``; distances are those of MDAV-generic. Ties go to the lower row. Groups
+    are merged afterwards for l > 1, so at most 2k - 1 rows for l = 1 only.
     """
 
     effort: str = "fast"
@@ -211,10 +208,7 @@ class Microaggregation:
 
 
 def _clock(limit: float | None, *, chunks: int) -> Iterator[tuple[float, float, float]]:
-    """Yield chunks of the search: where it begins and ends, and the share of all trials in it.
-
-    With a limit the end is a guess, and chunks come until the time is over.
-    """
+    """Yield begin, end and share of the trials of each chunk; with a limit, the end is a guess."""
     if limit is None:
         yield from ((i / chunks, (i + 1) / chunks, 1 / chunks) for i in range(chunks))
         return
@@ -228,16 +222,14 @@ def _clock(limit: float | None, *, chunks: int) -> Iterator[tuple[float, float, 
 class Projection:
     """Order the rows along an axis and cut the order into groups of k to 2k - 1 rows.
 
-    ``axis`` is ``z-sum``, the sum of the standardized columns; ``principal``, their first
-    principal component, with the sign that makes the greatest loading positive (when two
-    components explain equally much, which one is taken is up to the linear algebra library); or
-    the name of one column. ``blocks`` is ``optimal``, the least squared error of the projection
-    (Hansen, Mukherjee, TKDE 2003), or ``fixed``, k rows in each group and the rest in the last.
+    ``axis``: ``z-sum``, the sum of the standardized columns; ``principal``, their first principal
+    component, the greatest loading positive (ties are up to the linear algebra library); or a
+    column name. ``blocks``: ``optimal``, the least squared error of the projection (Hansen,
+    Mukherjee, TKDE 2003), or ``fixed``, k rows in each group and the rest in the last.
 
-    A taxonomy lends its values the order of its leaves; NULL lies past the greatest value, as far
-    as the least does before it. Weights scale squared differences. Rows that are equal on the
-    axis stay in row order, and of equal cuts the earliest is taken. Groups that lack distinct
-    sensitive values are merged afterwards, so that 2k - 1 bounds their size for l = 1 only.
+    Taxonomy values are in leaf order. NULL lies beyond the greatest value, by the width of the
+    range. Weights scale squared differences. Equal rows stay in row order; the earliest of equal
+    cuts is taken. Groups are merged afterwards for l > 1, so at most 2k - 1 rows for l = 1 only.
     """
 
     axis: str = _Z_SUM
@@ -256,9 +248,8 @@ class Projection:
 class Univariate:
     """Order the rows by one column and cut with the least error (Hansen, Mukherjee, TKDE 2003).
 
-    ``column`` names it; without a name it is the first quasi-identifier. No partition into groups
-    of at least k rows has a smaller squared error in that column, and the other columns have no
-    say. All else is as in ``projection``.
+    ``column`` names it, default the first quasi-identifier. No partition into groups of at least k
+    rows has a smaller squared error in that column. Otherwise as ``projection``.
     """
 
     column: str = ""
@@ -287,7 +278,7 @@ def _blocks(
 
 
 def _scores(table: EncodedTable, axis: str) -> Floats:
-    """Return where each row lies on the axis, (n,)."""
+    """Return the position of each row on the axis, (n,)."""
     if axis not in {_Z_SUM, _PRINCIPAL}:
         return _column_scores(_named(table, axis))
     points = np.column_stack([_column_scores(column) for column in table.quasi])

@@ -32,12 +32,12 @@ class _Node(NamedTuple):
 def mdav_points(table: EncodedTable) -> Floats:
     """Return a point for every row, (n, d); O(n d).
 
-    Numbers and dates are z-scores, and an ordinal column has its ranks over the number of its
-    values. A taxonomy has a coordinate for each node, so long that two leaves are the height of
-    their common ancestor over the height of the tree apart; a column without a taxonomy is a tree
-    of height 1. These distances are exact as long as a table has at most 64 such coordinates; else
-    the 64 that vary most are kept. NULL is 1 apart from the values of a taxonomy; among numbers and
-    ranks it is the mean, and 1 apart in a coordinate of its own.
+    Numbers and dates are z-scores; an ordinal column has its ranks over the number of values. A
+    taxonomy has a coordinate for each node, so that two leaves are the height of their common
+    ancestor over the height of the tree apart; a column without taxonomy is a tree of height 1.
+    Exact for at most 64 such coordinates, otherwise the 64 with the greatest variance are kept.
+    NULL is 1 apart from taxonomy values; among numbers and ranks it is the mean, 1 apart in its own
+    coordinate.
     """
     numbers = [column for column in table.quasi if column.taxonomy is None]
     trees = [column for column in table.quasi if column.taxonomy is not None]
@@ -56,7 +56,7 @@ def mdav_points(table: EncodedTable) -> Floats:
 
 
 def _score(column: EncodedColumn) -> Floats:
-    """Return the rows' places around their mean, (n,), NaN for NULL."""
+    """Return the centered values of the rows, (n,), NaN for NULL."""
     if column.structure is Structure.LINE:
         return standardized(column)
     places = np.append(ordinal_places(column), np.nan)[column.codes]
@@ -66,11 +66,7 @@ def _score(column: EncodedColumn) -> Floats:
 
 
 def _tree_nodes(column: EncodedColumn) -> Iterator[_Node]:
-    """Yield the nodes below the root.
-
-    Between a leaf and its ancestor the squared lengths add up to half of the ancestor's squared
-    height, because each node adds what its parent's has over its own.
-    """
+    """Yield the nodes below the root, each with the difference to its parent's squared height."""
     taxonomy = column.taxonomy
     if taxonomy is None:
         return

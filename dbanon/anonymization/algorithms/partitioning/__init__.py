@@ -1,1 +1,1 @@
-"""Algorithms that cut boxes of rows or unite them."""
+"""Algorithms that cut or merge boxes of rows."""

@@ -1,6 +1,6 @@
 """Cuts of the table: Mondrian (LeFevre, DeWitt, Ramakrishnan, ICDE 2006).
 
-And utility-based local recoding, bottom-up and top-down (Xu et al., KDD 2006).
+Also utility-based local recoding, bottom-up and top-down (Xu et al., KDD 2006).
 """
 
 from __future__ import annotations
@@ -32,13 +32,12 @@ if TYPE_CHECKING:
 class Mondrian:
     """Strict multidimensional partitioning: equal rows always share a group.
 
-    Departs from the paper in the choice of the cut. The paper takes the widest column and its
-    median; here every allowable cut is scored by the drop of the total cost (rows * certainty
-    penalty of the box) over the geometric mean of the sizes of its two sides, and the best is
-    taken; ties go to the lowest column, then to the lowest value. A cut is allowable when both
-    sides meet the requirement; a column of more than 64 values in a box is cut on a grid of 64
-    steps, refined where the grid allows no cut. Taxonomies are cut between children of the lowest
-    common ancestor only, the children in falling number of rows; NULL is cut off first.
+    The paper cuts the widest column at its median. Here the best of all allowable cuts is taken, by
+    the drop of the total cost (rows * certainty penalty of the box) over the geometric mean of the
+    sizes of both sides; ties: lowest column, lowest value. A cut is allowable if both sides meet
+    the requirement. A column of more than 64 values in a box is cut on a grid of 64 steps, refined
+    if none is allowable. Taxonomies are cut only between children of the lowest common ancestor, in
+    descending number of rows; NULL is cut off first.
     """
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
@@ -48,12 +47,12 @@ class Mondrian:
 
 @dataclass(frozen=True, slots=True)
 class RelaxedMondrian:
-    """Relaxed partitioning: where no strict cut is left, equal values may part.
+    """Relaxed partitioning: without a strict cut, equal values may be separated.
 
-    A box without an allowable cut between values is divided evenly at the median of its costliest
-    column, the rows at the median shared out, as long as both halves are diverse. Without a
-    diversity requirement every group that costs anything has fewer than 2k rows. The paper halves
-    every box like this; cutting between values first keeps more of them exact.
+    A box without an allowable cut between values is halved at the median of its costliest column,
+    rows at the median divided, if both halves are diverse. For l = 1, every group of nonzero cost
+    has fewer than 2k rows. The paper halves every box this way; cutting between values first keeps
+    more exact.
     """
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
@@ -65,12 +64,11 @@ class RelaxedMondrian:
 class BottomUp:
     """The bottom-up algorithm (section 4.1): small groups merge with their nearest ones.
 
-    Every round merges each group of fewer than k rows with the group whose union with it has the
-    least weighted certainty penalty, and splits what has 2k rows or more, so that the smallest
-    group doubles and ceil(log2 k) rounds do. Groups have k to 2k - 1 rows for l = 1; those that
-    lack distinct sensitive values are merged afterwards. The paper leaves the split open; here a
-    group is halved at its costliest column until each part has fewer than 2k rows. Groups are in
-    the order of their first rows, which is the order of merging, and ties go to the lower.
+    Each round merges every group of fewer than k rows with the group of least weighted certainty
+    penalty of the union, and splits groups of 2k rows or more, so ceil(log2 k) rounds suffice.
+    Groups have k to 2k - 1 rows for l = 1 and are merged afterwards for l > 1. The paper leaves the
+    split open; here a group is halved at its costliest column. Groups are merged in the order of
+    their first rows; ties go to the lower.
     """
 
     MAX_ROWS: ClassVar[int] = 100_000
@@ -92,15 +90,15 @@ class BottomUp:
 class TopDown:
     """The top-down algorithm (section 4.2): parts are divided at their most distant rows.
 
-    A part has two seeds, found in at most ``rounds`` steps from a random row to the row whose
-    union with it has the greatest weighted certainty penalty; each other row joins one of the two
-    sides. A side may fall short of k rows as long as the other does not; such groups then borrow
-    rows or merge, whichever raises the penalty less. Groups have k to 2k - 1 rows for l = 1; those
-    that lack distinct sensitive values are merged afterwards. Departs from the paper in three
-    ways: a row joins the side whose total it raises less, not the side of the smaller total, which
-    would even the totals out; one shuffle of the rows makes all random choices; merged groups of
-    2k rows or more are split at their costliest column, and at the end. Ties go to the lower row,
-    the smaller side, the earlier group, and to merging.
+    At most ``rounds`` steps find two seeds, each from a row to the row with the greatest weighted
+    certainty penalty of the union; every other row joins one side. If one side falls short of k,
+    its group borrows rows or merges, at least penalty. Groups have k to 2k - 1 rows for l = 1 and
+    are merged afterwards for l > 1.
+
+    Unlike the paper, a row joins the side whose total it raises less (the smaller total would
+    balance them); one shuffle of the rows makes all random choices; groups of 2k rows or more are
+    split at their costliest column, and at the end. Ties: lower row, smaller side, earlier group,
+    merging.
     """
 
     rounds: int = 6
@@ -112,7 +110,7 @@ class TopDown:
             raise PolicyError("top-down: rounds is at least 1", hint="leave it out to use 6")
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
-        """Group the rows; O(n d log n) to divide evenly, O(n^2 d / k) to make up for shortfalls."""
+        """Group the rows; O(n d log n) to divide evenly, O(n^2 d / k) to fill small groups."""
         from dbanon.kernels.boxes.top_down import divide
         from dbanon.kernels.boxes.undersized_groups import make_up
 
@@ -125,12 +123,11 @@ class TopDown:
 
 
 def split(table: EncodedTable, group: NDArray[np.integer], *, k: int) -> Assignment:
-    """Split every group of m >= 2k rows into m // k of k to 2k - 1, and number all by first row.
+    """Split every group of m >= 2k rows into m // k of k to 2k - 1, numbered by first row.
 
-    group: (n,) numbers from 0 on, gaps allowed. A group is sorted by its costliest column, the
-    values' codes in order and the lower row first where they are equal, and cut so that both
-    sides have their share of the groups to come; each side is then treated alike. Ties go to the
-    lower column. O(n log n + n d log(n / k)) for one group of all rows.
+    group: (n,) numbers from 0, gaps allowed. A group is sorted by its costliest column (ties: lower
+    column, lower row) and cut in proportion to the groups of each side, recursively. O(n log n + n
+    d log(n / k)) for one group of all rows.
     """
     codes = table.codes
     costs = weighted_costs(table)

@@ -1,1 +1,1 @@
-"""Attacks of somebody who has two relations of the same table (Ganta et al., KDD 2008)."""
+"""Attacks on two relations of the same table (Ganta et al., KDD 2008)."""

@@ -1,4 +1,4 @@
-"""Two releases, the persons of both, and the attacks on those."""
+"""Two releases, the persons in both, and intersection and differencing attacks on them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _Part = tuple[slice, "NDArray[np.float64]", "NDArray[np.float64]"]
 
 
 class Shown(NamedTuple):
-    """A release, by which policy it was published, and its rows of the persons of both, (n,)."""
+    """A release, its policy, and its rows of the persons in both releases, (n,)."""
 
     released: Released
     policy: Policy
@@ -50,11 +50,11 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Pair:
-    """What an attacker has who has both releases; the persons of both cases are the same.
+    """Both releases, as the attacker has them; the persons of both cases are the same.
 
-    same: of each release, its rows of all persons who may be in both, in the same order; is_judged:
-    whether one was published only after both were compared, person by person, so that those who
-    are in the same classes of both meet the models.
+    same: for each release, its rows of all persons who may be in both, in the same order;
+    is_judged: the second was published after comparing both by person, so that persons in the same
+    classes of both meet the models.
     """
 
     first: Case
@@ -64,27 +64,24 @@ class Pair:
 
     @property
     def least_rows(self) -> int:
-        """How many rows those have at least who are in the same classes of both, if judged."""
+        """Least number of rows in the same classes of both, 1 unless assessed."""
         if not self.is_judged:
             return 1
         return min(least_rows(self.first.policy), least_rows(self.second.policy))
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the models hold of both together, and of the table as it is now."""
+        """True if the models hold for both together and for the table as it is now."""
         return self.is_judged and self.first.is_complete and self.second.is_complete
 
     def admitted(self, share: float | None) -> float | None:
-        """Return how often a guess is right of which the same classes have a share at most.
-
-        As of one release, this bounds nothing of who may be in several classes of either.
-        """
+        """Return the greatest rate of correct guesses in shared classes, as ``Case.admitted``."""
         if share is None or not self.is_bounded or not self.first.tried:
             return None
         return below_one(share + float((self.first.several | self.second.several).mean()))
 
     def targets(self) -> list[tuple[Target, Target]]:
-        """Return the sensitive columns that both show; raises NotTried when there is none."""
+        """Return the sensitive columns of both; raises NotTried if there is none."""
         others = {target.name: target for target in self.second.targets()}
         found = [(one, others[one.name]) for one in self.first.targets() if one.name in others]
         if not found:
@@ -93,17 +90,17 @@ class Pair:
 
 
 class AttackOnBoth(Protocol):
-    """Tries an attack on two releases; yields one result, or one for each sensitive column."""
+    """An attack on two releases; yields one result, or one for each sensitive column."""
 
     def __call__(self, pair: Pair) -> Iterator[Attack]:
-        """Yield what came of it; raises NotTried when there is nothing to begin with."""
+        """Yield the results; raises NotTried if prerequisites are missing."""
         ...
 
 
 def draw_both(
     first: Shown, second: Shown, *, is_judged: bool, samples: int, generator: np.random.Generator
 ) -> Pair:
-    """Draw persons who are in both releases, as far as anybody knows, and find their classes."""
+    """Draw persons who are in both releases, if membership is stored, and find their classes."""
     places = np.arange(len(first.rows))
     for one in (first, second):
         classes = one.released.classes
@@ -128,17 +125,14 @@ def _case(
 
 
 def codes_in(target: Target, other: Target) -> NDArray[np.int64]:
-    """Return the code in one column of each code of the other, -1 where that has no such value."""
+    """Return the code in one column of each code of the other, -1 if the value does not occur."""
     code_of = {label: code for code, label in enumerate(target.domain.labels)}
     found = [code_of.get(label, -1) for label in other.domain.labels]
     return np.array(found + [-1] * (len(other.whole) - len(found)), np.int64)
 
 
 def intersection(pair: Pair) -> Iterator[Attack]:
-    """Guess the likeliest value by both classes, and name it where only one is left.
-
-    The better guess by one relation alone is the baseline.
-    """
+    """Guess, or name, a value by both classes; the baseline is the better guess by one relation."""
     for target, other in pair.targets():
         right, left = np.zeros((3, pair.first.tried), np.bool_), np.zeros(pair.first.tried)
         for some, first, second in _parts(pair, target, other):
@@ -174,10 +168,9 @@ def intersection(pair: Pair) -> Iterator[Attack]:
 def together(
     first: NDArray[np.float64], second: NDArray[np.float64], share: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return how likely each value is of each person, by two beliefs that depend on it alone.
+    """Return the combined probability (p, m) of each value by two independent beliefs.
 
-    first, second: (p, m); share: (m,) of the relation, by which both began. Where no value is in
-    both, the first holds: the person's value changed, or the person is not in one of them.
+    share: (m,) their common prior. If no value is in both, the first holds (the value changed).
     """
     both = np.divide(first * second, share, out=np.zeros(first.shape), where=share > 0)
     total = both.sum(axis=1, keepdims=True)
@@ -185,7 +178,7 @@ def together(
 
 
 def _parts(pair: Pair, target: Target, other: Target) -> Iterator[_Part]:
-    """Yield some persons after the other, and what is believed of them by each relation."""
+    """Yield slices of persons, and the beliefs about them by each relation."""
     size, codes = len(target.whole), len(other.whole)
     code = codes_in(target, other)
     mine, theirs = 1 / pair.first.crowd, 1 / pair.second.crowd
@@ -200,7 +193,7 @@ def _parts(pair: Pair, target: Target, other: Target) -> Iterator[_Part]:
 
 
 def join(pair: Pair) -> Iterator[Attack]:
-    """Take any person who may be in both classes of a person who is in both relations."""
+    """Pick a random person who may be in the same two classes as a person of both relations."""
     first, second = pair.first.released.classes, pair.second.released.classes
     known = first is not None and second is not None
     if first is not None and second is not None:
@@ -232,20 +225,16 @@ def _of(case: Case) -> NDArray[np.int32]:
 
 
 def cell_sizes(same: list[NDArray[np.int32]], mine: list[NDArray[np.int32]]) -> NDArray[np.int64]:
-    """Return how many persons are in the same classes of two releases as each of some persons.
-
-    same: the classes of everybody, (n,) of each release, -1 for none; mine: of these persons, (m,).
-    """
+    """Return how many persons are in the same two classes as each; same, mine: -1 for none."""
     width = int(max((int(same[1].max(initial=-1)), int(mine[1].max(initial=-1))))) + 2
     cells, counts = np.unique(same[0] * np.int64(width) + same[1], return_counts=True)
     return np.asarray(counts[np.searchsorted(cells, mine[0] * np.int64(width) + mine[1])])
 
 
 def in_both(pair: Pair) -> NDArray[np.float64]:
-    """Return how many persons the likeliest classes of each person cover in both releases, (m,).
+    """Return how many persons the smallest classes of each person cover in both, (m,).
 
-    The likeliest class is the one that covers fewest. Counted among all who may be in both, or a
-    million of them.
+    Estimated among at most a million of those who may be in both.
     """
     cases = (pair.first, pair.second)
     classes, place = np.unique(
@@ -268,7 +257,7 @@ def in_both(pair: Pair) -> NDArray[np.float64]:
 
 
 def _fewest(case: Case) -> NDArray[np.int64]:
-    """Return the class of each person that covers fewest."""
+    """Return the class of each person that covers the fewest persons."""
     start, classes = case.coverage
     person = np.repeat(np.arange(case.tried), np.diff(start))
     order = np.lexsort((classes, case.crowd[classes], person))
@@ -276,10 +265,9 @@ def _fewest(case: Case) -> NDArray[np.int64]:
 
 
 def differencing(pair: Pair) -> Iterator[Attack]:
-    """Guess the values of those by whom a class of one relation is larger than that of the other.
+    """Guess the values of fewer than k persons by whom a class of one relation exceeds the other's.
 
-    That is where both publish the same of the quasi-identifiers, and the values of the smaller are
-    among those of the larger. Fewer than k persons are in the difference, or it is a class.
+    Both publish the same quasi-identifiers, and the smaller class's values are among the larger's.
     """
     first, second = pair.first.released, pair.second.released
     mine, other = alike(first, second)
@@ -310,10 +298,7 @@ def differencing(pair: Pair) -> Iterator[Attack]:
 
 
 def _tried(target: Target, change: NDArray[np.int64], larger: NDArray[np.int64]) -> Attack:
-    """Return what comes of guessing the values of those who are in one class only.
-
-    change, larger: (g, m) how many more of each value are in the first; and in either, at most.
-    """
+    """Return the result of guessing the values of persons in one class only; arguments (g, m)."""
     nested = (change >= 0).all(axis=1) | (change <= 0).all(axis=1)
     found = np.abs(change[nested])
     persons = found.sum(axis=1)
@@ -335,9 +320,9 @@ def _tried(target: Target, change: NDArray[np.int64], larger: NDArray[np.int64])
 
 
 def alike(first: Released, second: Released) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the classes of which two releases publish the same, by their numbers in each.
+    """Return the classes with the same published values in two releases, by index in each.
 
-    Raises NotTried when the releases do not have the same quasi-identifiers.
+    Raises NotTried if the releases have different quasi-identifiers.
     """
     names = [column.name for column in first.columns]
     if not names or sorted(names) != sorted(column.name for column in second.columns):
@@ -360,7 +345,7 @@ def alike(first: Released, second: Released) -> tuple[NDArray[np.int64], NDArray
 def _dense(
     tally: Tally, classes: NDArray[np.int64], code: NDArray[np.int64], size: int
 ) -> NDArray[np.int64]:
-    """Return how often each value is in each of some classes, (g, size); code: of each value."""
+    """Return the frequency of each value in some classes, (g, size); code: of each value."""
     part = tally.of(classes)
     key = part.classes * size + code[part.values]
     counts = np.bincount(key, part.counts, minlength=len(classes) * size)

@@ -1,4 +1,4 @@
-"""All attacks on two releases by name; a new one is registered here and nowhere else."""
+"""Registry of attacks on two releases, by name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def attack_both(
     stages: Stages,
     until: float | None = None,
 ) -> Attacked:
-    """Try attacks of somebody who has two releases; see ``Pair`` for what is_judged means."""
+    """Try attacks that combine two releases; is_judged: as in ``Pair``."""
     generator = np.random.default_rng(seed)
     pair = draw_both(first, second, is_judged=is_judged, samples=samples, generator=generator)
     names = tuple(ATTACKS_ON_BOTH)
