@@ -258,8 +258,7 @@ def sampled_hashes(
     """Return hashes of the values of some columns, for about ``most`` of ``n_rows`` rows.
 
     Equal values have equal hashes, NULL has its own, and values stay in the database. The sample of
-    a
-    table is the same each time.
+    a table is the same each time.
     """
     texts = [equal_text(info.column(name), sql.Identifier(name)) for name in names]
     hashes = [sql.SQL("coalesce(hashtextextended({}, 0), 0)").format(text) for text in texts]
@@ -320,8 +319,7 @@ def content_digest(session: Session, info: TableInfo, columns: Sequence[str]) ->
     """Return a digest of the rows of some columns, independent of their order; scans once.
 
     Each cell is hashed with the seed of its column, NULL as nothing. The exclusive or of a row's
-    cells
-    is hashed again, so that a value that moves to another row changes the sum.
+    cells is hashed again, so that a value that moves to another row changes the sum.
     """
     cells = sql.SQL(" # ").join(
         sql.SQL('coalesce(hashtextextended({} COLLATE "C", {}), 0)').format(

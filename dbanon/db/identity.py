@@ -36,8 +36,7 @@ def admit(session: Session, *relations: TableInfo) -> None:
     """Admit relations for reading in the open transaction.
 
     Raises NotPermitted if reading one would run another role's code, and DatabaseError if its name
-    now
-    refers to another relation.
+    now refers to another relation.
     """
     for info in relations:
         _admit(session, info)
@@ -83,8 +82,7 @@ def pin(session: Session, info: TableInfo) -> None:
     """Create a private view of an admitted relation, unless the transaction is read-only.
 
     Creating it runs no code, and its lock shows the relation that it is bound to, so a later
-    exchange
-    of names has no effect. For tables it has ``tableoid``, too.
+    exchange of names has no effect. For tables it has ``tableoid``, too.
     """
     if info.oid in session.pins or session.pg.read_only:
         return
@@ -102,8 +100,7 @@ def hold(session: Session, info: TableInfo) -> None:
     """Lock a relation against changes of its definition, without admitting it.
 
     As the first statement of a transaction it takes no snapshot, so a later description stays
-    valid.
-    Raises DatabaseError if the lock is not granted in time, or on another relation.
+    valid. Raises DatabaseError if the lock is not granted in time, or on another relation.
     """
     try:
         with at_once(session.pg):

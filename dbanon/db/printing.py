@@ -38,8 +38,7 @@ def printed(statement: sql.Composable) -> str:
     r"""Return the text of a statement, with names and values that psql cannot misread.
 
     psql ends the data of a COPY at a line ``\.``, after which a command may follow; a terminal
-    obeys
-    control characters. Such names are printed as ``U&"..."`` and values as ``E'...'``.
+    obeys control characters. Such names are printed as ``U&"..."`` and values as ``E'...'``.
     """
     if isinstance(statement, sql.Composed):
         return "".join(map(printed, statement))

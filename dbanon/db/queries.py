@@ -59,8 +59,7 @@ def equal_text(column: ColumnInfo, value: sql.Composable) -> sql.Composed:
     """Compose a text that two values of the column share if and only if they are equal.
 
     Reading, counting, checks and hashes all compare values by it; ``dbanon.equal_text`` is its twin
-    in
-    the database. Values of other types are equal if their texts are, or are refused
+    in the database. Values of other types are equal if their texts are, or are refused
     (``ColumnInfo.is_equal_by_text``).
     """
     if column.base_schema == "pg_catalog" and column.base_type in _SPELLED_ALIKE:

@@ -140,8 +140,7 @@ def reach_of(session: Session, targets: Iterable[Mapping[str, object]]) -> list[
     """Return every access path of readers of a release to its private data.
 
     targets: the result of ``targets_of`` in this transaction. For a live view, paths include
-    reading
-    it between two rows of one statement.
+    reading it between two rows of one statement.
     """
     each = [(_WAYS + (_WAYS_OF_LIVE_VIEWS if one["scene"] else ()), one) for one in targets]
     return _found(session, each)

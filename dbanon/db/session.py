@@ -61,10 +61,8 @@ class Session:
     """One connection, with its psycopg (``pg``) and SQLAlchemy (``sa``) interfaces.
 
     ``dsn`` is the given address, ``server`` reaches exactly the same server again; ``search_path``
-    is
-    the role's own, while the connection itself resolves names in pg_catalog only. ``admitted`` has
-    the
-    relations that the open transaction may read, by OID, and ``pins`` their private views:
+    is the role's own, while the connection itself resolves names in pg_catalog only. ``admitted``
+    has the relations that the open transaction may read, by OID, and ``pins`` their private views:
     ``dbanon.db.identity`` manages both. ``deeds`` records the outcome of commits.
     """
 
@@ -90,8 +88,8 @@ class Session:
         """Commit the block, or roll back if it raises or without ``keep``.
 
         snapshot: REPEATABLE READ; read_only: no statement can write; deed: describes the commit.
-        Raises
-        CommitUnknown if its outcome is unknown; after every other error nothing was committed.
+        Raises CommitUnknown if its outcome is unknown; after every other error nothing was
+        committed.
         """
         self.sa.rollback()
         self.pg.rollback()
@@ -223,8 +221,7 @@ class Session:
         """Send catalog queries as ``at_once``, with little work_mem.
 
         PostgreSQL expects millions of rows from a recursive query, and clearing a hash table of
-        that size
-        takes most of its time.
+        that size takes most of its time.
         """
         with at_once(self.pg):
             self.pg.execute(query("session.note_memory"))
@@ -296,10 +293,8 @@ def connect(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
     """Open a session, and convert all failures of the server into DbanonError.
 
     Starts the embedded server without a dsn. With ``writes``, refuses a superuser unless the
-    settings
-    allow it, because created objects run with their owner's rights; and event triggers of other
-    roles,
-    which would run with the rights of this session.
+    settings allow it, because created objects run with their owner's rights; and event triggers of
+    other roles, which would run with the rights of this session.
     """
     dsn = _dsn(settings)
     pg = _open(dsn)

@@ -107,8 +107,8 @@ class SourceRows:
 
     ``kept``: unchanged columns and the subject, as COPY takes them, for a source that is read only
     once or masked; otherwise None. All but keys are dictionary-encoded, with one dictionary per
-    column.
-    ``frozen``: positions of rows with ``columns`` of an earlier release instead of the source.
+    column. ``frozen``: positions of rows with ``columns`` of an earlier release instead of the
+    source.
     """
 
     keys: pa.Table
@@ -192,8 +192,7 @@ def read(session: Session, info: TableInfo, policy: Policy, *, within: Within = 
     """Read the keys and the columns to group and measure, on the transaction's snapshot.
 
     within: a further condition. Rows outside of the policy's conditions are excluded here, and
-    thereby
-    everywhere: later steps use only the keys that were read.
+    thereby everywhere: later steps use only the keys that were read.
     """
     keys = [info.column(name) for name in info.primary_key]
     rules = (*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE))

@@ -74,10 +74,8 @@ def cautions(
     """Return the warnings about a policy that it does not acknowledge.
 
     contents: by column, of those published unchanged; without it, only name and indexes count;
-    unique:
-    the columns of each UNIQUE index; complete: True if no command adds models later; persons: a
-    column
-    of persons with several rows; rows: some readable values as texts, by column.
+    unique: the columns of each UNIQUE index; complete: True if no command adds models later;
+    persons: a column of persons with several rows; rows: some readable values as texts, by column.
     """
     rows = rows or {}
     rules = [rule for rule in policy.columns if rule.role in AS_IT_IS]

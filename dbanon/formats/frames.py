@@ -23,8 +23,7 @@ def intervals(ends: pa.Table, kind: ColumnKind) -> pd.arrays.IntervalArray:
     """Return ranges as closed intervals; a NULL range is missing.
 
     ends: as ``db.releases.reading`` reads them; open ones become infinite numbers, or Python's
-    first or
-    last day.
+    first or last day.
     """
     import pandas as pd
 

@@ -1,7 +1,7 @@
 """Policies as TOML for people and as documents for jsonb; the round trip is lossless.
 
-In TOML, columns and models are tables by name, and ``k = 5`` is short for the model k-anonymity.
-In a document they are lists, because jsonb does not preserve the order of keys.
+In TOML, columns and models are tables by name, and ``k = 5`` is short for the model k-anonymity. In
+a document they are lists, because jsonb does not preserve the order of keys.
 """
 
 from __future__ import annotations

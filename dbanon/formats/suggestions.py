@@ -186,8 +186,8 @@ class Persons:
     """A column that seems to identify persons with several rows.
 
     is_sure: True for a word for a person, False for a key that rows share; n_rows, n_values:
-    numbers of
-    rows and distinct values, None if the role may not count them; n_null: rows without a person.
+    numbers of rows and distinct values, None if the role may not count them; n_null: rows without a
+    person.
     """
 
     column: str
@@ -231,8 +231,7 @@ def find(
     """Return the column that most likely identifies persons with several rows, None if none does.
 
     keys: the table's foreign keys; stats: by column name. A word for a person is a sure sign if a
-    value
-    repeats. Another key may identify persons if each of its values has a few rows.
+    value repeats. Another key may identify persons if each of its values has a few rows.
     """
     found = [p for c in _candidates(info, keys) if (p := _counted(c, stats)) is not None]
     return max(found, key=lambda p: (p.is_sure, p.n_values or 0), default=None)
@@ -325,8 +324,7 @@ def suggest(
     """Return a rule and its reason for every column, in the order of the table.
 
     A column is insensitive only by its comment. Doubtful columns become quasi-identifiers, or are
-    not
-    published if that is impossible. stats: by column name; without them, name and type decide.
+    not published if that is impossible. stats: by column name; without them, name and type decide.
     """
     found = []
     for column in info.columns:
@@ -379,8 +377,7 @@ def key_of(
     """Return the first column with unique values, as a tuple; empty if there is none.
 
     Dates and times come last, alone or with the column of the persons. pairs: by column, the number
-    of
-    distinct pairs with the column of the persons, which may be half of a key, preferably with a
+    of distinct pairs with the column of the persons, which may be half of a key, preferably with a
     date.
     """
     found = {c.name: s for c in info.columns if (s := stats.get(c.name)) and not s.n_null}

@@ -43,11 +43,9 @@ def read_csv(
 
     levels: ``leaf;level1;...;*``, also with commas or tabs, also just a list of leaves. edges:
     ``parent,child``; ``,label`` names the root. auto: edges if the first line has two columns
-    separated
-    by a comma, levels otherwise. A header has known words, or is the only line that does not end in
-    ``*``. inner_values: inner nodes are values, too. Raises TaxonomyError with every problem by
-    line,
-    ConfigError if the file cannot be read.
+    separated by a comma, levels otherwise. A header has known words, or is the only line that does
+    not end in ``*``. inner_values: inner nodes are values, too. Raises TaxonomyError with every
+    problem by line, ConfigError if the file cannot be read.
     """
     text = (_read(source, name) if isinstance(source, Path) else source).removeprefix(_BOM)
     delimiter, is_edges = _shape_of(text, form)
@@ -137,8 +135,7 @@ def render_tree(taxonomy: Taxonomy, *, max_leaves: int = 60) -> list[str]:
     """Draw the tree, one line per node, inner nodes with their number of leaves.
 
     Stops after ``max_leaves``, and prints how many remain. Escapes terminal control characters, but
-    no
-    markup.
+    no markup.
     """
     lines: list[str] = []
     indents = [""] * len(taxonomy.labels)
@@ -266,8 +263,7 @@ def derive_intervals(
     """Build a tree of half-open intervals ``[lo, hi)``, one level for each width.
 
     An interval begins at a multiple of its width. Each width is a multiple of the previous one, so
-    that
-    intervals nest. For a domain that is wider than the data pass ``range(lo, hi)``.
+    that intervals nest. For a domain that is wider than the data pass ``range(lo, hi)``.
     """
     problems = Problems(name)
     steps = _steps(widths, problems)
@@ -449,13 +445,10 @@ def from_levels(
     """Build a tree from one row per leaf: the leaf, then its ancestors up to the root.
 
     A root ``*`` is added if the last labels differ. A label may recur only for the same set of
-    leaves,
-    as in ``Asia;Asia;*``, which equalizes the depth of leaves. If it covers more leaves above than
-    below in a row, as New York, city and state, the upper one becomes ``New York (all)``.
-    inner_values:
-    every label below the root is a value, too. lines: line numbers of the rows, by default 1, 2,
-    ...
-    O(cells).
+    leaves, as in ``Asia;Asia;*``, which equalizes the depth of leaves. If it covers more leaves
+    above than below in a row, as New York, city and state, the upper one becomes ``New York
+    (all)``. inner_values: every label below the root is a value, too. lines: line numbers of the
+    rows, by default 1, 2, ... O(cells).
     """
     records = list(rows)
     problems = Problems(name)
@@ -485,8 +478,7 @@ def from_edges(
 
     A label that is its own child and also has another parent is a value with descendants: the upper
     node becomes ``E11 (all)``. inner_values: so is every label below the root. lines: line numbers
-    of
-    the edges, by default 1, 2, ... O(edges).
+    of the edges, by default 1, 2, ... O(edges).
     """
     records = list(edges)
     problems = Problems(name)

@@ -35,8 +35,7 @@ def interruptible(
     """End the block at Ctrl-C; with ``publish``, end only its search at the first one.
 
     During the commit the first Ctrl-C only warns: the outcome of an interrupted commit would have
-    to be
-    queried. A process that was started with SIGINT ignored keeps that.
+    to be queried. A process that was started with SIGINT ignored keeps that.
     """
     warned = False
 

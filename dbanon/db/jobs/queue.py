@@ -82,9 +82,8 @@ class Bell:
     """A separate connection that listens for new jobs while the worker is idle.
 
     Any role may send notifications, in any number and size. So the connection is closed at the
-    first
-    one, which discards the rest, and before a job starts. Without it, as with limited connections,
-    workers poll the queue.
+    first one, which discards the rest, and before a job starts. Without it, as with limited
+    connections, workers poll the queue.
     """
 
     def __init__(self, settings: Settings) -> None:

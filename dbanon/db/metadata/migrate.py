@@ -58,8 +58,7 @@ def install(session: Session) -> Installed:
     """Create or update both schemas, tables and functions in the open transaction.
 
     Missing parts are created again, unless their contents are lost. Raises SchemaOutOfDate if a
-    newer
-    or an unreleased dbanon initialized the database. Concurrent runs wait for each other.
+    newer or an unreleased dbanon initialized the database. Concurrent runs wait for each other.
     """
     return session.unless_overtaken(partial(_install, session))
 

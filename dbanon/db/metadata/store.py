@@ -299,8 +299,7 @@ def sampling_key(session: Session) -> bytes:
     """Return the secret key for drawing samples of persons.
 
     It is in no statement, because these are logged. Raises DatabaseError if it is missing: a new
-    key
-    would draw other persons, and two samples disclose more of the table than one.
+    key would draw other persons, and two samples disclose more of the table than one.
     """
     found = session.sa.execute(sa.select(m.sampling_key.c.key)).scalar_one_or_none()
     if found is None:

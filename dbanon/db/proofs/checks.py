@@ -92,8 +92,7 @@ def verify(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
     """Prove the promise in a relation's comment, with the statement that auditors run.
 
     Leaves out models of a population, which readers cannot repeat. Raises DatabaseError if the
-    answer
-    does not match the promise, or contradicts itself.
+    answer does not match the promise, or contradicts itself.
     """
     relation = sql.SQL("{}::oid::regclass").format(info.oid)
     rows = session.pg.execute(verification(relation)).fetchall()

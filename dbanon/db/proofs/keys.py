@@ -23,8 +23,7 @@ def require_unique(session: Session, publication: Publication) -> None:
     """Raise PolicyError if two rows that were read have the same key, or one has none.
 
     An index may be corrupt, for example after a collation upgrade. Copies of a person would count
-    as
-    several, and a suppressed row could be published in the place of one with the same key.
+    as several, and a suppressed row could be published in the place of one with the same key.
     """
     asked = [(_by_key(publication), identifiers(publication.key_columns, of="r"))]
     if publication.reading == publication.stage:

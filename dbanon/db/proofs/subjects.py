@@ -35,8 +35,7 @@ def prove_subjects(
     """Add the number of distinct persons per class to a report, if there is a subject.
 
     With ``several`` rows per person, models of sensitive columns are proved for persons, too.
-    Readers
-    cannot repeat this, because the release has no subjects.
+    Readers cannot repeat this, because the release has no subjects.
     """
     subject, k = publication.policy.subject, publication.policy.k
     if subject is None:

@@ -67,10 +67,8 @@ def seal_statements(release: sql.Identifier, release_id: int) -> Iterator[sql.Co
     """Yield the statements that make a filled copy immutable to all but superusers.
 
     Its type fixes the columns, a trigger refuses every statement, and even the owner loses the
-    right
-    to write. The owner can undo each of these, but no single statement both undoes one and changes
-    a
-    row. ``broken_seals`` and the digest of ``content`` detect it afterwards.
+    right to write. The owner can undo each of these, but no single statement both undoes one and
+    changes a row. ``broken_seals`` and the digest of ``content`` detect it afterwards.
     """
     trigger, kind = sql.Identifier(_TRIGGER), shape(release_id)
     body = template(

@@ -54,8 +54,8 @@ def read(session: Session, name: TableName, columns: Iterable[ColumnInfo]) -> li
 
     A table has one column ``value``; for a range, its bounds ``low`` and ``high`` (NULL if open),
     ``closed`` (True if the range includes ``high``) and ``known`` (False if the range is NULL).
-    Times
-    are microseconds since 1970, in UTC if they have a zone; infinite ones are NULL. Sets are JSON.
+    Times are microseconds since 1970, in UTC if they have a zone; infinite ones are NULL. Sets are
+    JSON.
     """
     columns = list(columns)
     parts = [_parts(column) for column in columns]

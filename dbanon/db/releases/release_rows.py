@@ -56,8 +56,7 @@ def staged(session: Session, publication: Publication, source: SourceRows) -> Pu
     """Copy the needed source columns to a temporary table, and read that from now on.
 
     Not for live views, which only an owner publishes, nor for a draft that is complete in memory.
-    Means
-    of a source with computed rows are proved from the rows that were read.
+    Means of a source with computed rows are proved from the rows that were read.
     """
     drafted = publication.drafted and publication.policy.subject is None
     proved = publication.info.is_computed and bool(publication.policy.means)
@@ -136,8 +135,7 @@ def fill(
     """COPY membership, group values and the draft, if any, without suppressed rows.
 
     source: keys and at least the sensitive columns. Draft rows and group numbers are shuffled, so
-    that
-    the copy does not disclose the order of the source, whatever join PostgreSQL chooses.
+    that the copy does not disclose the order of the source, whatever join PostgreSQL chooses.
     """
     drafted = publication.drafted
     order = shuffled(values.n_groups) if drafted else np.arange(values.n_groups)

@@ -50,11 +50,10 @@ def alone(
     """Open the REPEATABLE READ transaction of a publication, with the publication locks.
 
     A lock is a row that only publishers may lock; anybody can take an advisory lock. The
-    transaction
-    holds it, so it ends with the session, and updates it, so that a snapshot older than the
-    previous
-    publication fails. The sources are locked before any snapshot (``lock_source``); an earlier
-    transaction waits for the rows. Raises DatabaseError that names the holder after 60 seconds.
+    transaction holds it, so it ends with the session, and updates it, so that a snapshot older than
+    the previous publication fails. The sources are locked before any snapshot (``lock_source``); an
+    earlier transaction waits for the rows. Raises DatabaseError that names the holder after 60
+    seconds.
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
     sources = sorted(sources, key=lambda source: source.oid)

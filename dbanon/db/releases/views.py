@@ -107,8 +107,7 @@ def put_in_place(
     """Replace the published view by one equal to the candidate, unless it is equal already.
 
     Replacing needs an exclusive lock, in short attempts. Raises Held if readers do not release
-    theirs;
-    returns the result of ``replace``.
+    theirs; returns the result of ``replace``.
     """
     like, present = oid_of(session, candidate) or 0, oid_of(session, view)
     left: list[TableName | None] = []

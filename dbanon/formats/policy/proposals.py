@@ -112,8 +112,7 @@ def draft(
     """Return a policy file to edit, with the reasons for roles and recodings as comments.
 
     stats: by column name; key: columns that distinguish rows, if known; differing:
-    quasi-identifiers
-    that vary between the rows of a person.
+    quasi-identifiers that vary between the rows of a person.
     """
     import tomli_w
 

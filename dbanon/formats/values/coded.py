@@ -92,8 +92,7 @@ def numbers_of(column: pa.DictionaryArray, info: ColumnInfo) -> NDArray[np.float
     """Return the number of each row; NaN for NULL, inf for other values without one.
 
     A value with more digits than a float holds also has none: it would not change, or become
-    another.
-    The number of a label is its rank, from 0.
+    another. The number of a label is its rank, from 0.
     """
     found = _numbers(column.dictionary, info)
     if info.kind in _OF_ANY_DIGITS and not info.labels:
@@ -112,10 +111,8 @@ def with_numbers(
     """Return a column with the changed numbers replaced; NaN is NULL.
 
     Values with the same number become the first of them as text, so that equal results look equal.
-    A
-    new number that is already a value gets its text, with all digits: a shorter text would show
-    which
-    rows were changed.
+    A new number that is already a value gets its text, with all digits: a shorter text would show
+    which rows were changed.
     """
     values = column.dictionary
     order = pc.sort_indices(values).to_numpy().astype(np.int64)
@@ -168,8 +165,7 @@ def numbers(values: pa.Array, kind: ColumnKind) -> NDArray[np.float64]:
     """Return the number of each value, NaN if it is not a number, infinite or beyond 1e150.
 
     values: texts, or the types of quasi-identifiers. Dates are days and times seconds since 1970,
-    from
-    year 1 to 9999.
+    from year 1 to 9999.
     """
     if pa.types.is_string(values.type):
         found = np.array([_number(text, kind) for text in values.to_pylist()], np.float64)
@@ -201,8 +197,7 @@ def written(
     """Return numbers as values of the column, of the type of ``like``.
 
     Integers, days and seconds are whole. Other numbers have at most the decimals of ``like``, and
-    are
-    clipped to the range of the column's type. alone: with each number's own decimals, without
+    are clipped to the range of the column's type. alone: with each number's own decimals, without
     trailing zeros.
     """
     kind = column.kind

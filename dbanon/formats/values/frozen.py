@@ -33,8 +33,7 @@ class Frozen:
     """Columns with previously published values.
 
     changed: (m,) rows with replaced values; unknown: (p,) persons with other rows than before, so
-    that
-    values cannot be assigned to rows.
+    that values cannot be assigned to rows.
     """
 
     columns: pa.Table
@@ -53,8 +52,7 @@ def freeze(
     """Return columns as they were published for each person; new persons keep their values.
 
     columns: dictionary-encoded texts; persons: (n,) the person of each row; shown: (p,) the
-    published
-    values of each person as an index into ``values``, negative if there are none.
+    published values of each person as an index into ``values``, negative if there are none.
     """
     codes, objects = coded.number(columns, info)
     current = [json.loads(text, parse_float=Decimal) for text in objects]

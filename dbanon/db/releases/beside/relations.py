@@ -38,8 +38,7 @@ class Beside:
     """A kind of companion relation, identified by its comment.
 
     key: the policy key that turns it on; ending: the suffix of its name; sentence: its comment,
-    with a
-    slot for the view.
+    with a slot for the view.
     """
 
     key: str

@@ -67,8 +67,7 @@ def triggers(release_id: int, source: TableInfo) -> list[Armed]:
 
     A statement fires only the triggers of the table that it names, so every partition has all of
     them. ALWAYS triggers also fire in a session in replication mode. Logical replication applies
-    rows
-    without a statement: the REPLICA row triggers fire for these only.
+    rows without a statement: the REPLICA row triggers fire for these only.
     """
     tables = _tables(source)
     rows = [(leaf.oid, leaf.name) for leaf in source.leaves] or tables
@@ -310,8 +309,7 @@ def plain_block(publication: Publication, members: sql.Composable) -> sql.Compos
     """Compose the block that hides the changed classes that fail k or distinct l.
 
     members: the statement of ``live_members``. If further rows cannot break the conditions, a few
-    rows
-    are read first, so that the cost does not depend on the size of the class.
+    rows are read first, so that the cost does not depend on the size of the class.
     """
     holds, policy = plain_conditions(publication), publication.policy
     plain = template("guards.guard_plain", groups=publication.groups, members=members, holds=holds)

@@ -145,8 +145,7 @@ def require_lasting(session: Session, info: TableInfo) -> None:
     """Raise ConfigError for tables that can change without a statement or DDL.
 
     A crash empties an unlogged table, and a later person with the same key would appear in the
-    class
-    of the former one. Row-level security depends on the settings of a session.
+    class of the former one. Row-level security depends on the settings of a session.
     """
     oids = [part.oid for part in info.partitions] or [info.oid]
     row = session.pg.execute(query("releases.fleeting"), (oids,)).fetchone()
