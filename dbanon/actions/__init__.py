@@ -1,1 +1,1 @@
-"""One module per verb: where the database and the algorithms meet, each verb one transaction."""
+"""One module per verb, one transaction each; only here the database and the algorithms meet."""

@@ -1,4 +1,4 @@
-"""Several algorithms on one table, side by side."""
+"""Compare several algorithms on one table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import EncodedTable, LossReport
     from dbanon.domain.policy import Policy
 
-# What is compared unless somebody chooses: fast on a table of some ten thousand rows.
+# The default algorithms: fast on tables of some ten thousand rows.
 USUAL = (
     "auto",
     "mondrian",
@@ -45,10 +45,7 @@ _WARM_UP_ROWS = 50
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What one algorithm cost at one k: ``loss`` and ``seconds``, or why it was refused.
-
-    ``seconds`` is the wall time of the search, without compiling.
-    """
+    """The cost of one algorithm at one k, or the reason of a failure; seconds: of the search."""
 
     algorithm: str
     k: int
@@ -59,10 +56,9 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Several algorithms on the same rows, in the order in which they were asked for.
+    """The results of algorithms on the same rows, in the requested order.
 
-    ``l`` is the least number of distinct values of the sensitive columns, or of those that
-    ``l_columns`` names.
+    ``l`` is the minimum number of distinct values of the sensitive columns, or of ``l_columns``.
     """
 
     table: TableName
@@ -74,24 +70,24 @@ class Comparison:
 
     @property
     def diversity(self) -> str:
-        """``l`` with the columns it is asked of, as a title adds it; nothing where it is 1."""
+        """``l`` with its columns, as text for a title; empty if l is 1."""
         of = f" ({', '.join(self.l_columns)})" if self.l_columns else ""
         return f", l = {self.l:,}{of}" if self.l > 1 else ""
 
     @property
     def is_weighted(self) -> bool:
-        """Whether the policy weighs some columns more than others, and so do the searches."""
+        """True if the policy and the searches weight columns."""
         losses = [result.loss for result in self.results if result.loss is not None]
         return any(loss.weighted_ncp is not None for loss in losses)
 
 
 def compare_request(table: str | TableName, request: Request) -> Comparison:
-    """Run algorithms on one table, read once, and report what each would cost; writes nothing.
+    """Run algorithms on one table, read once, and return the cost of each; writes nothing.
 
-    ks: the numbers to try, next to k, in place of that of the policy; those beyond the number of
-    rows are left out. Each algorithm takes those ``params`` that it has. One that fails is reported
-    with the reason. Raises what ``plan`` raises before any algorithm runs, and PolicyError for the
-    name of an algorithm, or of a parameter that none of them has.
+    ks: values of k to try instead of the policy's; those above the number of rows are skipped. Each
+    algorithm gets its own parameters of ``params``. A failed one has a reason in the result. Raises
+    as ``plan`` before the first algorithm runs, and PolicyError for an unknown algorithm or a
+    parameter that none has.
     """
     from dbanon.db import identity
     from dbanon.db.session import connect
@@ -125,7 +121,6 @@ def compare_request(table: str | TableName, request: Request) -> Comparison:
 
 
 def _diversity(policy: Policy) -> tuple[int, tuple[str, ...]]:
-    """Return the least number of distinct values, and of which columns unless of all."""
     spec = policy.model(L_DIVERSITY)
     if spec is None:
         return 1, ()
@@ -133,7 +128,7 @@ def _diversity(policy: Policy) -> tuple[int, tuple[str, ...]]:
 
 
 def _candidates(policy: Policy, request: Request, names: Sequence[str]) -> list[Policy]:
-    """Return the policy once for each algorithm, with the parameters that it has."""
+    """Return the policy for each algorithm, with its own parameters."""
     from dbanon.anonymization.interfaces import listens, parameters
     from dbanon.anonymization.registry import algorithm_named
 
@@ -160,7 +155,7 @@ def _candidates(policy: Policy, request: Request, names: Sequence[str]) -> list[
 
 
 def _tried(encoded: EncodedTable, policy: Policy, ks: Collection[int]) -> tuple[int, ...]:
-    """Return the numbers that the rows allow; raises Unsatisfiable when there is none."""
+    """Return the values of k that the rows allow; raises Unsatisfiable if there is none."""
     from dbanon.anonymization.outcome import requirement_of
 
     requirement_of(encoded, _with_k(policy, min(ks)))
@@ -174,7 +169,7 @@ def _with_k(policy: Policy, k: int) -> Policy:
 
 
 def _warm_up(encoded: EncodedTable, policy: Policy, *, tell: Callable[[str], None] | None) -> None:
-    """Let an algorithm load what it needs, so that its seconds are those of the search."""
+    """Run an algorithm on a few rows, so that compilation is not measured."""
     import numpy as np
 
     from dbanon.anonymization.problem import Problem, solve
@@ -182,7 +177,7 @@ def _warm_up(encoded: EncodedTable, policy: Policy, *, tell: Callable[[str], Non
     rows = np.arange(min(encoded.n_rows, _WARM_UP_ROWS))
     quick = replace(_with_k(policy, 2), params={}, block=None, max_suppressed=0.0)
     quick = replace(quick, models=tuple(m for m in quick.models if m.name == K_ANONYMITY))
-    with suppress(Exception):  # what is wrong with it is told when it runs
+    with suppress(Exception):  # its error is reported when it runs
         problem = Problem(encoded.take(rows), quick)
         solve(problem, seed=0, stages=Stages(on_note=tell))
 
@@ -200,7 +195,7 @@ def _attempt(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Co
         advice = f" (try: {error.hint})" if error.hint else ""
         return Compared(policy.algorithm, policy.k, reason=f"{error}{advice}")
     except Exception as error:  # noqa: BLE001 - one that breaks does not end the comparison
-        # What an unforeseen error says may quote a row, so only its kind is told.
+        # The text of an unexpected error may quote a row, so only its type is reported.
         return Compared(policy.algorithm, policy.k, reason=f"unforeseen {type(error).__name__}")
     seconds = stages.seconds["cluster"] - before
     return Compared(policy.algorithm, policy.k, loss=outcome.loss, seconds=seconds)
@@ -208,7 +203,6 @@ def _attempt(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Co
 
 @contextmanager
 def _named(stages: Stages, algorithm: str) -> Iterator[None]:
-    """Put the name of the algorithm before those of its stages."""
     tell = stages.on_start
     if tell is not None:
         stages.on_start = lambda stage: tell(f"{algorithm}: {stage}")

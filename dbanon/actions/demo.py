@@ -1,4 +1,4 @@
-"""The whole story, in one call: on real data, or on a clinic of linked tables."""
+"""The demonstration: real patients or a clinic of linked tables, in one call."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _ASKED = Request(k=5, l=3, effort="fast")
 class Sample:
     """Tables that ship with the package; ``taxonomies`` maps a name to its CSV file.
 
-    ``delimiter`` is that of the rows of real data; None where the tables are made up by SQL.
-    ``tables`` are several that are published together, that of the persons first.
+    ``delimiter`` is None for tables that SQL generates. ``tables`` are published together, that of
+    the persons first.
     """
 
     name: str
@@ -120,7 +120,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """What the demonstration did; the queries of its sample can be run next."""
+    """The results of the demonstration, with queries to run next."""
 
     sample: Sample
     published: tuple[Published, ...]
@@ -131,7 +131,7 @@ def demo(
 ) -> Demonstration:
     """Load tables that ship with dbanon, publish them with k = 5 and l = 3, and prove it.
 
-    Idempotent. Raises ConfigError when a table of that name exists and is not the demo's.
+    Idempotent. Raises ConfigError if another table of that name exists.
     """
     if dataset not in DATASETS:
         raise ConfigError(f"there is no data set {dataset}", hint=f"one of {', '.join(DATASETS)}")
@@ -158,10 +158,7 @@ def _published(chosen: Sample, settings: Settings, stages: Stages) -> list[Relea
 
 
 def _refreshed(chosen: Sample, settings: Settings, stages: Stages) -> list[Release]:
-    """Refresh what is served of the tables; nothing unless all of it is.
-
-    A search takes as long as it is given, so that another one may come to other classes.
-    """
+    """Refresh the releases if all tables are served: a new search might return other classes."""
     from dbanon.db.metadata import ledger
     from dbanon.db.metadata.migrate import current_session
 

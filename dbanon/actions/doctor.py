@@ -1,4 +1,4 @@
-"""What an auditor would look at: version, rights, leaks, and what is wrong with what is served."""
+"""Check versions, privileges, possible leaks and the state of all releases."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _RESTORE = "restore it from a backup: what it held is known to nobody"
 
 
 class Level(StrEnum):
-    """How bad a finding is."""
+    """The severity of a finding."""
 
     OK = "ok"
     WARNING = "warning"
@@ -54,7 +54,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at; ``exit_code`` is what it would make the command return."""
+    """One checked fact; ``exit_code`` is its exit code for the command."""
 
     level: Level
     subject: str
@@ -64,15 +64,11 @@ class Finding:
 
 
 def _failure(subject: str, message: str, hint: str | None) -> Finding:
-    """Return the finding that something is broken."""
     return Finding(Level.FAILURE, subject, message, hint, DbanonError.exit_code)
 
 
 def doctor(*, schema: str = "anon", settings: Settings | None = None) -> list[Finding]:
-    """Look at the server, the role, the metadata and every served release; change nothing.
-
-    ``schema`` is where the role is to publish, as long as nothing is served yet.
-    """
+    """Check server, role, metadata and releases; ``schema`` is the one for first releases."""
     from dbanon.db.metadata import ledger
     from dbanon.db.session import connect
 
@@ -136,7 +132,7 @@ def _role(session: Session, schemas: Iterable[str]) -> Iterator[Finding]:
 
 
 def _published(session: Session) -> Iterator[Finding]:
-    """Yield the publications of logical replication that include private tables."""
+    """Yield the logical publications that include private tables."""
     from dbanon.db.audit import private_publications
 
     for name, count in private_publications(session):
@@ -147,7 +143,6 @@ def _published(session: Session) -> Iterator[Finding]:
 
 
 def _metadata(session: Session) -> Iterator[Finding]:
-    """Yield what is wrong with the metadata schema."""
     from dbanon.db.metadata import damage, migrate
 
     try:
@@ -160,7 +155,7 @@ def _metadata(session: Session) -> Iterator[Finding]:
 
 
 def _misused(session: Session) -> Iterator[Finding]:
-    """Yield the triggers of other tables that call functions of the metadata."""
+    """Yield triggers of other tables that call functions of the metadata."""
     from dbanon.db.metadata import damage
 
     for trigger, table, function in damage.foreign_triggers(session):
@@ -175,7 +170,7 @@ def _misused(session: Session) -> Iterator[Finding]:
 
 
 def _lost(session: Session) -> Iterator[Finding]:
-    """Yield what is served though the ledger is gone."""
+    """Yield the served relations if the ledger is missing."""
     from dbanon.db.metadata import damage
 
     if damage.ledger_is_gone(session):
@@ -186,7 +181,7 @@ def _lost(session: Session) -> Iterator[Finding]:
 
 
 def _unrecorded(session: Session) -> Iterator[Finding]:
-    """Yield the views that serve what the ledger does not know."""
+    """Yield served views that the ledger does not have."""
     from dbanon.db.metadata import damage
 
     for view in damage.unrecorded_views(session):
@@ -195,7 +190,7 @@ def _unrecorded(session: Session) -> Iterator[Finding]:
 
 
 def _accounts(session: Session) -> Iterator[Finding]:
-    """Yield the tables whose account of counts is lost."""
+    """Yield the tables with lost accounts of noisy counts."""
     from dbanon.db.metadata import damage
     from dbanon.db.releases.beside import counts
 
@@ -206,7 +201,6 @@ def _accounts(session: Session) -> Iterator[Finding]:
 
 
 def _policies(session: Session) -> Iterator[Finding]:
-    """Yield the policies that cannot be read."""
     from dbanon.db.metadata import store
 
     found: list[PolicyError] = []
@@ -229,7 +223,7 @@ def _leftovers(session: Session, served: Sequence[Release]) -> Iterator[Finding]
 
 
 def _remedy(session: Session, name: str, kind: str) -> str:
-    """Return what drops a relation that no served release needs."""
+    """Return the command that drops an unneeded relation."""
     from dbanon.db.metadata import ledger
     from dbanon.db.releases.aside import is_retired
 
@@ -241,10 +235,10 @@ def _remedy(session: Session, name: str, kind: str) -> str:
 
 
 def _look_at(session: Session, release: Release) -> list[Finding]:
-    """Look at what the catalogs tell of a release, at rows that are safe to read, at its policy.
+    """Check the catalogs, the safely readable rows and the policy of a release.
 
-    Each in a transaction of its own: to print a definition opens what it is about, and what the
-    others open is all that they were to read.
+    Each in its own transaction: printing a definition opens its relations, while the other steps
+    may open only admitted ones.
     """
     from dbanon.actions.preparation.cautions import of_release
     from dbanon.db import identity
@@ -260,7 +254,7 @@ def _look_at(session: Session, release: Release) -> list[Finding]:
         with session.transaction(read_only=True, keep=False):
             findings += _strays(session, release)
         with session.transaction(read_only=True, keep=False):
-            # A source that is no longer what the policy knew is read no further.
+            # A source that has drifted from its policy is not read further.
             is_whole = not any(finding.exit_code for finding in findings)
             for caution in of_release(session, release) if is_whole else ():
                 findings.append(Finding(Level.WARNING, subject, caution.with_code, caution.hint))
@@ -274,7 +268,7 @@ def _look_at(session: Session, release: Release) -> list[Finding]:
 
 
 def _described(session: Session, release: Release) -> Iterator[Finding]:
-    """Yield what the catalogs tell; reads no row."""
+    """Yield findings from the catalogs; reads no rows."""
     from dbanon.db import catalog
 
     subject = str(release.relation)
@@ -298,7 +292,7 @@ def _described(session: Session, release: Release) -> Iterator[Finding]:
 def _served(
     session: Session, release: Release, published: TableInfo, source: TableInfo
 ) -> Iterator[Finding]:
-    """Yield what is wrong with what readers see."""
+    """Yield defects of the served relation."""
     from dbanon.db import audit, identity
     from dbanon.db.releases.beside.relations import BUCKETS, LABELS
 
@@ -330,7 +324,7 @@ def _served(
 
 
 def _compared(session: Session, release: Release, source: TableInfo) -> Iterator[Finding]:
-    """Yield who reads another series, too: grants that were made by hand are not looked at then."""
+    """Yield readers with access to another series, which manual grants may have caused."""
     from dbanon.db.histories import readers
 
     others = readers.of_others(session, source, release=release.id)
@@ -341,13 +335,13 @@ def _compared(session: Session, release: Release, source: TableInfo) -> Iterator
 
 
 def _lingering(session: Session, release: Release) -> Iterator[Finding]:
-    """Yield who is shown though gone, and whether for longer than the policy promises."""
+    """Yield the deleted persons that are still published; overdue ones are a failure."""
     from dbanon.actions.releases.history import lingering
 
     try:
         subject, found = str(release.relation), lingering(session, release)
     except PolicyError:
-        return  # which is reported where the policy is compared
+        return  # reported with the comparison of the policy
     if found.overdue:
         yield _failure(subject, str(found), command("dbanon refresh", release.table))
     elif found.rows:
@@ -357,7 +351,7 @@ def _lingering(session: Session, release: Release) -> Iterator[Finding]:
 def _defined(
     session: Session, release: Release, published: TableInfo, *, repair: str
 ) -> Iterator[Finding]:
-    """Yield how a release differs from what was published, as far as the catalogs tell."""
+    """Yield differences between a release and its published definition, from the catalogs."""
     from dbanon.db.releases import immutability
     from dbanon.db.releases.live import marks
 
@@ -382,7 +376,7 @@ def _defined(
 
 
 def _rows(session: Session, release: Release) -> Iterator[Finding]:
-    """Yield what the rows tell that readers see, and those of the source."""
+    """Yield findings from the rows of a release."""
     from dbanon.db import audit, catalog, identity
 
     subject = str(release.relation)
@@ -402,7 +396,7 @@ def _rows(session: Session, release: Release) -> Iterator[Finding]:
 
 
 def _copied(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
-    """Yield how what a table release shows differs from what was published."""
+    """Yield differences between the rows of a table release and the published ones."""
     from dbanon.db import catalog
     from dbanon.db.releases import immutability
     from dbanon.db.releases.beside.relations import BUCKETS
@@ -420,7 +414,7 @@ def _copied(session: Session, release: Release, published: TableInfo) -> Iterato
 
 
 def _live(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
-    """Yield whether what a live view shows holds by now: all is counted."""
+    """Yield classes of a live view that fail now; counts all rows."""
     from dbanon.actions.releases.check import explain
     from dbanon.db.hidden import hidden
     from dbanon.db.proofs import checks
@@ -444,7 +438,7 @@ def _live(session: Session, release: Release, published: TableInfo) -> Iterator[
 
 
 def _strays(session: Session, release: Release) -> Iterator[Finding]:
-    """Yield the values of the source that its policy has no place for, if it fits otherwise."""
+    """Yield out-of-domain values of the source, if its policy fits otherwise."""
     from dbanon.db import audit, catalog, identity
 
     try:
@@ -466,7 +460,7 @@ def _strays(session: Session, release: Release) -> Iterator[Finding]:
 def _drifted(
     session: Session, release: Release, source: TableInfo, targets: Sequence[Mapping[str, object]]
 ) -> Iterator[Finding]:
-    """Yield what changed about the source, and would keep it from being published again."""
+    """Yield changes of the source that prevent publishing it again."""
     subject = str(release.relation)
     yield from _as_drift(release, source, gained_rights(session, release, targets))
     try:
@@ -491,7 +485,7 @@ def _as_drift(release: Release, source: TableInfo, changes: Iterable[Change]) ->
 def _suspected(
     session: Session, release: Release, targets: Sequence[Mapping[str, object]]
 ) -> Iterator[Finding]:
-    """Yield what may lead readers to what is hidden, for somebody to look at."""
+    """Yield possible access paths to private data, for review."""
     from dbanon.db import reach
 
     for sign in reach.signs_of(session, targets):

@@ -17,15 +17,14 @@ _DEED = Deed("the metadata schema", "installed", "dbanon init")
 def init(
     settings: Settings | None = None, *, role: str | None = None, schema: str = "anon"
 ) -> Mapping[str, Any]:
-    """Install, upgrade or mend the metadata schema and the check functions; idempotent.
+    """Install, upgrade or repair the metadata schema and the check functions; idempotent.
 
-    ``role`` is another one that will publish in ``schema``, and is given all that it needs but
-    SELECT on the tables. Returns ``changed``, ``revision``, ``former``, the revision that was there
-    before, ``lost``, what dbanon does not know how to mend, each part in a sentence, and
-    ``lacking``, what the owner of the database still has to give ``role``. Needs CREATE on the
-    database the first time.
-    Raises NotPermitted, DatabaseError, SchemaOutOfDate (when the schema is newer than this
-    program, or older than it can upgrade), ConfigError when there is no such role.
+    ``role`` is another role that will publish in ``schema``; it gets all rights except SELECT on
+    the tables. Returns ``changed``, ``revision``, ``former`` (the previous revision), ``lost``
+    (parts that cannot be repaired, as sentences) and ``lacking`` (grants that the owner of the
+    database must still run for ``role``). Needs CREATE on the database the first time. Raises
+    NotPermitted, DatabaseError, SchemaOutOfDate (if the schema is newer than this program, or too
+    old to upgrade) and ConfigError if there is no such role.
     """
     from dbanon.db import rights
     from dbanon.db.metadata import damage, migrate, tables
@@ -57,11 +56,11 @@ def init(
 
 
 def init_sql(*, role: str | None = None, owner: str | None = None, schema: str = "anon") -> str:
-    """Return what ``init`` would run on an empty database, without connecting.
+    """Return the SQL of ``init`` on an empty database, without connecting.
 
-    For a superuser or the owner of the database to run. ``role`` is the ordinary role that will
-    publish, which is given all that it needs but SELECT on the tables; ``owner`` is who shall own
-    the objects, instead of whoever runs this; ``schema`` is where releases will be served.
+    For a superuser or the owner of the database. ``role`` is the ordinary role that will publish;
+    it gets all rights except SELECT on the tables; ``owner`` will own the objects, by default the
+    current role; ``schema`` is that of published views.
     """
     from dbanon.db.metadata import migrate
 

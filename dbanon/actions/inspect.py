@@ -1,4 +1,4 @@
-"""Look at a table the way a policy will."""
+"""Inspect a table: columns, counts, roles and recodings."""
 
 from __future__ import annotations
 
@@ -27,10 +27,7 @@ MOST_ROWS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class InspectedColumn:
-    """A column, its counts (None when its values cannot be compared) and a suggested role.
-
-    proposal: how to publish it, if that is the role of a quasi-identifier.
-    """
+    """A column, its counts (None without equality), a suggested role, and a recoding if quasi."""
 
     info: ColumnInfo
     stats: ColumnStats | None
@@ -41,11 +38,11 @@ class InspectedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """A relation, its exact number of rows, its columns, and who seems to have several rows.
+    """A relation, its exact number of rows, its columns, and a column of persons, if any.
 
-    ``key`` is what tells its rows apart: the primary key, or what does so now. ``differing`` are
-    the suggested quasi-identifiers in which rows of a person differ. ``unique_sets`` are the sets
-    of suggested quasi-identifiers that make rows unique, of the ``sampled`` ones.
+    ``key`` is the primary key, or columns that are unique now. ``differing`` are the suggested
+    quasi-identifiers that vary between rows of a person. ``unique_sets`` are the sets of suggested
+    quasi-identifiers that make rows unique, of the ``sampled`` ones.
     """
 
     info: TableInfo
@@ -84,9 +81,9 @@ def inspect_query(
     settings: Settings | None = None,
     stages: Stages | None = None,
 ) -> Inspection:
-    """Do the same for a query, and keep it as a view if that is given a name.
+    """Inspect a query, and store it as a view if a name is given.
 
-    Raises ConfigError for a query of which there is no view, or a name that is taken.
+    Raises ConfigError for an invalid query, or a name that is taken.
     """
     from dbanon.db import catalog, identity
     from dbanon.db.session import connect
@@ -118,7 +115,7 @@ def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
     persons = find(info, keys, stats)
     pairs = {} if persons is None else pairs_of.get(persons.column, {})
     key = info.primary_key
-    if not key and not info.volatile:  # else what tells rows apart now would not the next time
+    if not key and not info.volatile:  # otherwise a key of this moment would not last
         key = key_of(info, stats, persons, pairs=pairs)
     suggested = suggest(replace(info, primary_key=key), stats, persons)
     with stages("unique sets"):
@@ -146,7 +143,6 @@ def _with_spreads(
     suggested: Sequence[tuple[ColumnRule, str]],
     stats: Mapping[str, ColumnStats],
 ) -> dict[str, ColumnStats]:
-    """Return what is known of quasi-identifiers so fine that bands are proposed, by name."""
     from dbanon.db import catalog
     from dbanon.domain.policy import Role
     from dbanon.formats.policy.proposals import is_fine
@@ -165,10 +161,7 @@ def _unique_sets(
     *,
     n_rows: int,
 ) -> tuple[int, tuple[UniqueSet, ...]]:
-    """Return how many rows were sampled, and what makes them unique of what others may know.
-
-    Of many columns, those of the most values.
-    """
+    """Return the number of sampled rows, and the sets of columns that make them unique."""
     import numpy as np
 
     from dbanon.anonymization.risk.uniqueness import MOST_COLUMNS, unique_sets

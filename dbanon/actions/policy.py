@@ -1,4 +1,4 @@
-"""Keep the policies of a database."""
+"""Manage publication policies."""
 
 from __future__ import annotations
 
@@ -42,14 +42,12 @@ def set_policy(
 ) -> Policy:
     """Check a policy (a value, or the path of a TOML file) against its table and store it.
 
-    table: None for the one that the policy names. It takes the place of the table's policy of that
-    name; ``name`` is its own, unless it brings one, and ``default`` if neither is given. What the
-    table looks like is stored along: whatever changes from now on is drift. ``warn`` is called with
-    all that is allowed and seldom meant, for which the columns published as they are are counted;
-    with ``strict`` nothing is stored then.
+    table: None for that of the policy. ``name``: by default that of the policy, or ``default``; an
+    existing policy of that name is replaced. The present shape of the table is stored, too: later
+    changes are drift. ``warn`` gets each warning about the policy, for which columns that are
+    published unchanged are counted; with ``strict`` a warning prevents storing.
 
-    Raises PolicyError with every problem at once, ConfigError when the file cannot be read, and
-    TableNotFound.
+    Raises PolicyError with all problems, ConfigError if the file cannot be read, and TableNotFound.
     """
     from dbanon.db import identity
     from dbanon.db.metadata import store
@@ -79,10 +77,7 @@ def check_policy(
     warn: Callable[[Caution], None] | None = None,
     settings: Settings | None = None,
 ) -> Policy:
-    """Do all of ``set_policy`` but store the policy: check it against the table that it names.
-
-    Raises what ``set_policy`` raises.
-    """
+    """Check a policy like ``set_policy``, without storing it; raises the same errors."""
     from dbanon.db.metadata.migrate import require_current
     from dbanon.db.session import connect
 
@@ -111,7 +106,6 @@ def _checked(
     strict: bool,
     warn: Callable[[Caution], None] | None,
 ) -> tuple[TableInfo, Policy]:
-    """Return a table and the policy that was found to fit it."""
     from dbanon.actions.preparation.cautions import require_none
 
     info, given, known = _fitted(session, given, table)
@@ -129,10 +123,7 @@ def _checked(
 def _fitted(
     session: Session, policy: Policy, table: TableName
 ) -> tuple[TableInfo, Policy, dict[str, Taxonomy]]:
-    """Return a table, the policy under its full name, and the taxonomies that it names.
-
-    Raises PolicyError unless the policy fits, TaxonomyError for a taxonomy that is damaged.
-    """
+    """Return a table, its fitting policy and taxonomies; raises PolicyError, TaxonomyError."""
     from dbanon.anonymization.encoding.tree_cells import level_of
     from dbanon.anonymization.registry import RECODINGS, make_masking
     from dbanon.db import catalog
@@ -166,7 +157,7 @@ def _cautions(
 def _require_own_taxonomies(
     session: Session, policy: Policy, info: TableInfo, known: Mapping[str, Taxonomy]
 ) -> None:
-    """Raise PolicyError for a taxonomy that has no value of its column, as far as is looked."""
+    """Raise PolicyError for a taxonomy without any of the sampled values of its column."""
     from dbanon.db import catalog
 
     texts = {column.name for column in info.columns if column.kind is ColumnKind.CATEGORY}
@@ -215,7 +206,7 @@ def suggest_policy(table: str | TableName, *, settings: Settings | None = None) 
 def load_policy(
     table: str | TableName, *, name: str = DEFAULT_NAME, settings: Settings | None = None
 ) -> Policy:
-    """Return a stored policy of a table; raises PolicyError when there is none of that name."""
+    """Return a stored policy of a table; raises PolicyError if there is none of that name."""
     from dbanon.db import catalog
     from dbanon.db.metadata.migrate import current_session
 
@@ -226,7 +217,7 @@ def load_policy(
 def export_policy(
     table: str | TableName, *, name: str = DEFAULT_NAME, settings: Settings | None = None
 ) -> str:
-    """Return a stored policy of a table as TOML that ``set_policy`` reads back."""
+    """Return a stored policy of a table as TOML for ``set_policy``."""
     from dbanon.formats import policies
 
     return policies.dump(load_policy(table, name=name, settings=settings))
@@ -237,10 +228,9 @@ def list_policies(
     settings: Settings | None = None,
     on_unreadable: Callable[[PolicyError], None] | None = None,
 ) -> list[StoredPolicy]:
-    """Return all stored policies, by table and name, with the relations that serve them.
+    """Return all stored policies with the relations that they serve, by table and name.
 
-    ``on_unreadable`` is given the error of each one that cannot be read; without it the first
-    such error is raised.
+    ``on_unreadable`` gets the error of each unreadable one; by default the first is raised.
     """
     from dbanon.db.metadata import ledger, store
     from dbanon.db.metadata.migrate import current_session
@@ -269,7 +259,7 @@ def _raise(error: PolicyError) -> None:
 def drop_policy(
     table: str | TableName, *, name: str = DEFAULT_NAME, settings: Settings | None = None
 ) -> None:
-    """Delete a policy of a table; what is published stays. Raises PolicyError."""
+    """Delete a policy of a table; its releases stay. Raises PolicyError."""
     from dbanon.db.metadata import store
     from dbanon.db.metadata.migrate import current_session
 
@@ -291,11 +281,11 @@ def diff_policies(
     *,
     settings: Settings | None = None,
 ) -> tuple[Difference, ...]:
-    """Return how two policies of a table differ, key by key.
+    """Return the differences of two policies of a table, by key.
 
-    Each is the name of a stored one, or the path of a file; ``before`` is what is stored under the
-    name of ``after`` when it is None. Raises PolicyError when there is no such policy, or the file
-    is one of another table, and ConfigError when a file cannot be read.
+    Each is the name of a stored one, or the path of a file; ``before`` is by default the stored
+    policy with the name of ``after``. Raises PolicyError if there is no such policy, or the file is
+    about another table, and ConfigError if a file cannot be read.
     """
     from dbanon.db import catalog
     from dbanon.db.metadata.migrate import current_session
@@ -318,9 +308,9 @@ def _policy(session: Session, info: TableInfo, given: Given) -> Policy:
 def policy_history(
     table: str | TableName, *, name: str | None = None, settings: Settings | None = None
 ) -> list[Event]:
-    """Return what became of the policies of a table, or of that name, the newest first.
+    """Return the events of a table's policies, or of one name, newest first.
 
-    Each was stored, dropped, or published by, with what that changed.
+    Each was stored, dropped or used to publish, with the changes.
     """
     from dbanon.db import catalog
     from dbanon.db.metadata import ledger, store
@@ -345,7 +335,6 @@ def policy_history(
 
 
 def _stored(versions: Sequence[Version]) -> Iterator[Event]:
-    """Yield an event for each version of a policy, given newest first."""
     from dbanon.formats.policies import differences
 
     for version, earlier in pairwise((*versions, None)):
@@ -363,10 +352,7 @@ def _stored(versions: Sequence[Version]) -> Iterator[Event]:
 
 
 def _published(releases: Sequence[Release]) -> Iterator[Event]:
-    """Yield an event for each release by a policy, given newest first.
-
-    Its changes are those of the policy in force since the last release by it.
-    """
+    """Yield an event for each release, with the changes since the policy's last release."""
     from dbanon.formats.policies import differences, to_document
 
     for release, earlier in pairwise((*releases, None)):

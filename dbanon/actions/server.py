@@ -1,4 +1,4 @@
-"""Ask, stop and use the embedded server, whatever other server is set, and compile ahead."""
+"""Manage the embedded server, even if another server is configured; compile in advance."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 
 def server_status(settings: Settings) -> ServerStatus:
-    """Return what the server is doing and where, starting nothing."""
+    """Return state and location of the server, without starting it."""
     from dbanon.server import EmbeddedServer
 
     return EmbeddedServer(settings.home).status()
 
 
 def server_stop(settings: Settings) -> None:
-    """Stop the server, ending open sessions; do nothing if it does not run."""
+    """Stop the server and end open sessions; does nothing if it does not run."""
     from dbanon.server import EmbeddedServer
 
     EmbeddedServer(settings.home).stop()
 
 
 def server_url(settings: Settings) -> str:
-    """Start the server if need be and return its postgresql:// URI, which holds no password."""
+    """Start the server if needed and return its postgresql:// URI, which has no password."""
     from dbanon.server import EmbeddedServer
 
     server = EmbeddedServer(settings.home)
@@ -42,7 +42,7 @@ def server_url(settings: Settings) -> str:
 
 
 def server_psql(settings: Settings, arguments: Sequence[str]) -> int:
-    """Start the server if need be, run psql on the terminal and return its exit code."""
+    """Start the server if needed, run psql on the terminal and return its exit code."""
     from dbanon.server import EmbeddedServer
 
     server = EmbeddedServer(settings.home)
@@ -71,17 +71,17 @@ _ASKED: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """Where machine code is kept, and how long it took to compile what was not there."""
+    """The cache folder of machine code, and the seconds of compilation."""
 
     cache: Path
     seconds: float
 
 
 def warm(*, on_step: Callable[[str], None] = lambda _: None) -> Compiled:
-    """Compile what the algorithm ``auto`` runs, unless it is there.
+    """Compile the functions of the algorithm ``auto``, unless they are cached.
 
-    Small tables are published as policies with different models ask, which calls every kernel that
-    larger ones call. Raises ConfigError when the result cannot be kept.
+    Searches small tables with policies of different models, which calls every kernel that larger
+    tables call. Raises ConfigError if the result cannot be cached.
     """
     from dbanon.anonymization.data_frame import anonymize
     from dbanon.kernels.cache import cache_base, cache_folder, unkept
@@ -108,7 +108,7 @@ def _not_kept(folder: Path) -> ConfigError:
 
 
 def _table() -> pa.Table:
-    """Return rows of numbers and texts with a few cells missing; the first is worth leaving out."""
+    """Return rows of numbers and texts with a few NULLs; the first is an outlier."""
     import numpy as np
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""Keep the taxonomies of a database."""
+"""Manage taxonomies (generalization hierarchies)."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def import_taxonomy(
     """Read a CSV file and store it as the next version of the taxonomy ``name``.
 
     Rows are ``leaf;level 1;...;*`` (form levels) or ``parent,child`` (form edges). With
-    ``inner_values`` labels above others are values, too. Raises TaxonomyError with every problem by
-    line number, ConfigError when the file cannot be read.
+    ``inner_values``, inner nodes are values, too. Raises TaxonomyError with every problem by line
+    number, ConfigError if the file cannot be read.
     """
     from dbanon.formats import taxonomies
 
@@ -60,10 +60,7 @@ BUILT_IN: Mapping[str, str] = {
 def add_built_in(
     name: str, *, stored: str | None = None, settings: Settings | None = None
 ) -> Taxonomy:
-    """Store a taxonomy that comes with dbanon, under its own name or another.
-
-    Raises ConfigError when there is none of that name.
-    """
+    """Store a taxonomy that comes with dbanon, under its name or another; raises ConfigError."""
     from dbanon.formats.document_reader import did_you_mean
 
     if name not in BUILT_IN:
@@ -75,7 +72,7 @@ def add_built_in(
 
 
 def load_built_in(name: str, *, stored: str) -> Taxonomy:
-    """Build a taxonomy that comes with dbanon."""
+    """Return a taxonomy that comes with dbanon."""
     from dbanon import resources
     from dbanon.formats import taxonomies
 
@@ -99,9 +96,9 @@ def derive_taxonomy(
     widths: Sequence[float] = (),
     settings: Settings | None = None,
 ) -> Taxonomy:
-    """Make a taxonomy from the values of a column and store it as the next version of ``name``.
+    """Derive a taxonomy from the values of a column, and store it as the next version of ``name``.
 
-    ``kind`` is flat, intervals (of the given ``widths``, each a multiple of the one before),
+    ``kind`` is flat, intervals (of the given ``widths``, each a multiple of the previous one),
     dates (day, month, quarter, year, decade) or prefix (postcodes). Raises TaxonomyError.
     """
     from dbanon.db.metadata.migrate import require_current
@@ -159,7 +156,7 @@ def list_taxonomies(*, settings: Settings | None = None) -> list[dict[str, Any]]
 
 
 def load_taxonomy(name: str, *, settings: Settings | None = None) -> Taxonomy:
-    """Return the newest version of a taxonomy; raises TaxonomyError when there is none."""
+    """Return the newest version of a taxonomy; raises TaxonomyError if there is none."""
     from dbanon.db.metadata import store
     from dbanon.db.metadata.migrate import current_session
 
@@ -171,16 +168,16 @@ def load_taxonomy(name: str, *, settings: Settings | None = None) -> Taxonomy:
 
 
 def export_taxonomy(name: str, *, settings: Settings | None = None) -> str:
-    """Return the newest version of a taxonomy as CSV that ``import_taxonomy`` reads back."""
+    """Return the newest version of a taxonomy as CSV for ``import_taxonomy``."""
     from dbanon.formats import taxonomies
 
     return taxonomies.write_csv(load_taxonomy(name, settings=settings))
 
 
 def missing_values_sql(name: str, column: str, *, table: str | TableName) -> str:
-    """Return the query that lists the values of a column that a taxonomy lacks; does not connect.
+    """Return the query of the column values that a taxonomy lacks; does not connect.
 
-    Messages of dbanon never hold a value: who may see them runs it in psql.
+    dbanon itself never prints values: run it in psql, as a role that may see them.
     """
     from dbanon.db.metadata import store
 
@@ -189,7 +186,7 @@ def missing_values_sql(name: str, column: str, *, table: str | TableName) -> str
 
 
 def drop_taxonomy(name: str, *, settings: Settings | None = None) -> int:
-    """Delete all versions of a taxonomy that no policy names; return how many there were."""
+    """Delete all versions of a taxonomy that no policy names; returns their number."""
     from dbanon.db.metadata import store
     from dbanon.db.metadata.migrate import current_session
 

@@ -1,1 +1,1 @@
-"""Refreshes that are scheduled, and the workers that do them."""
+"""Scheduled refreshes, and the workers that run them."""

@@ -1,4 +1,4 @@
-"""Keep the schedules by which workers refresh."""
+"""Manage refresh schedules."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ _LIST = "dbanon schedule list"
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """A table that is refreshed by workers: when next, and how its jobs stand.
-
-    ``schedule`` is None where jobs were only asked for one by one, ``jobs`` where there was none.
-    """
+    """A table with a schedule or jobs; ``schedule`` and ``jobs`` are None if there are none."""
 
     table: TableName
     schedule: Schedule | None
@@ -37,10 +34,10 @@ class Scheduled:
 def set_schedule(
     table: str | TableName, cron: str, *, zone: str = "UTC", settings: Settings | None = None
 ) -> Scheduled:
-    """Have workers refresh what is published of a table, or change when they do.
+    """Set or replace the refresh schedule of a table, starting with the next due time.
 
-    ``cron`` has five fields, read in the time zone. The first time is the next that comes. Raises
-    ConfigError for what is no cron expression or zone, and when nothing of the table is served.
+    ``cron`` has five fields, in the time zone. Raises ConfigError if one of them is invalid, or if
+    the table has no served release.
     """
     from dbanon.actions.preparation.loading import find_source
     from dbanon.db.jobs import schedules
@@ -62,7 +59,7 @@ def set_schedule(
 
 
 def list_schedules(*, settings: Settings | None = None) -> list[Scheduled]:
-    """Return the tables that are scheduled or had jobs, by name."""
+    """Return the tables with a schedule or jobs, by name."""
     from dbanon.db.metadata.migrate import current_session
 
     with current_session(settings or Settings.load()) as session:
@@ -88,9 +85,9 @@ def _all(session: Session) -> list[Scheduled]:
 
 
 def remove_schedule(table: str | TableName, *, settings: Settings | None = None) -> TableName:
-    """Have workers leave a table alone, which need not exist any more; return its whole name.
+    """Remove the schedule of a table, which need not exist; returns its full name.
 
-    Raises ConfigError when it is not scheduled.
+    Raises ConfigError if it has none.
     """
     from dbanon.db.jobs import schedules
     from dbanon.db.metadata.migrate import current_session

@@ -1,4 +1,4 @@
-"""Do the jobs of schedules, one at a time, for as long as nobody says stop."""
+"""Run due jobs until stopped, one at a time."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ _STUCK_SECONDS = 3600.0
 
 @dataclass(slots=True)
 class Vitals:
-    """When the worker last reached the database, and when a job that it does last moved on."""
+    """The last time the worker reached the database, and the last progress of its job."""
 
     _reached: float | None = None
     _moved: float | None = None
 
     @property
     def was_reached(self) -> bool:
-        """Whether the database was ever reached."""
+        """True if the database was ever reached."""
         return self._reached is not None
 
     def reach(self) -> None:
-        """Note that the database has answered."""
+        """Record that the database has answered."""
         self._reached = monotonic()
 
     @contextmanager
     def working(self) -> Iterator[Stages]:
-        """Watch a job by the stages that it goes through."""
+        """Monitor a job by its stages."""
         self._move()
         try:
             yield Stages(on_start=self._move, on_step=self._move, on_progress=self._move)
@@ -74,7 +74,7 @@ class Vitals:
         self._moved = monotonic()
 
     def ails(self) -> str | None:
-        """Return what is wrong, None of a worker that is well."""
+        """Return the problem of the worker, None if it is healthy."""
         moved, reached = self._moved, self._reached
         if moved is not None:
             stuck = monotonic() - moved > _STUCK_SECONDS
@@ -90,14 +90,11 @@ _SECONDS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10000)
 
 class _Silent(WSGIRequestHandler):
     def log_message(self, *_: object) -> None:
-        """Keep requests off stderr, which is for what is not well."""
+        """Do not log requests: stderr is for problems."""
 
 
 class Metrics:
-    """Counts of this worker's jobs by table, and how the jobs of each table stand by the database.
-
-    The library escapes whatever is in the name of a table.
-    """
+    """Job counts of this worker, and job states from the database, by escaped table name."""
 
     def __init__(self, vitals: Vitals) -> None:
         self._vitals = vitals
@@ -128,12 +125,12 @@ class Metrics:
         }
 
     def count(self, table: TableName, *, result: str, seconds: float) -> None:
-        """Enter what became of a job."""
+        """Count the result of a job."""
         self._jobs.labels(str(table), result).inc()
         self._seconds.labels(str(table)).observe(seconds)
 
     def show(self, standing: Iterable[Standing]) -> None:
-        """Show how the jobs of each table stand."""
+        """Update the job states of all tables."""
         shown = set()
         for one in standing:
             shown.add(str(one.table))
@@ -150,7 +147,7 @@ class Metrics:
 
     @contextmanager
     def served(self, port: int) -> Iterator[None]:
-        """Answer /metrics and /healthz during the block; raises ConfigError for a port in use."""
+        """Serve /metrics and /healthz during the block; raises ConfigError for a port in use."""
         try:
             server = make_server(_ADDRESS, port, self._answer, ThreadingWSGIServer, _Silent)
         except OSError as error:
@@ -179,13 +176,13 @@ class Metrics:
 
 
 _LONGEST_PAUSE_SECONDS = 60.0
-# Anybody may say that there is a job: who has none looks no more often than this.
+# Any role may announce a job: an idle worker looks no more often than this.
 _LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """An attempt at a job: when it was due, None if it was asked for by itself; how it ended."""
+    """An attempt at a job with its outcome; due_at is None if it was requested individually."""
 
     table: TableName
     due_at: datetime | None
@@ -203,15 +200,14 @@ def work(
     on_note: Callable[[str], None] | None = None,
     settings: Settings | None = None,
 ) -> None:
-    """Enter what is due and refresh what there are jobs for, until ``stop`` is set.
+    """Create and run due jobs until ``stop`` is set, or with ``once`` until none is due.
 
-    With ``once``, until nothing is left to do now. Several workers share the jobs. ``on_job`` is
-    called with what became of each, ``on_note`` when the database is lost or a schedule cannot be
-    read. With ``metrics_port`` /metrics and /healthz are served to this machine alone. A
-    KeyboardInterrupt ends a job at once, which then waits for another worker.
+    Several workers share the jobs. ``on_job`` gets the result of each, ``on_note`` a lost
+    connection or an unreadable schedule. With ``metrics_port``, serves /metrics and /healthz on
+    localhost only. A KeyboardInterrupt ends a job at once, and leaves it to another worker.
 
-    Raises SchemaOutOfDate, NotPermitted, and any DbanonError of the first connection; a connection
-    that is lost later is opened again.
+    Raises SchemaOutOfDate, NotPermitted, and any DbanonError of the first connection; later lost
+    connections are opened again.
     """
     worker = _Worker(
         settings or Settings.load(),
@@ -263,14 +259,13 @@ class _Worker:
                 return
 
     def _pause(self, error: DatabaseError) -> None:
-        """Wait before the next connection, longer each time, and not all workers alike."""
+        """Wait before the next connection, with exponential backoff and jitter."""
         self._lost += 1
         self.on_note(f"{error}; trying again")
         longest = min(2.0**self._lost, _LONGEST_PAUSE_SECONDS)
         self.stop.wait(longest * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
 
     def _serve(self) -> None:
-        """Work over one connection."""
         from contextlib import closing
 
         from dbanon.db.jobs.queue import Bell
@@ -301,7 +296,7 @@ class _Worker:
                     self.stop.wait(max(0.0, looked + _LOOK_SECONDS - monotonic()))
 
     def _next(self, session: Session) -> tuple[Job | None, float]:
-        """Take a job, or return for how many seconds there may be nothing to do."""
+        """Take a job; also returns the seconds until the next one may be due."""
         from dbanon.db.jobs import queue
 
         with session.transaction():
@@ -326,7 +321,7 @@ class _Worker:
             self.on_note(text)
 
     def _do(self, session: Session, job: Job) -> None:
-        """Run a job and enter what became of it; its row is locked meanwhile."""
+        """Run a job and record its result; its row is locked meanwhile."""
         from dbanon.db.jobs import queue
 
         started = monotonic()
@@ -357,7 +352,7 @@ LASTING = (NotPermitted, SchemaOutOfDate, TableNotFound)
 
 
 class Result(StrEnum):
-    """What became of a job; what is retried or was stopped waits again."""
+    """The result of a job; retried and stopped ones wait again."""
 
     REFRESHED = "refreshed"
     UNCHANGED = "unchanged"
@@ -368,7 +363,7 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of an attempt: ``error`` is why the job is not done, ``refreshed`` what it did."""
+    """The result of an attempt, with its ``error`` or the ``refreshed`` releases."""
 
     result: Result
     error: DbanonError | None = None
@@ -376,10 +371,7 @@ class Outcome:
 
 
 def attempt(job: Job, settings: Settings, *, vitals: Vitals, stop: Event) -> Outcome:
-    """Refresh the table of a job, unless an attempt before has done so.
-
-    What anybody can do about an error decides whether the job is tried again.
-    """
+    """Refresh the table of a job, unless an earlier attempt did; retries transient errors."""
     from dbanon.db.jobs import queue
 
     if job.attempts > queue.ATTEMPTS:
@@ -389,7 +381,7 @@ def attempt(job: Job, settings: Settings, *, vitals: Vitals, stop: Event) -> Out
         refreshed = _refresh(job, settings, vitals=vitals)
     except KeyboardInterrupt:
         return Outcome(Result.STOPPED)
-    except Exception as error:  # noqa: BLE001 - a worker outlives what nobody foresaw
+    except Exception as error:  # noqa: BLE001 - a worker survives unexpected errors
         # Some libraries make an error of their own of a KeyboardInterrupt.
         return Outcome(Result.STOPPED) if stop.is_set() else _failed(job, error)
     changed = any(one.changed or job.begun.precedes(one.release) for one in refreshed)
@@ -397,14 +389,14 @@ def attempt(job: Job, settings: Settings, *, vitals: Vitals, stop: Event) -> Out
 
 
 def _failed(job: Job, error: Exception) -> Outcome:
-    """Return the end of an attempt that an error broke off: whether the job is tried again."""
+    """Return the outcome of an attempt with an error: failed, or to be retried."""
     from dbanon.db.jobs import queue
 
     if isinstance(error, SchemaOutOfDate):  # it ends this worker, and another knows the schema
         return Outcome(Result.STOPPED, error)
     passes = isinstance(error, DatabaseError) and not isinstance(error, LASTING)
     if not isinstance(error, DbanonError):
-        # What an unforeseen error says may quote a row, so only its kind is told.
+        # The text of an unexpected error may quote a row, so only its type is reported.
         passes, error = True, DbanonError(f"unforeseen {type(error).__name__}")
     again = passes and job.attempts < queue.ATTEMPTS
     return Outcome(Result.RETRIED if again else Result.FAILED, error)

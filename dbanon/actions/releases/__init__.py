@@ -1,1 +1,1 @@
-"""What is published: the ledger, later proofs, who may read it, what releases reveal together."""
+"""Commands for releases: ledger, later proofs, access, reports and combined disclosure."""

@@ -1,4 +1,4 @@
-"""Attack a served release as somebody could who reads it, against its table as it is now."""
+"""Simulate attacks on a served release, using its source table in its present state."""
 
 from __future__ import annotations
 
@@ -31,11 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What came of attacking a relation, in exact counts of persons who are not named.
+    """Success counts of attacks on a relation; exact, and without names.
 
-    attacker: None of who has two relations; other, other_release: the second of these; samples,
-    seed: how many persons were drawn at most, and which; not_tried: why other attacks were not,
-    by name.
+    attacker: None with two relations; other, other_release: the second of these; samples, seed: the
+    maximum number of attacked persons, and their choice; not_tried: reasons by name of attack.
     """
 
     relation: TableName
@@ -61,13 +60,12 @@ def attack(
     settings: Settings | None = None,
     stages: Stages | None = None,
 ) -> Attempt:
-    """Try what an attacker tries on persons of the table, and count how often that was right.
+    """Simulate an attacker on persons of the table, and count correct results.
 
-    samples: on how many persons, drawn by ``seed``; time_limit: seconds after which no other attack
-    begins. Writes nothing. Needs SELECT on the table and on the metadata, as the role that
-    publishes has it. Raises ConfigError for what serves no release, and for one by anatomy,
-    DriftError when the table is gone or no longer has what the release was made of, NotPermitted,
-    TableNotFound.
+    samples: number of persons, drawn by ``seed``; time_limit: seconds after which no further attack
+    starts. Writes nothing. Needs SELECT on the table and on the metadata, like the role that
+    publishes. Raises ConfigError if the relation serves no release, or one by anatomy; DriftError
+    if the table is missing or no longer fits the release; NotPermitted, TableNotFound.
     """
     from dbanon.anonymization.attacks.registry import BY
     from dbanon.anonymization.attacks.registry import attack as try_one
@@ -99,7 +97,7 @@ def attack_both(
     settings: Settings | None = None,
     stages: Stages | None = None,
 ) -> Attempt:
-    """Try what somebody can who has two relations of the same table; else as ``attack``.
+    """Simulate an attacker with two relations of the same table; otherwise like ``attack``.
 
     Raises ConfigError for relations of different tables.
     """
@@ -193,7 +191,7 @@ def _require_same_table(first: Release, second: Release) -> None:
 
 
 def _is_judged(first: Release, second: Release, settings: Settings) -> bool:
-    """Whether the later release was published only after it was compared with the other."""
+    """Return True if the later release was compared with the other before it was published."""
     from dbanon.db.histories import memory
     from dbanon.db.metadata.migrate import current_session
 
@@ -205,7 +203,7 @@ def _is_judged(first: Release, second: Release, settings: Settings) -> bool:
 
 
 def _same_rows(first: pa.Table, second: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows of two tables that have the same key, in the same order."""
+    """Return the rows with equal keys in two tables, in the same order."""
     import numpy as np
     import pyarrow as pa
 

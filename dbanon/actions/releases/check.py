@@ -1,4 +1,4 @@
-"""Prove published relations again, inside the database, and say what they promise."""
+"""Prove published relations again in the database, and describe their promises."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was found of one relation.
+    """The check of one relation.
 
-    ``release`` is the one that it serves, None when another thing was asked than it promises;
-    ``error`` is why it did not pass; ``recorded`` whether the ledger has this check, and
-    ``remark`` why not.
+    ``release`` is None if other parameters than its own were checked; ``error`` is the reason of a
+    failure; ``remark`` is the reason if the ledger has no record of it.
     """
 
     relation: TableName
@@ -45,13 +44,13 @@ class Checked:
 
     @property
     def report(self) -> CheckReport:
-        """The results, as ``check`` returns them."""
+        """The results as a report."""
         return CheckReport(self.relation, self.results)
 
 
 @dataclass(frozen=True, slots=True)
 class DescribedColumn:
-    """A published column: its type, and in words what it holds."""
+    """A published column with its type, role and description."""
 
     name: str
     type: str
@@ -61,7 +60,7 @@ class DescribedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a published relation says of itself; ``proved_at`` is None for older releases."""
+    """The promise of a published relation; ``proved_at`` is None for older releases."""
 
     relation: TableName
     release: int
@@ -79,13 +78,12 @@ def check(
     sensitive: Sequence[str] = (),
     settings: Settings | None = None,
 ) -> CheckReport:
-    """Count every equivalence class of a relation and compare with what it promises.
+    """Count every equivalence class of a relation, and compare with its promise.
 
-    A relation that dbanon published carries its promise in its comment; arguments go over it,
-    and for any other relation they are the promise. Needs SELECT on the relation and EXECUTE on
-    the check functions, nothing else; what was promised and found is entered into the ledger if
-    the role may write it. Raises CheckFailed when a model fails and when there is nothing to
-    check.
+    The promise is in the comment of a published relation. Arguments override it, and are required
+    for any other relation. Needs only SELECT on the relation and EXECUTE on the check functions;
+    records the result in the ledger if the role may write it. Raises CheckFailed if a model fails
+    or if there is nothing to check.
     """
     checked = check_one(relation, k=k, l=l, quasi=quasi, sensitive=sensitive, settings=settings)
     if checked.error is not None:
@@ -102,7 +100,7 @@ def check_one(
     sensitive: Sequence[str] = (),
     settings: Settings | None = None,
 ) -> Checked:
-    """Do as ``check`` does, and return what failed instead of raising it."""
+    """Check like ``check``, and return the failure instead of raising it."""
     from dbanon.db import identity
     from dbanon.db.session import connect
 
@@ -119,7 +117,6 @@ def check_one(
 
 
 def _found(session: Session, where: TableName) -> TableInfo:
-    """Describe a relation, for its name and kind; it may be another one by the time it is held."""
     from dbanon.db import catalog
 
     with session.transaction(read_only=True, keep=False):
@@ -128,9 +125,9 @@ def _found(session: Session, where: TableName) -> TableInfo:
 
 @contextmanager
 def _held(session: Session, found: TableInfo) -> Iterator[TableInfo]:
-    """Open the transaction of a proof, with the relation as it stays until its end.
+    """Open the transaction of a proof, and lock the relation against DDL until its end.
 
-    The lock comes first and the snapshot after it, so that both see the same definition.
+    The lock precedes the snapshot, so that both see the same definition.
     """
     from dbanon.db import catalog, identity
 
@@ -156,10 +153,10 @@ def _proved(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
 
 
 def check_all(*, settings: Settings | None = None) -> list[Checked]:
-    """Check every served release against the ledger and enter what was found into it.
+    """Check every served release against the ledger, and record the results.
 
-    One that cannot be checked does not keep the others from being checked: its verdict is ``not
-    checked``, and ``error`` says why.
+    A release that cannot be checked has the verdict ``not checked`` and an ``error``; the others
+    are checked nevertheless.
     """
     from dbanon.db.metadata import ledger
     from dbanon.db.metadata.migrate import current_session
@@ -172,7 +169,7 @@ def check_all(*, settings: Settings | None = None) -> list[Checked]:
 
 
 def _attempt(release: Release, settings: Settings) -> Checked | None:
-    """Check what serves the relation by now; None if it was withdrawn meanwhile."""
+    """Check the release that a relation serves now; None if it was withdrawn meanwhile."""
     from dbanon.db.metadata import ledger
     from dbanon.db.session import connect
 
@@ -198,7 +195,7 @@ def _attempt(release: Release, settings: Settings) -> Checked | None:
 
 
 def kept_promise(session: Session, info: TableInfo, release: Release) -> Promise:
-    """Return the promise of a release; raises ConfigError when it is not what was published."""
+    """Return the promise of a release; raises ConfigError unless it is the published one."""
     from dbanon.db import identity
     from dbanon.db.releases.guarantee import read_promise
 
@@ -228,7 +225,7 @@ def _judged(
     release: int | None,
     error: DbanonError | None = None,
 ) -> Checked:
-    """Say what failed, and enter it into the ledger if it is about a release."""
+    """Return the result with its failure; recorded in the ledger if it is about a release."""
     from dbanon.db.metadata import ledger
 
     if error is None and not report.passed:
@@ -288,7 +285,7 @@ def _promise(
 
 
 def _require_no_buckets(session: Session, info: TableInfo) -> None:
-    """Raise ConfigError for the buckets beside a relation by anatomy, which carries the promise."""
+    """Raise ConfigError for the companion relation of an anatomy release, which has no promise."""
     from dbanon.db.releases.beside.relations import BUCKETS
 
     view = TableName(info.name.schema, info.name.name.removesuffix(BUCKETS.ending))
@@ -313,11 +310,11 @@ def explain(report: CheckReport) -> str:
 
 
 def describe(relation: str | TableName, *, settings: Settings | None = None) -> Described:
-    """Read what a published relation says of itself; reads no row of it.
+    """Return the promise and the columns of a published relation; reads no rows.
 
-    Needs no right but to find the relation. It is what was promised when it was published, and
-    ``check`` proves it again. Raises TableNotFound, and ConfigError for a relation that dbanon did
-    not publish.
+    Needs only the rights to find the relation. The promise is that of the publication; ``check``
+    proves it again. Raises TableNotFound, and ConfigError for a relation that dbanon did not
+    publish.
     """
     from dbanon.db.session import connect
 
@@ -329,7 +326,7 @@ def describe(relation: str | TableName, *, settings: Settings | None = None) -> 
 
 
 def described(session: Session, relation: str | TableName) -> tuple[TableInfo, Described]:
-    """Return a published relation, and what it says of itself; raises what ``describe`` raises."""
+    """Return a published relation with its description; raises as ``describe``."""
     from dbanon.db import catalog
     from dbanon.db.releases.guarantee import read_promise
 

@@ -1,4 +1,4 @@
-"""Publish counts of a table with noise, beside a release of it."""
+"""Publish noisy counts of a table, next to a release of it."""
 
 from __future__ import annotations
 
@@ -54,17 +54,18 @@ def count(
     dry_run: bool = False,
     settings: Settings | None = None,
 ) -> NoisyCounts:
-    """Publish how many persons of a table have each combination of values, with noise.
+    """Publish the noisy number of persons for each combination of values.
 
-    relation: a served release, whose readers may read the counts, in the relation of the same name
-    with ``_counts`` after it; by: columns with a taxonomy, an order or a type that says which
-    values there are; epsilon: what is spent of the policy's ``budget``; dry_run: count nothing,
-    spend nothing, and return what would be spent.
+    relation: a served release; its readers can read the counts, in the relation with the suffix
+    ``_counts``; by: columns with a taxonomy, an order or a type that lists all values; epsilon: the
+    amount to spend of the policy's ``budget``; dry_run: count and spend nothing, and return the
+    cost.
 
-    Counts are of the persons who meet the policy's ``where`` when they are counted. Each has two-
-    sided geometric noise, which one person more or less makes exp(epsilon) times as likely at most.
-    Raises PolicyError without a budget or for other columns, Unsatisfiable beyond the budget,
-    ConfigError for an epsilon below 0.001 or above 10, and for what serves no release.
+    Counts persons that meet the policy's ``where`` at the moment. Each count has two-sided
+    geometric noise: one person more or less changes the probability of a result by at most
+    exp(epsilon). Raises PolicyError without a budget or for other columns, Unsatisfiable beyond the
+    budget, ConfigError for an epsilon below 0.001 or above 10, and for a relation without a
+    release.
     """
     if not _LEAST_EPSILON <= epsilon <= _MOST_EPSILON:  # NaN is not, either
         raise ConfigError(
@@ -129,7 +130,6 @@ def _noisy(exact: NDArray[np.int64], *, epsilon: float) -> list[int]:
 
 
 def _exact(epsilon: float) -> Decimal:
-    """Return the number as it is written in decimals."""
     return Decimal(repr(float(epsilon)))
 
 
@@ -140,7 +140,7 @@ def _name(release: Release) -> TableName:
 
 
 def _spent(session: Session, release: Release, info: TableInfo) -> Decimal:
-    """Return what was spent on a table; raises Unsatisfiable for counts without an account."""
+    """Return the budget spent on a table; raises Unsatisfiable for counts without an account."""
     from dbanon.db.metadata import spending
     from dbanon.db.releases.beside import counts
 
@@ -151,7 +151,6 @@ def _spent(session: Session, release: Release, info: TableInfo) -> Decimal:
 
 
 def _require_budget(policy: Policy, info: TableInfo, *, spent: Decimal, epsilon: float) -> None:
-    """Raise PolicyError without a budget, Unsatisfiable when this is more than is left of it."""
     if policy.budget is None:
         raise PolicyError(
             f"the policy of {info.name} has no budget for counts with noise",
@@ -174,7 +173,7 @@ def _require_budget(policy: Policy, info: TableInfo, *, spent: Decimal, epsilon:
 
 
 def _require_one_row(session: Session, loaded: Loaded) -> None:
-    """Raise PolicyError where a person may be counted twice, by whichever policy of the table."""
+    """Raise PolicyError if a person may have several rows, by any policy of the table."""
     from dbanon.db.metadata import store
     from dbanon.db.proofs import keys
 
@@ -190,10 +189,7 @@ def _require_one_row(session: Session, loaded: Loaded) -> None:
 
 
 def _rules(session: Session, loaded: Loaded, by: Sequence[str]) -> list[ColumnRule]:
-    """Return the rules of the columns, each of which says which values there are.
-
-    Raises PolicyError for others, and where a person may be counted twice.
-    """
+    """Return the rules of the columns, each with a declared domain; raises PolicyError."""
     _require_one_row(session, loaded)
     policy, info = loaded.policy.completed(loaded.info), loaded.info
     described = {rule.column: rule for rule in policy.with_orders(info).columns}
@@ -238,7 +234,6 @@ def _rule(rule: ColumnRule, info: TableInfo) -> ColumnRule:
 def _encoded(
     session: Session, loaded: Loaded, rules: Sequence[ColumnRule]
 ) -> Sequence[EncodedColumn]:
-    """Return the columns of all rows that meet the policy's conditions."""
     from dbanon.actions.preparation.cautions import of_rows, require_none
     from dbanon.anonymization.encoding.encode import encode
     from dbanon.db import transfer
@@ -253,7 +248,7 @@ def _encoded(
 
 
 def _domain(column: EncodedColumn) -> tuple[NDArray[np.int64], list[str | None]]:
-    """Return all codes that a column may have, with the label of each, NULL last."""
+    """Return all possible codes of a column, with the label of each, NULL last."""
     codes = np.arange(column.size)
     if column.cells is not None and column.taxonomy is not None:
         codes = np.unique(column.taxonomy.leaf_lo[column.cells].astype(np.int64))
@@ -265,7 +260,7 @@ def _exact_counts(
     columns: Sequence[EncodedColumn],
     domains: Sequence[tuple[NDArray[np.int64], list[str | None]]],
 ) -> NDArray[np.int64]:
-    """Return how many rows have each combination, an axis for each column."""
+    """Return the number of rows for each combination, with an axis for each column."""
     shape = [len(codes) for codes, _ in domains]
     places = [
         np.searchsorted(codes, column.codes)
@@ -284,9 +279,9 @@ def _publish(
     noisy: Sequence[int],
     epsilon: float,
 ) -> tuple[str, ...]:
-    """Let readers of the release read the counts, and prove that they read nothing else by them.
+    """Publish the counts, and prove that their readers reach nothing else by them.
 
-    Returns what somebody should look at.
+    Returns possible access paths, for review.
     """
     from itertools import product
 

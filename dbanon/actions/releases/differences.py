@@ -1,4 +1,4 @@
-"""Reports as JSON documents, held against each other figure by figure."""
+"""Compare reports, as JSON documents, figure by figure."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 _EARLIER = "dbanon report RELATION --json > before.json, before it is published anew"
 _PARTS = ("checks", "loss", "risk", "utility")
 _LABELS = "label_loss"
-# What tells the entries of a list apart, in the order in which it is told.
+# The keys that name the entries of a list, in order.
 _NAMES = (
     *("attacker", "model", "name", "estimator", "column", "columns", "classifier", "selectivity"),
     *("least", "population"),
 )
 _LEARNED = ("source", "release", "guessing")
-_BOUND = "expected"  # of an attack; None where nothing bounds it
+_BOUND = "expected"  # of an attack; None without a bound
 _GREATEST = 2**63  # no report has such a number
 _MORE_IS_BETTER = ("prec", "igpl")  # metrics
-_LEAST = 0.01  # of what was: what is less is no change
+_LEAST = 0.01  # minimum relative change
 
 
 class Differences(NamedTuple):
-    """The figures that differ, in the order of the later report, and how many do not."""
+    """The different figures, in the order of the later report, and the number of equal ones."""
 
     different: tuple[Difference, ...]
     same: int
 
 
 class _Wording(NamedTuple):
-    """What a figure is in words, and what it means that it is larger, and smaller."""
+    """The description of a figure, and the effects of a larger and a smaller value."""
 
     figure: str
     words: str
@@ -101,10 +101,7 @@ _ACHIEVED = re.compile(r"checks results \[([^,\]]+)(.*)\] (achieved|required)")
 
 
 def read(path: Path, *, public: bool = False) -> dict[str, Any]:
-    """Return a report that was written as JSON; raises ConfigError.
-
-    public: whether it is compared with a public report, as which it must have been written.
-    """
+    """Read a report from JSON; raises ConfigError if it is not a ``public`` one as required."""
     try:
         document = json.loads(path.read_text("utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
@@ -123,10 +120,7 @@ def read(path: Path, *, public: bool = False) -> dict[str, Any]:
 
 
 def compare(before: dict[str, Any], now: dict[str, Any]) -> Differences:
-    """Return the figures of which two reports do not say the same; raises ConfigError.
-
-    They are of one table, by whatever policy and under whatever name it was published.
-    """
+    """Return the differences of two reports of one table, of any policies; raises ConfigError."""
     table, other = now.get("table"), before.get("table")
     if table != other:
         raise ConfigError(f"the earlier report is of {other}, and not of {table}", hint=_EARLIER)
@@ -148,7 +142,7 @@ def _difference(name: str, old: Mapping[str, float], new: Mapping[str, float]) -
 
 
 def _in_words(name: str) -> _Wording | None:
-    """Return what a figure is in words; None of those that only go with others."""
+    """Return the description of a figure, None for auxiliary ones."""
     found = _ACHIEVED.fullmatch(name)
     if found is not None and found[1] in MODELS:
         more = _SAFETY if MODELS[found[1]].bound is Bound.AT_LEAST else _RISK
@@ -161,7 +155,7 @@ def _in_words(name: str) -> _Wording | None:
 
 
 def _matters(name: str, old: Mapping[str, float], new: Mapping[str, float]) -> bool:
-    """Whether a figure differs by more than chance, if it says by how much that may be."""
+    """Return True if a figure differs by more than its confidence interval, or by over 1 %."""
     low, high = (old.get(name.removesuffix("rate") + end) for end in ("low", "high"))
     if low is not None and high is not None and low <= new[name] <= high:
         return False
@@ -169,7 +163,7 @@ def _matters(name: str, old: Mapping[str, float], new: Mapping[str, float]) -> b
 
 
 def figures(document: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    """Yield the figures of a report by name, those of two columns once."""
+    """Yield the figures of a report by name, those of column pairs once."""
     for part in (*_PARTS, _LABELS):
         yield from _figures(part, document.get(part))
 
@@ -177,7 +171,6 @@ def figures(document: dict[str, Any]) -> Iterator[tuple[str, float]]:
 def _figures(
     name: str, value: object, places: Sequence[object] = ()
 ) -> Iterator[tuple[str, float]]:
-    """Yield the figures of a value; places: what the entries of a list are of, as far as known."""
     if isinstance(value, bool):
         return
     if isinstance(value, int | float):
@@ -208,7 +201,7 @@ def _entries(
 
 
 def _places(key: str, value: Mapping[str, object]) -> Sequence[object]:
-    """Return what the entries of a list are of, by what stands beside it."""
+    """Return names for the entries of a list, from the neighboring keys."""
     if key in ("accuracy", "auc"):
         return _LEARNED
     found = value.get("columns", value.get("bins"))
@@ -216,7 +209,6 @@ def _places(key: str, value: Mapping[str, object]) -> Sequence[object]:
 
 
 def _apart(name: str, value: Mapping[str, object]) -> Iterator[tuple[str, float]]:
-    """Yield how far associations are from those of the source, on average."""
     pairs = [dict(_figures("", value.get(part), ())) for part in ("source", "published")]
     gaps = [abs(pairs[1][one] - pairs[0][one]) for one in pairs[0] if one in pairs[1]]
     if gaps:
@@ -224,7 +216,7 @@ def _apart(name: str, value: Mapping[str, object]) -> Iterator[tuple[str, float]
 
 
 def _named(item: object, place: object) -> str:
-    """Return what tells an entry of a list apart, its place where nothing does."""
+    """Return the name of an entry of a list, its position without one."""
     found = [item[key] for key in _NAMES if item.get(key)] if isinstance(item, dict) else []
     parts = [", ".join(map(str, part)) if isinstance(part, list) else str(part) for part in found]
     return f"[{', '.join(parts) or place}]"

@@ -1,4 +1,4 @@
-"""Forget whom the releases of a series showed, once nobody is served any of them."""
+"""Delete the stored membership of a series after its last release was withdrawn."""
 
 from __future__ import annotations
 
@@ -21,20 +21,19 @@ _LIST = "dbanon release list"
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """The releases of a table of which nobody knows any more whom they showed."""
+    """The releases of a table that lost their stored membership."""
 
     table: TableName
     releases: tuple[int, ...]
 
 
 def forget_series(release_id: int, *, settings: Settings | None = None) -> Forgotten:
-    """Forget who was in the releases of the series that a release is of, and in which classes.
+    """Delete the stored membership of all releases in the series of a release.
 
-    The key of their hashes, the hashes and the values that were published are deleted; the ledger
-    stays. From then on nothing can be compared with these releases, so the table is only published
-    again, by these relations or others, as a series of its own. Raises NotPermitted for a role that
-    may not delete what is remembered, as the owner of the metadata may, and ConfigError when a
-    release of the series is served or when nothing is remembered of it.
+    Deletes the key of the hashes, the hashes and the published values; the ledger stays. Nothing
+    can be compared with these releases afterwards, so the table can only be published as a new
+    series. Raises NotPermitted without the right to delete, which the owner of the metadata has,
+    and ConfigError if a release of the series is served or if nothing is stored.
     """
     from dbanon.db.histories import memory
     from dbanon.db.metadata import ledger
@@ -63,7 +62,7 @@ def forget_series(release_id: int, *, settings: Settings | None = None) -> Forgo
 
 
 def _require_owner(session: Session) -> None:
-    """Raise NotPermitted for a role that may not delete what is remembered, as publishers."""
+    """Raise NotPermitted without the right to delete membership, which publishers lack."""
     from dbanon.db.histories import memory
 
     if not memory.may_forget(session):
@@ -74,7 +73,7 @@ def _require_owner(session: Session) -> None:
 
 
 def _source(session: Session, release: Release) -> list[TableInfo]:
-    """Return the table of a release, unless it is gone: then nobody publishes it meanwhile."""
+    """Return the table of a release; empty if it no longer exists, and so cannot be published."""
     from dbanon.db import catalog
 
     with suppress(TableNotFound):
@@ -83,7 +82,6 @@ def _source(session: Session, release: Release) -> list[TableInfo]:
 
 
 def _require_idle(session: Session, release: Release, own: int) -> None:
-    """Raise ConfigError when a release of a series is served, also a live one."""
     from dbanon.db.histories import memory
     from dbanon.db.metadata import ledger
 

@@ -1,4 +1,4 @@
-"""Let roles read what is published, and take it away again."""
+"""Grant and revoke access to releases."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What became of the rights on one relation.
+    """The changed rights on one relation.
 
-    ``statements`` is what was run; ``changed`` whether any right is another now; ``remarks`` say
-    what a role still has, and what may lead readers to what is hidden.
+    ``statements`` were run; ``changed`` is True if any right differs now; ``remarks`` list
+    remaining rights, and possible access paths to private data.
     """
 
     relation: TableName
@@ -42,11 +42,11 @@ def grant(
     dry_run: bool = False,
     settings: Settings | None = None,
 ) -> list[Access]:
-    """Let roles read a published relation, or every one that is served of a table; idempotent.
+    """Grant roles access to a published relation, or to all served ones of a table; idempotent.
 
-    Gives SELECT, and USAGE on the schema and on ``dbanon``, whose functions readers check with.
-    One transaction: when a reader could then also read what a release hides, all of it is undone.
-    With ``dry_run`` it is undone in any case. Raises NotPermitted, ConfigError, DatabaseError.
+    Grants SELECT, and USAGE on the schema and on ``dbanon``, which has the check functions.
+    Everything is rolled back if a reader could then also reach private data, or with ``dry_run``.
+    Raises NotPermitted, ConfigError, DatabaseError.
     """
     from dbanon.db import catalog, rights
     from dbanon.db.releases.beside import relations as beside
@@ -78,11 +78,11 @@ def revoke(
     dry_run: bool = False,
     settings: Settings | None = None,
 ) -> list[Access]:
-    """Take a published relation, or all that are served of a table, away from roles; idempotent.
+    """Revoke access to a published relation, or to all served ones of a table; idempotent.
 
-    Whom such a role gave it to loses it too. The use of a schema goes when nothing there needs
-    it; what stays is told in ``remarks``. Raises NotPermitted when a right remains that somebody
-    else gave, ConfigError, DatabaseError.
+    CASCADE includes rights that these roles granted. USAGE on a schema is revoked if nothing needs
+    it; ``remarks`` lists what stays. Raises NotPermitted if a right by another grantor remains,
+    ConfigError, DatabaseError.
     """
     from dbanon.db import rights
     from dbanon.db.releases.beside import relations as beside
@@ -104,7 +104,7 @@ def revoke(
 
 
 def _require_nothing_else(session: Session, served: Sequence[tuple[Release, int]]) -> None:
-    """Raise DatabaseError if an event trigger opened anything but what the releases show."""
+    """Raise DatabaseError if an event trigger opened a relation other than the releases."""
     from dbanon.db import identity
     from dbanon.db.releases.beside import relations as beside
 
@@ -115,7 +115,7 @@ def _require_nothing_else(session: Session, served: Sequence[tuple[Release, int]
 
 
 def _require_one_series(session: Session, release: Release) -> None:
-    """Raise NotPermitted when somebody could compare releases that are said to be for others."""
+    """Raise NotPermitted if a reader could compare releases that are for different audiences."""
     from dbanon.db import catalog
     from dbanon.db.histories import readers
 
@@ -135,11 +135,9 @@ def _settled(
     *,
     keep: bool,
 ) -> list[Access]:
-    """Do the work in one transaction, whatever is being published meanwhile.
+    """Run the work in one transaction, retried if a publication changed the same rights.
 
-    It waits for no search: rights on the view are locked only while a publication that is about
-    to be committed puts the view in its place, and such a publication keeps what was changed
-    before.
+    It waits for no search, because publications lock rights only shortly before their commit.
     """
     from dbanon.db.metadata.migrate import require_current
     from dbanon.db.releases.turns import settled
@@ -179,7 +177,6 @@ def _published(session: Session, releases: Sequence[Release]) -> Iterator[tuple[
 
 
 def _schemas(relation: TableName) -> list[str]:
-    """Return the schemas that a reader of a relation uses."""
     from dbanon.db.metadata.tables import SCHEMA
 
     return [relation.schema or "public", SCHEMA]
@@ -193,7 +190,7 @@ def _run(
     *,
     statements: list[Statement],
 ) -> Access:
-    """Run the statements and tell whether they changed what the roles were given."""
+    """Run the statements, and detect if the roles' direct rights changed."""
     from dbanon.db import rights
 
     schemas = _schemas(release.relation)
@@ -210,7 +207,7 @@ def _run(
 def _require_gone(
     session: Session, release: Release, roles: Sequence[str], *, published: int
 ) -> None:
-    """Raise NotPermitted for a right that REVOKE left, as it does for what others gave."""
+    """Raise NotPermitted for rights that REVOKE left, because another role granted them."""
     from dbanon.db import rights
 
     left = rights.direct_grants(session, roles, published=published, schemas=())
@@ -223,7 +220,7 @@ def _require_gone(
 
 
 def _with_schemas(session: Session, taken: Access) -> Access:
-    """Take the use of schemas that are needed no more, and say what the roles still have."""
+    """Revoke USAGE on schemas that are not needed any more, and list the remaining rights."""
     from dbanon.db import rights
     from dbanon.db.printing import printed
     from dbanon.db.releases import views

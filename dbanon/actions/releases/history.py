@@ -1,4 +1,4 @@
-"""What the releases of a table together reveal, counted anew from what is remembered of them."""
+"""The history of a table's releases, and their combined disclosure."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 class Chapter:
     """One release of a table.
 
-    published, left_out: rows of the table then, the others for want of a class; smallest_class:
-    rows of it; changed: rows that were new, gone or in another class; series: the release that
-    started its series, 0 for the first one. The last two are None where nothing is remembered.
+    published, left_out: rows of the table then, the latter suppressed; smallest_class: its number
+    of rows; changed: rows that were new, deleted or in another class; series: the release that
+    started its series, 0 for the first one. The last two are None if no membership is stored.
     """
 
     release: int
@@ -45,10 +45,10 @@ class Chapter:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The releases of a table, newest first, and what comparing those of each series reveals.
+    """The releases of a table, newest first, and the combined disclosure of each series.
 
-    If it is served in a dataset, what the releases of all of its tables reveal comes last.
-    lingering: of each relation that is served, who is shown though gone, as it was last refreshed.
+    For a dataset, that of all its tables comes last. lingering: of each served relation, the
+    deleted persons that it still has since the last refresh.
     """
 
     chapters: tuple[Chapter, ...]
@@ -57,10 +57,10 @@ class History:
 
 
 def history(table: str | TableName, *, settings: Settings | None = None) -> History:
-    """Return all releases of a table and what they reveal together.
+    """Return all releases of a table and their combined disclosure.
 
-    Needs SELECT on what is remembered, as the role that publishes has it. Raises ConfigError when
-    nothing was ever published of the table.
+    Needs SELECT on the stored membership, like the role that publishes. Raises ConfigError if the
+    table was never published.
     """
     from dbanon.db import catalog
     from dbanon.db.histories import memory, overlay
@@ -71,7 +71,7 @@ def history(table: str | TableName, *, settings: Settings | None = None) -> Hist
     name = table if isinstance(table, TableName) else TableName.parse(table)
     with (
         connect(settings or Settings.load()) as session,
-        # What is remembered is unpacked into temporary tables, which a reading transaction has not.
+        # Membership is unpacked into temporary tables, which a read-only transaction cannot create.
         session.transaction(snapshot=True, keep=False),
     ):
         require_current(session)
@@ -93,10 +93,7 @@ def history(table: str | TableName, *, settings: Settings | None = None) -> Hist
 
 
 def lingering(session: Session, release: Release) -> Lingering:
-    """Return whom a served release shows though they are gone, by the policy as it is stored.
-
-    In a dataset, those of the other tables hold as well.
-    """
+    """Return the deleted persons that a served release still has, by the strictest policy."""
     from dbanon.db.histories import leavers
     from dbanon.db.metadata import ledger, store
 
@@ -112,10 +109,7 @@ def lingering(session: Session, release: Release) -> Lingering:
 
 
 def _relations(session: Session, entries: Sequence[Entry]) -> list[tuple[TableName, TableName]]:
-    """Return the table and a relation of each series that goes on, the newest one first.
-
-    entries: of any tables, newest first.
-    """
+    """Return the table and newest relation of each series; entries: newest first."""
     from dbanon.db.histories import memory
 
     series = {table: memory.series(session, table) for table in {one.table for one in entries}}
@@ -126,7 +120,7 @@ def _relations(session: Session, entries: Sequence[Entry]) -> list[tuple[TableNa
     found: dict[tuple[TableName, int | None], TableName] = {}
     for (table, relation), number in newest.items():
         found.setdefault((table, number), relation)
-    for one in entries:  # what is live is compared with the latest series
+    for one in entries:  # live views are compared with the latest series
         if all(table != one.table for table, _ in found):
             found[one.table, None] = one.relation
     return [(table, relation) for (table, _), relation in found.items()]
@@ -151,12 +145,10 @@ def _chapter(release: Release, changed: int | None, series: int | None) -> Chapt
 def check_history(
     relation: str | TableName | None = None, *, settings: Settings | None = None
 ) -> list[Composition]:
-    """Count anew what the series of a published relation reveals, or that of each one served.
+    """Count the combined disclosure of a published relation's series, or of all served ones.
 
-    Those of a dataset are judged together, too.
-
-    Raises CheckFailed when that is less than each of them promises, or is not known. Live views are
-    not counted: they are in the warnings of what is returned.
+    Datasets are also checked as a whole. Raises CheckFailed if it breaks a promise or is unknown.
+    Live views are not counted, but listed in the warnings of the result.
     """
     from dbanon.db.histories import overlay
     from dbanon.db.metadata.migrate import require_current
@@ -175,7 +167,7 @@ def check_history(
 
 
 def _together(session: Session, entries: Sequence[Entry]) -> list[Composition]:
-    """Return what the releases of all tables of each dataset reveal, of which any is served."""
+    """Return the combined disclosure of all tables, for each dataset that is served."""
     from dbanon.db.histories import joint
     from dbanon.db.metadata import ledger
 
@@ -191,7 +183,6 @@ def _together(session: Session, entries: Sequence[Entry]) -> list[Composition]:
 
 
 def _served(session: Session, relation: str | TableName | None) -> Sequence[Entry]:
-    """Return what is served, all of it or by one relation."""
     from dbanon.db import catalog
     from dbanon.db.metadata import ledger
 

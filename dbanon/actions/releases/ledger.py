@@ -1,4 +1,4 @@
-"""The ledger of releases."""
+"""List, show and withdraw releases."""
 
 from __future__ import annotations
 
@@ -40,10 +40,7 @@ def list_releases(
 def count_hidden(
     releases: Iterable[Release], *, settings: Settings | None = None
 ) -> dict[int, Hidden]:
-    """Count what each served live view hides by now, by number of the release.
-
-    What this role may not count, or what is not safe to read, is left out.
-    """
+    """Count the hidden rows of each served live view by release, if safe and permitted."""
     from dbanon.db import identity
     from dbanon.db.hidden import hidden
     from dbanon.db.session import connect
@@ -63,7 +60,7 @@ def count_hidden(
 
 
 def load_release(release_id: int, *, settings: Settings | None = None) -> Release:
-    """Return one release; raises ConfigError when the ledger has no such number."""
+    """Return one release; raises ConfigError if the ledger has no such number."""
     from dbanon.db.metadata import ledger
     from dbanon.db.metadata.migrate import current_session
 
@@ -86,12 +83,11 @@ def list_verifications(release_id: int, *, settings: Settings | None = None) -> 
 def drop_release(
     release_id: int, *, settings: Settings | None = None, stages: Stages | None = None
 ) -> Release:
-    """Withdraw a served release: its relation and its private tables go, the ledger stays.
+    """Withdraw a served release: drop its relation and private tables, keep its ledger entry.
 
-    It is taken away at once, whoever is reading. What cannot be dropped, because somebody holds it
-    in an open transaction or has made something of it, is told in the remarks of ``stages``; to
-    drop the release again drops it. Returns the release as it was. Raises ConfigError when it is
-    not served and nothing of it is left.
+    Readers lose access at once. Objects that an open transaction or another object blocks are
+    listed in the remarks of ``stages``; dropping the release again drops them. Returns the release
+    as it was. Raises ConfigError if it is not served and nothing of it is left.
     """
     from dbanon.db import identity
     from dbanon.db.histories import leavers

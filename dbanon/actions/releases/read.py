@@ -24,15 +24,13 @@ def read(
     columns: Sequence[str] | None = None,
     settings: Settings | None = None,
 ) -> pd.DataFrame:
-    """Read a published relation as a pandas frame, in types that one can work with at once.
+    """Read a published relation as a pandas frame with convenient types.
 
-    Ranges are intervals that hold both ends, labels and texts of quasi-identifiers categories, sets
-    tuples, numbers and times of types that know NULL. columns: these alone, in this order. What
-    holds of the rows is in ``attrs``: ``relation``, ``release``, ``models``, ``roles`` and
-    ``proved_at``.
-
-    Needs SELECT on the relation and pandas. Raises ConfigError for a relation that dbanon did not
-    publish, for a column that it does not have, and without pandas.
+    Ranges are closed intervals, labels and texts of quasi-identifiers categories, sets tuples,
+    numbers and times nullable types. columns: only these, in this order. ``attrs`` has
+    ``relation``, ``release``, ``models``, ``roles`` and ``proved_at``. Needs SELECT on the
+    relation. Raises ConfigError for a relation that dbanon did not publish, for a missing column,
+    and without pandas.
     """
     extras.require("pandas", what="reading a data frame")
     import pandas as pd

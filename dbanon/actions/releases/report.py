@@ -1,4 +1,4 @@
-"""What a published relation risks and what it is worth: for its steward, or to be passed on."""
+"""Report the risk and utility of a published relation: confidential or public."""
 
 from __future__ import annotations
 
@@ -41,10 +41,7 @@ _OF_TWO = "a second relation is needed: dbanon attack RELATION --with OTHER"
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Risk and utility; left_out: for want of time.
-
-    sampled: how many rows of the source were looked at, None where all were.
-    """
+    """Risk and utility, the number of ``sampled`` rows (None: all), and sections without time."""
 
     risk: Risk
     utility: Utility
@@ -54,7 +51,7 @@ class Judged:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Bench:
-    """What is judged, and by how much of it: ``until`` by the monotonic clock."""
+    """The data and limits of an assessment; ``until`` is a time of the monotonic clock."""
 
     released: Released
     policy: Policy
@@ -65,7 +62,7 @@ class Bench:
 
     @property
     def recoded(self) -> Policy:
-        """The policy with the recoding that each quasi-identifier is published by."""
+        """The policy with the published recoding of each quasi-identifier."""
         from dbanon.anonymization.released.reading import recoding_of
 
         shown = {column.name for column in self.released.columns}
@@ -77,12 +74,12 @@ class Bench:
 
     @property
     def is_late(self) -> bool:
-        """Whether nothing else is to begin."""
+        """True if no further section should start."""
         return self.stages.stopped or (self.until is not None and monotonic() > self.until)
 
     @property
     def rows(self) -> NDArray[np.int64]:
-        """The rows of the source that are looked at, all or a sample, in order."""
+        """The sampled rows of the source, or all, in order."""
         import numpy as np
 
         n_rows = self.released.table.n_rows
@@ -100,10 +97,7 @@ def judged(
     sizes: NDArray[np.int64] | None = None,
     achieved: float | None = None,
 ) -> Judged:
-    """Return risk and utility; a part for which there is no time is left out, and named.
-
-    everybody, threshold, sizes, achieved: as ``risk.judge`` has them.
-    """
+    """Return risk and utility, without sections for lack of time; parameters as ``risk.judge``."""
     from dbanon.anonymization.risk import judge
     from dbanon.domain.report import Utility
 
@@ -133,7 +127,7 @@ def judged(
 
 
 def masked(policy: Policy) -> dict[str, str]:
-    """Return the sensitive columns of which readers do not see what is true, and how."""
+    """Return the sensitive columns with masked values, with the methods."""
     columns = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     steps = {column: policy.masked(column) for column in columns}
     return {
@@ -144,7 +138,6 @@ def masked(policy: Policy) -> dict[str, str]:
 
 
 def _attacked(bench: Bench, risk: Risk) -> tuple[Risk, list[str]]:
-    """Return the risk with attacks, and those for which there was no time."""
     from dbanon.anonymization.attacks.registry import LATE, attack
 
     with bench.stages("attacks"):
@@ -183,7 +176,7 @@ def _used(bench: Bench) -> Utility:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How much is looked at: rows of the source, seconds, and the risk that counts as high."""
+    """The limits of a report: source rows, seconds, and the threshold of high risk."""
 
     samples: int = SAMPLES
     time_limit: float | None = None
@@ -203,23 +196,21 @@ def report(
     settings: Settings | None = None,
     stages: Stages | None = None,
 ) -> Report:
-    """Return what a served relation risks and what it is worth, in figures that name nobody.
+    """Return the risk and utility of a served relation, in figures without names.
 
-    Its checks are proved again in the database, and the release is compared with the source as it
-    is now. Its figures of the source are exact: it is confidential. samples: the most rows of the
-    source of which each is looked at; time_limit: seconds after which no other part is begun;
-    threshold: the risk from which a record counts as at risk; population: the number of persons
-    that the persons of the table are a part of, if the policy names no table of them. Needs the
-    rights of the role that publishes.
+    Proves the models again, and compares the release with the present source. Figures of the source
+    are exact: the report is confidential. samples: maximum number of source rows; time_limit:
+    seconds after which no further section starts; threshold: the risk of a record at risk;
+    population: size of the population the table was drawn from, if the policy names no population
+    table. Needs the rights of the role that publishes.
 
-    public: return a report that can be passed on. It is computed from the release, its policy and
-    the ledger alone: no row of the source is read, and samples and time_limit mean nothing. Needs
-    SELECT on the relation and on the metadata.
+    public: return a report for sharing, from the release, its policy and the ledger alone. It reads
+    no source row, and ignores samples and time_limit. Needs SELECT on the relation and on the
+    metadata.
 
-    Raises ConfigError for what serves no release, and for a population of fewer persons than the
-    table has; DriftError when its source is gone or no longer has what the release was made of,
-    NotPermitted, TableNotFound. A relation that does not hold what it promises has a report,
-    whose ``checks`` say so.
+    Raises ConfigError for a relation without a release, and for a population smaller than the
+    table; DriftError if the source is missing or no longer fits the release; NotPermitted,
+    TableNotFound. A relation that breaks its promise has a report with failed ``checks``.
     """
     from dbanon.actions.releases.check import check_one
 
@@ -252,7 +243,7 @@ def _require_sensible(asked: Asked) -> None:
 
 
 def _require_part(population: int | None, known: int) -> None:
-    """Raise ConfigError where a population has fewer persons than are known, a part of it."""
+    """Raise ConfigError if a population is smaller than the number of known persons."""
     if population is not None and population < known:
         raise ConfigError(
             f"a population of {population:,} has fewer persons than the table",
@@ -261,7 +252,6 @@ def _require_part(population: int | None, known: int) -> None:
 
 
 def _persons(released: Released) -> int:
-    """Return how many persons the rows of the table are of."""
     owners = released.persons
     return released.table.n_rows if owners is None else int(owners.max(initial=-1)) + 1
 
@@ -277,7 +267,7 @@ def _require_alone(release: Release) -> None:
 
 
 def _require_rows(checked: Checked) -> None:
-    """Raise what a check raises of a relation that has no row to report of."""
+    """Raise the error of a check that found no rows."""
     if checked.error is not None and not any(result.n_rows for result in checked.results):
         raise checked.error
 
@@ -291,7 +281,7 @@ def _judged(
     stages: Stages,
     begun: float,
 ) -> Report:
-    """Return the report; parts for which there is no time are left out, and named."""
+    """Return the report; sections without time are skipped and listed."""
     until = None if asked.time_limit is None else begun + asked.time_limit
     bench = Bench(seen.released, release.policy, stages, asked.samples, asked.seed, until)
     found = judged(
@@ -323,14 +313,14 @@ def _judged(
 
 
 def _hidden(release: Release, report: CheckReport) -> int:
-    """Return by how many rows a live view shows fewer, or more, than were published."""
+    """Return the number of rows that a live view lost or gained since its publication."""
     published = release.loss.n_rows - release.loss.n_suppressed
     found = (one.n_rows for one in report.results if one.model == K_ANONYMITY)
     return abs(published - next(found, published))
 
 
 def _proved(release: Release, results: tuple[CheckResult, ...]) -> tuple[CheckResult, ...]:
-    """Return the checks of now, and of then those of persons, which only the publication proved."""
+    """Return the present checks, and those of persons, which only the publication could prove."""
     again = {(one.model, one.column) for one in results}
     of_persons = (
         replace(one, column=f"{one.column}, when published")
@@ -341,21 +331,21 @@ def _proved(release: Release, results: tuple[CheckResult, ...]) -> tuple[CheckRe
 
 
 def _achieved(release: Release, checked: Checked) -> float | None:
-    """Return the fewest rows of a class, or persons, who were counted when it was published."""
+    """Return the smallest class size in rows or persons, then or now."""
     results = (*release.checks.results, *checked.results)
     found = [result.achieved for result in results if result.model == K_ANONYMITY]
     return min((least for least in found if least is not None), default=None)
 
 
 def _public(release: Release, asked: Asked, settings: Settings, stages: Stages) -> Report:
-    """Return the report of a release by itself; its session sends nothing about the source."""
+    """Return the public report; its session sends no query about the source."""
     from dbanon.actions.releases.report import masked
     from dbanon.anonymization.risk import judge
 
     seen = see_release(release, settings, stages)
     _require_part(asked.population, 0 if release.policy.subject else int(seen.rows))
     everybody = judge.Everybody(size=asked.population)
-    # Persons who have several rows are as few as k in any class, by the proof of its publication.
+    # With several rows per person a class may have only k persons, as its publication proved.
     achieved = float(release.policy.k) if release.policy.subject else None
     with stages("risk"):
         risk = judge.risk(
@@ -386,7 +376,7 @@ def _public(release: Release, asked: Asked, settings: Settings, stages: Stages) 
 
 
 def _proofs(release: Release, again: CheckReport) -> Iterator[str]:
-    """Yield in words what only the publication could prove, without a figure of the source."""
+    """Describe the proofs that only the publication could make, without figures of the source."""
     known = {(one.model, one.column) for one in again.results}
     for one in release.checks.results:
         if (one.model, one.column) not in known:
@@ -401,11 +391,11 @@ def report_dataset(
     settings: Settings | None = None,
     stages: Stages | None = None,
 ) -> DatasetReport:
-    """Return what was proved of the persons of linked tables together, and each table in short.
+    """Return the proofs for persons across linked tables, and a summary of each table.
 
-    Each table is proved again; what holds of persons in all tables, and the loss, are those of the
-    publication. public: as ``report`` has it. Reads no row of a source. Raises ConfigError for
-    tables that are not served together.
+    Proves each table again; results across tables, and the loss, are those of the publication.
+    public: as in ``report``. Reads no source rows. Raises ConfigError if the tables are not served
+    together.
     """
     from dbanon.actions.publish import dataset_of
 
@@ -453,5 +443,5 @@ def _together(dataset: Dataset, settings: Settings) -> list[Release]:
 
 
 def _is_named(name: TableName, table: TableName) -> bool:
-    """Whether a name without a schema, or with its own, is that of a table."""
+    """Return True if a name, with or without a schema, is that of a table."""
     return name.name == table.name and name.schema in {None, table.schema}

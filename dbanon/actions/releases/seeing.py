@@ -1,4 +1,4 @@
-"""What readers see of a served relation, and its source, on one snapshot."""
+"""Read the released data of a relation, and its source, on one snapshot."""
 
 from __future__ import annotations
 
@@ -47,10 +47,7 @@ _SAMPLE = "the table, of which a sample is published"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Seen:
-    """What readers see, and what stands beside it.
-
-    sizes: the rows that they cannot tell apart where these are no classes.
-    """
+    """The released data with its source; sizes: of sets of equal rows other than the classes."""
 
     released: Released
     everybody: Everybody
@@ -63,9 +60,9 @@ class Seen:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SeenRelease:
-    """What readers see of a release, and what its relation holds by now; its source is not read.
+    """The released data with its checks, without the source; label_loss: by column.
 
-    rows: how many it shows; sizes: as of ``Seen``; label_loss: the loss that labels say by column.
+    rows: their number; sizes: as for ``Seen``.
     """
 
     checks: CheckReport
@@ -80,7 +77,7 @@ class SeenRelease:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Held:
-    """What readers see of a release, held against the rows of its table; keys: of these."""
+    """The released data over the rows of its table; keys: of these."""
 
     release: Release
     policy: Policy
@@ -112,7 +109,7 @@ def served(relation: str | TableName, settings: Settings) -> Release:
 def see(
     release: Release, settings: Settings, stages: Stages, *, persons: int | None = None
 ) -> Seen:
-    """Read what readers see, the source and its population on one snapshot."""
+    """Read the released data, the source and its population on one snapshot."""
     from dbanon.actions.preparation.loading import find_source, looking
     from dbanon.db import catalog, identity
     from dbanon.db.session import connect
@@ -163,10 +160,9 @@ def _seen(
 
 
 def see_release(release: Release, settings: Settings, stages: Stages) -> SeenRelease:
-    """Prove a release again and read it, on one snapshot; nothing is asked about its source.
+    """Prove a release again and read it, on one snapshot, without any query about its source.
 
-    Raises what a check raises of a relation that is empty, and ConfigError for one that is not, or
-    does not promise, what was published.
+    Raises CheckFailed for an empty relation, and ConfigError for one that is not as published.
     """
     from dbanon.actions.preparation.loading import looking
     from dbanon.actions.releases.check import explain, kept_promise
@@ -208,9 +204,9 @@ def see_release(release: Release, settings: Settings, stages: Stages) -> SeenRel
 
 
 def hold(releases: Sequence[Release], settings: Settings, stages: Stages) -> list[Held]:
-    """Read what readers see of releases, and the tables with the keys of rows, on one snapshot.
+    """Read the released data and the tables with their keys, on one snapshot.
 
-    Raises ConfigError for one by anatomy, and for a table of a dataset but that of the persons.
+    Raises ConfigError for anatomy, and for tables of a dataset other than that of the persons.
     """
     from dbanon.actions.preparation.loading import find_source, looking
     from dbanon.db import catalog, identity
@@ -245,7 +241,7 @@ def _held(
 
 
 def _require_classes(release: Release, info: TableInfo) -> None:
-    """Raise ConfigError for what has no classes, or those of the persons of another table."""
+    """Raise ConfigError for a release without classes, or with those of another table."""
     if release.policy.anatomy:
         raise ConfigError(
             f"{release.relation} is published by anatomy, which shows everybody's quasi-identifiers"
@@ -268,7 +264,7 @@ def _taxonomies(session: Session, release: Release) -> dict[str, Taxonomy]:
 
 
 def _require_types(info: TableInfo, view: TableInfo, encoded: EncodedTable) -> None:
-    """Raise DriftError for columns that would be published in another type by now."""
+    """Raise DriftError for columns that would now be published in another type."""
     from dbanon.anonymization.released.reading import recoding_of
     from dbanon.db.releases.column_types import published_type
 
@@ -285,7 +281,6 @@ def _require_types(info: TableInfo, view: TableInfo, encoded: EncodedTable) -> N
 
 
 def _read(session: Session, view: TableInfo, policy: Policy) -> _Shown:
-    """Return what readers see, as texts."""
     from dbanon.db import catalog, identity
     from dbanon.db.releases import reading
     from dbanon.db.releases.beside.relations import BUCKETS
@@ -303,13 +298,13 @@ def _read(session: Session, view: TableInfo, policy: Policy) -> _Shown:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Shown:
-    """What readers see, as texts; exact: by anatomy, the quasi-identifiers."""
+    """The released data as texts; exact: for anatomy, the quasi-identifiers."""
 
     texts: pa.Table
     exact: pa.Table | None = None
 
     def released(self, rows: Rows, policy: Policy) -> Released:
-        """Return it over the codes of a table."""
+        """Encode the released data over the codes of a table."""
         from dbanon.anonymization.released.reading import of_texts
 
         counts = _counts(self.texts)
@@ -317,7 +312,7 @@ class _Shown:
 
     @property
     def sizes(self) -> NDArray[np.int64] | None:
-        """How many rows nobody can tell apart, None where these are the classes."""
+        """The numbers of indistinguishable rows, None if these are the classes."""
         return None if self.exact is None else _counts(self.exact)
 
 
@@ -338,7 +333,7 @@ def _everybody(
     trees: dict[str, Taxonomy],
     persons: int | None,
 ) -> Everybody:
-    """Return what is known of the population; raises what reading its table raises."""
+    """Return the known population; raises as reading its table does."""
     from dbanon.anonymization.risk.judge import Everybody
     from dbanon.db.proofs import population
 
@@ -360,7 +355,7 @@ def _readers(session: Session, view: TableName) -> tuple[str, ...]:
 
 
 def _statements(session: Session, view: TableInfo) -> tuple[str, ...]:
-    """Return the SQL by which anybody who reads the relation repeats its checks."""
+    """Return the SQL with which any reader of the relation repeats its checks."""
     from dbanon.db.printing import printed
     from dbanon.db.proofs import checks
     from dbanon.db.releases.guarantee import read_promise
@@ -372,7 +367,7 @@ def _statements(session: Session, view: TableInfo) -> tuple[str, ...]:
 
 
 class Rows(NamedTuple):
-    """The rows of a table as codes; persons: whose each is if the policy has subjects."""
+    """The encoded rows of a table; persons: the person of each, with a subject."""
 
     table: EncodedTable
     persons: NDArray[np.int32] | None
@@ -380,7 +375,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Source:
-    """The rows of a table as they were read."""
+    """The rows of a table, as read."""
 
     info: TableInfo
     policy: Policy
@@ -388,7 +383,7 @@ class Source:
     rows: SourceRows
 
     def encoded(self) -> Rows:
-        """Encode all rows; raises DriftError for what has no code."""
+        """Encode all rows; raises DriftError for values without a code."""
         from dbanon.actions.preparation.prepare import subjects_of
         from dbanon.anonymization.encoding.encode import encode
 
@@ -403,7 +398,7 @@ class Source:
 
 
 def keyless(info: TableInfo) -> TableInfo:
-    """Return a table of which no keys are read."""
+    """Return a table without its key, so that no keys are read."""
     return replace(info, primary_key=())
 
 
@@ -415,17 +410,14 @@ def read_source(
     *,
     weighted: bool = False,
 ) -> Source:
-    """Read the rows of a table; raises DriftError when they no longer fit the release.
-
-    weighted: whether survey weights are read, too.
-    """
+    """Read the rows of a table, with weights if ``weighted``; raises DriftError if unfit."""
     from dbanon.actions.preparation.prepare import with_subject
     from dbanon.db import transfer
 
     with _as_drift(info):
         _require_columns(info, policy)
         transfer.require_fit(session, info, policy)
-        # What is published masked is not read besides: what is true is held against it.
+        # Masking is ignored: the true values are compared with the masked ones.
         asked = replace(with_subject(policy), masking=())
         if weighted:
             asked = _with_weights(asked)
@@ -434,7 +426,6 @@ def read_source(
 
 
 def _with_weights(policy: Policy) -> Policy:
-    """Return the policy under which weights are read as sensitive columns are."""
     columns = (
         replace(rule, role=Role.SENSITIVE) if rule.role is Role.WEIGHT else rule
         for rule in policy.columns
@@ -443,10 +434,7 @@ def _with_weights(policy: Policy) -> Policy:
 
 
 def _weights(columns: pa.Table, policy: Policy) -> NDArray[np.float64] | None:
-    """Return how many persons each row stands for, None if weights were not read.
-
-    A row of a sample stands for as many more. Raises ConfigError for what is no weight.
-    """
+    """Return the persons per row, by weight and sampling fraction; raises ConfigError."""
     import numpy as np
 
     from dbanon.anonymization.encoding.encode import distinct_values
@@ -467,10 +455,7 @@ def _weights(columns: pa.Table, policy: Policy) -> NDArray[np.float64] | None:
 
 
 def _in_order(rows: SourceRows, policy: Policy) -> SourceRows:
-    """Return rows in the order of what they hold, the subject and the weight last.
-
-    Figures are drawn by the place of a row, and its place in the table depends on others.
-    """
+    """Return rows sorted by content, because random draws use positions."""
     import numpy as np
     import pyarrow.compute as pc
 
@@ -484,7 +469,7 @@ def _in_order(rows: SourceRows, policy: Policy) -> SourceRows:
     for name in names:
         place, distinct = distinct_values(rows.columns.column(name))
         rank = pc.rank(distinct, tiebreaker="dense").to_numpy()
-        ranks.append(np.append(rank, 0)[place])  # 0 for NULL, whose place is -1
+        ranks.append(np.append(rank, 0)[place])  # 0 for NULL (place -1)
     return rows.take(np.lexsort(ranks[::-1]))
 
 
