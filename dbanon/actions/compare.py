@@ -11,7 +11,7 @@ from dbanon.actions.preparation import loading
 from dbanon.actions.preparation.loading import find_published, load, looking
 from dbanon.actions.preparation.prepare import in_force, read_source
 from dbanon.domain.errors import DbanonError, PolicyError
-from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
 from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
 from dbanon.formats.support import Mode, require
@@ -112,7 +112,7 @@ def compare_request(table: str | TableName, request: Request) -> Comparison:
     for candidate in candidates:
         _warm_up(source.encoded, candidate, tell=stages.on_note)
     results = tuple(
-        _attempt(source, _with_k(candidate, k), seed=request.seed, stages=stages)
+        _attempt(source, candidate.with_k(k), seed=request.seed, stages=stages)
         for k in tried
         for candidate in candidates
     )
@@ -158,14 +158,8 @@ def _tried(encoded: EncodedTable, policy: Policy, ks: Collection[int]) -> tuple[
     """Return the values of k that the rows allow; raises Unsatisfiable if there is none."""
     from dbanon.anonymization.outcome import requirement_of
 
-    requirement_of(encoded, _with_k(policy, min(ks)))
+    requirement_of(encoded, policy.with_k(min(ks)))
     return tuple(k for k in sorted(ks) if k <= encoded.n_rows)
-
-
-def _with_k(policy: Policy, k: int) -> Policy:
-    models = {model.name: model for model in policy.models}
-    models[K_ANONYMITY] = ModelSpec(K_ANONYMITY, {"k": k})
-    return replace(policy, models=tuple(models.values()))
 
 
 def _warm_up(encoded: EncodedTable, policy: Policy, *, tell: Callable[[str], None] | None) -> None:
@@ -175,7 +169,7 @@ def _warm_up(encoded: EncodedTable, policy: Policy, *, tell: Callable[[str], Non
     from dbanon.anonymization.problem import Problem, solve
 
     rows = np.arange(min(encoded.n_rows, _WARM_UP_ROWS))
-    quick = replace(_with_k(policy, 2), params={}, block=None, max_suppressed=0.0)
+    quick = replace(policy.with_k(2), params={}, block=None, max_suppressed=0.0)
     quick = replace(quick, models=tuple(m for m in quick.models if m.name == K_ANONYMITY))
     with suppress(Exception):  # its error is reported when it runs
         problem = Problem(encoded.take(rows), quick)

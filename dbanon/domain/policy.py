@@ -443,6 +443,14 @@ class Policy:
         """How long somebody may be shown who is gone, None if nothing says."""
         return None if self.erase_within is None else timedelta(days=int(self.erase_within[:-1]))
 
+    def with_models(self, *given: ModelSpec) -> "Policy":
+        """Return the policy with models, each in place of its own of that name."""
+        return replace(self, models=replaced(self.models, *given))
+
+    def with_k(self, k: int) -> "Policy":
+        """Return the policy with another k."""
+        return self.with_models(ModelSpec(K_ANONYMITY, {"k": k}))
+
     def model(self, name: str) -> ModelSpec | None:
         """Return the model of that name, or None."""
         return next((model for model in self.models if model.name == name), None)
@@ -525,6 +533,16 @@ def least_deadline(policies: Iterable[Policy]) -> timedelta | None:
     """Return how long somebody may be shown who is gone and whom several policies are about."""
     deadlines = (policy.deadline for policy in policies)
     return min((one for one in deadlines if one is not None), default=None)
+
+
+def replaced(models: Iterable[ModelSpec], *given: ModelSpec) -> tuple[ModelSpec, ...]:
+    """Return models, each or the given one of its name; others that are given come last."""
+    models, new = tuple(models), {spec.name: spec for spec in given}
+    own = {spec.name for spec in models}
+    return (
+        *(new.get(spec.name, spec) for spec in models),
+        *(spec for spec in given if spec.name not in own),
+    )
 
 
 def plain_count(model: ModelSpec | None, parameter: str) -> int:

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 from dbanon.db.queries import query
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role, plain_count
+from dbanon.domain.policy import (
+    K_ANONYMITY,
+    L_DIVERSITY,
+    ModelSpec,
+    Role,
+    plain_count,
+    replaced,
+)
 from dbanon.formats.policies import model_documents, models_of
 
 if TYPE_CHECKING:
@@ -54,12 +61,9 @@ class Promise:
 
     def over(self, *, k: int | None, l: int | None) -> Promise:
         """Return the promise with another k or l."""
-        models = {model.name: model for model in self.models}
-        if k is not None:
-            models[K_ANONYMITY] = ModelSpec(K_ANONYMITY, {"k": k})
-        if l is not None:
-            models[L_DIVERSITY] = ModelSpec(L_DIVERSITY, {"l": l})
-        return replace(self, models=tuple(models.values()))
+        counts = ((K_ANONYMITY, "k", k), (L_DIVERSITY, "l", l))
+        given = (ModelSpec(name, {key: n}) for name, key, n in counts if n is not None)
+        return replace(self, models=replaced(self.models, *given))
 
 
 def promise_of(publication: Publication) -> Promise:
