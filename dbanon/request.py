@@ -304,23 +304,20 @@ class Request:
 
     def over(self, policy: Policy) -> Policy:
         """Return the policy in force; raises PolicyError when an option is out of bounds."""
-        from dbanon.anonymization.interfaces import typed
-        from dbanon.anonymization.registry import algorithm_named
+        from dbanon.anonymization.registry import parameters_of
         from dbanon.formats import policies
         from dbanon.formats.policy.anatomy import of_buckets
 
-        algorithm = self.algorithm or policy.algorithm
-        same = algorithm == policy.algorithm
-        params = {**(policy.params if same else {}), **self.params}
+        if self.algorithm and self.algorithm != policy.algorithm:
+            policy = replace(policy, algorithm=self.algorithm, block=None, params={})
+        policy = replace(policy, params={**policy.params, **self.params})
         given = {
             key: value
             for key, option in OPTIONS.items()
             if option.is_key and (value := getattr(self, key)) not in {None, ""}
         }
-        given["params"] = typed(algorithm, algorithm_named(algorithm), params)
-        kept = policy if same else replace(policy, algorithm=algorithm, block=None)
-        models = {spec.name: spec for spec in (*policy.models, *self._models())}
-        return of_buckets(policies.changed(replace(kept, models=tuple(models.values())), given))
+        policy = policies.changed(policy.with_models(*self._models()), given)
+        return of_buckets(policies.changed(policy, {"params": parameters_of(policy)}))
 
     def _models(self) -> tuple[ModelSpec, ...]:
         """Return the models that are asked for, each once; raises PolicyError."""

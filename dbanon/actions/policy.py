@@ -11,7 +11,6 @@ from dbanon.actions.preparation.loading import load, no_policy
 from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import DEFAULT_NAME, Event, Role, StoredPolicy, policy_option
-from dbanon.domain.progress import Stages
 from dbanon.domain.table import ColumnKind, TableName, quote_identifier
 from dbanon.domain.text import command
 from dbanon.settings import Settings
@@ -91,10 +90,11 @@ def check_policy(
 
 
 def _given(policy: str | Path | Policy, name: str | None) -> Policy:
-    from dbanon.anonymization.registry import make_algorithm
+    from dbanon.anonymization.registry import parameters_of, require_installed
 
     given = loading.given(policy, name=name)
-    make_algorithm(given, stages=Stages())  # refuses parameters that it does not have
+    require_installed(given)
+    parameters_of(given)  # refuses those that it does not have
     return given
 
 

@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.interfaces import Algorithm, Recoding
     from dbanon.anonymization.masking.interfaces import Masking
     from dbanon.domain.assignment import EncodedColumn
-    from dbanon.domain.policy import MaskingStep, Policy
+    from dbanon.domain.policy import MaskingStep, Policy, Scalar
     from dbanon.domain.progress import Stages
 
 ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
@@ -278,18 +278,30 @@ def within_classes(policy: Policy) -> bool:
 def make_algorithm(policy: Policy, *, stages: Stages) -> Algorithm:
     """Return the policy's algorithm with its parameters, and ``stages`` if it reports progress.
 
-    Raises PolicyError for an unknown name, ConfigError if a required library is missing.
+    Raises what ``parameters_of`` and ``require_installed`` do.
+    """
+    require_installed(policy)
+    factory, chosen = algorithm_named(policy.algorithm), parameters_of(policy)
+    return factory(**chosen, **{LISTENER: stages}) if listens(factory) else factory(**chosen)
+
+
+def require_installed(policy: Policy) -> None:
+    """Raise ConfigError when a library that the policy's algorithm needs is missing."""
+    if library := getattr(algorithm_named(policy.algorithm), "NEEDS", None):
+        extras.require(library, what=f"the algorithm {policy.algorithm}")
+
+
+def parameters_of(policy: Policy) -> dict[str, Scalar]:
+    """Return the parameters of the policy's algorithm in the types of its fields.
+
+    Raises PolicyError naming the choices for an algorithm that there is not, and for parameters or
+    blocks that it does not take.
     """
     factory = algorithm_named(policy.algorithm)
-    if library := getattr(factory, "NEEDS", None):
-        extras.require(library, what=f"the algorithm {policy.algorithm}")
-    chosen = typed(policy.algorithm, factory, policy.params)
-    if not listens(factory):
-        return factory(**chosen)
-    if policy.block is not None:
+    if policy.block is not None and listens(factory):
         msg = f"{policy.algorithm} takes a table of any size and divides it by itself"
         raise PolicyError(msg, hint="leave out --block")
-    return factory(**chosen, **{LISTENER: stages})
+    return typed(policy.algorithm, factory, policy.params)
 
 
 def algorithm_named(name: str) -> Callable[..., Algorithm]:

@@ -9,11 +9,13 @@ import pytest
 
 import dbanon
 from dbanon.domain.errors import ConfigError, PolicyError
-from dbanon.domain.policy import ModelSpec, Policy
+from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.release import ReleaseKind
+from dbanon.domain.table import TableName
 from dbanon.request import OPTIONS, Kept, Panel, Request
 from dbanon.settings import Settings
 
+PEOPLE = Policy(TableName("public", "people"), (ColumnRule("age", Role.QUASI),))
 TAKING = ("publish", "publish_dataset", "plan", "plan_with_report", "plan_dataset", "compare")
 
 
@@ -122,3 +124,11 @@ def test_a_model_that_is_asked_for_twice_is_refused(given):
     """One would replace the other, and readers would be promised less than was asked for."""
     with pytest.raises(PolicyError, match="is asked for 2 times"):
         Request(**given).over(Policy(dbanon.TableName("public", "people"), ()))
+
+
+@pytest.mark.parametrize("policy", [PEOPLE, replace(PEOPLE, block=10)])
+def test_blocks_of_an_algorithm_that_divides_by_itself_are_refused_on_every_road(policy):
+    asked = Request() if policy.block else Request(block=10)
+    with pytest.raises(PolicyError, match="divides it by itself") as refused:
+        asked.over(policy)
+    assert "leave out --block" == refused.value.hint

@@ -73,13 +73,13 @@ def prepare_in_blocks(
     """
     from dbanon.actions.preparation.cautions import of_rows, require_none
     from dbanon.actions.preparation.loading import notes
-    from dbanon.anonymization.registry import make_algorithm
+    from dbanon.anonymization.registry import require_installed
     from dbanon.db import transfer
     from dbanon.db.models.statements import shown_trees
 
     policy, info = in_force(loaded, request), loaded.info
     require(Mode.BLOCKS, request.asked(policy, info))
-    make_algorithm(policy, stages=stages)  # what is wrong with it is told before anything is read
+    require_installed(policy)  # what is missing is told before anything is read
     domains = _read(session, loaded, policy, stages=stages)
     warnings = of_rows(session, policy, info, counted_texts(domains))
     require_none(warnings if strict else [])

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import ConfigError, PolicyError, Unsatisfiable
-from dbanon.domain.policy import K_ANONYMITY, ModelSpec, Role
+from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import ColumnKind, quote_identifier
 from dbanon.formats.support import Mode, require
@@ -99,10 +99,10 @@ def prepare_linked(
     """
     from dbanon.anonymization.linked import require_each, solve_linked
     from dbanon.anonymization.problem import Problem
-    from dbanon.anonymization.registry import make_algorithm
+    from dbanon.anonymization.registry import require_installed
 
     members = members_of(loaded, request)
-    make_algorithm(members[0].policy, stages=stages)
+    require_installed(members[0].policy)
     read = read_linked(session, members, stages, strict=strict)
     persons = Problem(read.sources[0].encoded, members[0].policy)
     outcomes = solve_linked(persons, read.tables, seed=request.seed, stages=stages)
@@ -199,7 +199,7 @@ def members_of(loaded: Sequence[Loaded], request: Request) -> list[Member]:
     policies = [_of_persons(loaded[0], request)]
     policies += [_of_table(one, loaded[0], request) for one in loaded[1:]]
     k = max(policy.k for policy in policies)
-    policies = [_with_k(policy, k) for policy in policies]
+    policies = [policy.with_k(k) for policy in policies]
     persons, shared = loaded[0].info, policies[0].with_role(Role.QUASI)
     first = Member(loaded[0], policies[0], policies[0], persons)
     rest = []
@@ -265,11 +265,6 @@ def _asked(request: Request, policy: Policy) -> Request:
         return request
     kept = tuple(m for m in request.specs if MODELS[m.name].scope is not Scope.SENSITIVE)
     return replace(request, l=None, models=kept)
-
-
-def _with_k(policy: Policy, k: int) -> Policy:
-    others = tuple(spec for spec in policy.models if spec.name != K_ANONYMITY)
-    return replace(policy, models=(ModelSpec(K_ANONYMITY, {"k": k}), *others))
 
 
 def _apart(

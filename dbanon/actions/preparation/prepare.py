@@ -156,11 +156,11 @@ def prepare(
     from dbanon.actions.preparation.loading import notes
     from dbanon.anonymization.outcome import losses_by_recoding
     from dbanon.anonymization.problem import solve
-    from dbanon.anonymization.registry import make_algorithm
+    from dbanon.anonymization.registry import require_installed
     from dbanon.db.models.statements import shown_trees
 
     policy, info = in_force(loaded, request), loaded.info
-    make_algorithm(policy, stages=stages)  # what is wrong with it is told before anything is read
+    require_installed(policy)  # what is missing is told before anything is read
     source = read_source(session, loaded, policy, stages, kind=request.relation_kind)
     warnings = of_rows(session, policy, info, source.rows.columns)
     require_none(warnings if strict else [])
