@@ -123,36 +123,35 @@ def _count(model: str, parameter: str) -> Option:
 class Request:
     """What a caller asks for over the stored policy; what is left out keeps the policy's word.
 
-    policy: which of the policies of the table
+    policy: name of the policy of the table
     draft: a policy to use in place of the stored one, a value or the path of a TOML file
     models: each replaces the policy's model of that name
-    population: everybody, with the same quasi-identifiers; for --k-map and --dmax
-    subject: tells persons apart: k counts them
-    rows_per_subject: most rows of a person that are published, or group persons by how many they
-        have
-    max_suppressed: largest fraction of rows that may be left out
-    allow_foreign: read foreign tables, whose readers are not known here
-    strict: refuse what would only be warned of
-    new_series: group anew, even if it could be compared with what was
-    recipients_changed: whoever will read it has read no release before: forget these
-    series: whose readers a new relation is for, if the table has several series
-    algorithm: auto, mondrian, mdav ...; a name that does not exist is answered with all that do
-    effort: how hard auto searches
-    time_limit: how long auto may search: 30s, 2m, 500ms; groups then depend on the machine
+    population: population table with the same quasi-identifiers; for --k-map and --dmax
+    subject: column that identifies the person; k then counts persons, not rows
+    rows_per_subject: maximum published rows per person, or group persons by their number of rows
+    max_suppressed: maximum fraction of suppressed rows
+    allow_foreign: read foreign tables, although their readers are unknown
+    strict: treat warnings as errors
+    new_series: start a new series instead of continuing the current one
+    recipients_changed: the audience has not seen earlier releases; do not compare with them
+    series: existing relation whose series the new one joins
+    algorithm: auto, mondrian, mdav ...; an unknown name lists all
+    effort: effort of the search by auto
+    time_limit: time limit of auto: 30s, 2m, 500ms; groups then depend on the machine
     params: a parameter of the algorithm
-    block: let a slow algorithm work on blocks of about so many rows
-    executor: where blocks of rows are grouped: threads, processes, dask://HOST:PORT
-    rows_per_block: read and group the table in blocks of about so many rows; 1,000,000 by processes
+    block: split the rows for slow algorithms into blocks of about this size
+    executor: executor of blocks of rows: threads, processes, dask://HOST:PORT
+    rows_per_block: read and group the table in blocks of about this size; 1,000,000 for processes
         and Dask
-    seed: same data, options and seed: same groups
+    seed: seed of the search; the same data, options and seed give the same groups
     algorithms: those that ``compare`` tries
     ks: the numbers that ``compare`` tries
     kind: a private copy, or the live source
     schema: schema of the published relation
     name: its name; by default the table's, or TABLE_POLICY
-    grants: let a role read it
-    keep_assignment: keep the private tables that tell which row is in which class of a copy
-    dry_run: do and prove everything, then roll back
+    grants: grant SELECT to this role
+    keep_assignment: keep the private tables with the class of each row of a copy
+    dry_run: publish and prove, then roll back
     dataset: the tables that are published together, that of the persons first
     settings: where the database is
     stages: receives the progress

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def demo(
     *,
     dataset: Annotated[
-        str, typer.Option("--dataset", help="patients, adult or clinic, whose tables are linked")
+        str, typer.Option("--dataset", help="patients, adult or clinic (linked tables)")
     ] = "patients",
     dsn: options.Dsn = None,
     allow_superuser: options.AllowSuperuser = False,

@@ -22,7 +22,7 @@ def init(
             "--role",
             metavar="ROLE",
             show_default=False,
-            help="give this role what it needs to publish",
+            help="grant this role the rights to publish",
         ),
     ] = None,
     schema: options.Schema = "anon",

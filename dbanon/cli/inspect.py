@@ -22,12 +22,12 @@ _SHOWN = 5
 
 Query = Annotated[
     str | None,
-    typer.Option("--query", metavar="SQL", show_default=False, help="look at a query instead"),
+    typer.Option("--query", metavar="SQL", show_default=False, help="inspect a query instead"),
 ]
 CreateView = Annotated[
     str | None,
     typer.Option(
-        "--create-view", metavar="NAME", show_default=False, help="keep the query as a view"
+        "--create-view", metavar="NAME", show_default=False, help="store the query as a view"
     ),
 ]
 

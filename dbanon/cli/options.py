@@ -50,7 +50,7 @@ DatasetFile = Annotated[
         "--dataset",
         metavar="FILE",
         show_default=False,
-        help="publish tables of the same persons together, as a TOML file names them",
+        help="publish the linked tables that a TOML file lists together",
     ),
 ]
 Dsn = Annotated[
@@ -59,7 +59,7 @@ Dsn = Annotated[
         "--dsn",
         envvar="DBANON_DSN",
         show_default=False,
-        help="postgresql:// URI or key=value pairs; else libpq's variables, else the embedded"
+        help="postgresql:// URI or key=value pairs; default: libpq's variables, then the embedded"
         " server",
     ),
 ]
@@ -69,22 +69,20 @@ Owner = Annotated[
         "--owner",
         envvar="DBANON_OWNER",
         show_default=False,
-        help="act as this role, which then owns what is created",
+        help="act as this role, and let it own new objects",
     ),
 ]
 AllowSuperuser = Annotated[
     bool,
-    _connection(
-        "--allow-superuser", help="let a superuser own what is created (refused otherwise)"
-    ),
+    _connection("--allow-superuser", help="allow a superuser to own new objects"),
 ]
 Json = Annotated[bool, _display("--json", help="print one JSON document")]
-Timings = Annotated[bool, _display("--timings", help="say on stderr where the time went")]
+Timings = Annotated[bool, _display("--timings", help="print a timing breakdown to stderr")]
 Progress = Annotated[
-    bool, _display("--progress", help="say on stderr every 10 s where it is; a terminal has a bar")
+    bool, _display("--progress", help="print progress to stderr every 10 s; a bar on a terminal")
 ]
-Quiet = Annotated[bool, _display("--quiet", "-q", help="print only what is not well")]
-Yes = Annotated[bool, _display("--yes", "-y", help="do not ask, on a terminal either")]
+Quiet = Annotated[bool, _display("--quiet", "-q", help="print only problems")]
+Yes = Annotated[bool, _display("--yes", "-y", help="never prompt")]
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|)")
@@ -144,17 +142,16 @@ Strict = Annotated[bool, of_request("strict")]
 
 
 Interrupt = Annotated[
-    OnInterrupt, _search("--on-interrupt", help="at Ctrl-C: give up, or use what was found so far")
+    OnInterrupt,
+    _search("--on-interrupt", help="at Ctrl-C: discard the search, or publish its best result"),
 ]
-OfRefresh = Annotated[
-    bool, _output("--refresh", help="show what refreshing what is served would do")
-]
+OfRefresh = Annotated[bool, _output("--refresh", help="show the result of a refresh")]
 OfLeavers = Annotated[
     Leavers,
-    _privacy("--leavers", help="whether a class goes when one row of it is gone, or when k are"),
+    _privacy("--leavers", help="withdraw a class after one deletion (retire) or after k (defer)"),
 ]
 Compare = Annotated[
-    bool, _search("--compare", help="run several algorithms and show what each would cost")
+    bool, _search("--compare", help="run several algorithms and show the cost of each")
 ]
 Algorithms = Annotated[
     str | None,
@@ -163,7 +160,7 @@ Algorithms = Annotated[
         metavar="NAME,NAME",
         show_default=False,
         autocompletion=complete_names,
-        help="which to compare; fast ones by default",
+        help="algorithms to compare; fast ones by default",
     ),
 ]
 Plot = Annotated[
@@ -181,7 +178,7 @@ Page = Annotated[
         "--html",
         metavar="FILE",
         show_default=False,
-        help="write risk, utility and all that speaks for them as a page",
+        help="write risk, utility and their figures as a page",
     ),
 ]
 Ks = Annotated[
@@ -190,14 +187,19 @@ Ks = Annotated[
         "--ks",
         metavar="K,K",
         show_default=False,
-        help="the k to compare at; with --plot or --html 2,5,10,25,50,100 by default",
+        help="values of k to compare; with --plot or --html by default 2,5,10,25,50,100",
     ),
 ]
 Draft = Annotated[
     Path | None,
-    _privacy("--file", "-f", show_default=False, help="a policy that is not stored; - is stdin"),
+    _privacy(
+        "--file",
+        "-f",
+        show_default=False,
+        help="policy file to use instead of the stored one; - is stdin",
+    ),
 ]
-PrintSql = Annotated[bool, _display("--print-sql", help="print the statements publish would run")]
+PrintSql = Annotated[bool, _display("--print-sql", help="print the SQL statements of publish")]
 
 
 def one_of(table: str | None, dataset: Path | None) -> str | Path:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         StoredPolicy,
     )
 
-app = typer.Typer(help="Say what to publish of a table.", no_args_is_help=True)
+app = typer.Typer(help="Manage publication policies.", no_args_is_help=True)
 
 OwnName = Annotated[
     str | None,
@@ -32,7 +32,7 @@ OwnName = Annotated[
         "--policy",
         metavar="NAME",
         show_default=False,
-        help="what to call it; else as the file says, else default",
+        help="name of the policy; by default that in the file, or default",
     ),
 ]
 
@@ -41,9 +41,7 @@ OwnName = Annotated[
 def set_(
     table: Annotated[
         str | None,
-        typer.Argument(
-            metavar="TABLE", show_default=False, help="by default the one that the file names"
-        ),
+        typer.Argument(metavar="TABLE", show_default=False, help="by default the one in the file"),
     ] = None,
     *,
     file: Annotated[Path, typer.Option("--file", "-f", help="policy in TOML; - is stdin")],

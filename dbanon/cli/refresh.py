@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from dbanon.actions.refresh import Refreshed
 
 
-All = Annotated[bool, typer.Option("--all", help="every table that is published")]
+All = Annotated[bool, typer.Option("--all", help="all published tables")]
 IfChanged = Annotated[
-    bool, typer.Option("--if-changed", help="leave alone what would come out the same")
+    bool, typer.Option("--if-changed", help="skip releases that would not change")
 ]
 
 

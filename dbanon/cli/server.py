@@ -7,7 +7,7 @@ import typer
 from dbanon.cli import options
 from dbanon.cli.terminal import console
 
-app = typer.Typer(help="Look after the embedded server, and compile ahead.", no_args_is_help=True)
+app = typer.Typer(help="Manage the embedded server, and compile in advance.", no_args_is_help=True)
 
 
 @app.command()

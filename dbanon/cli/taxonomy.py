@@ -8,8 +8,8 @@ import typer
 from dbanon.cli import options
 from dbanon.cli.terminal import console
 
-app = typer.Typer(help="Keep the trees above the values of columns.", no_args_is_help=True)
-builtin = typer.Typer(help="Take taxonomies that come with dbanon.", no_args_is_help=True)
+app = typer.Typer(help="Manage taxonomies (generalization hierarchies).", no_args_is_help=True)
+builtin = typer.Typer(help="Use taxonomies that come with dbanon.", no_args_is_help=True)
 app.add_typer(builtin, name="builtin")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="name of the taxonomy")]
@@ -22,7 +22,7 @@ def import_(
     *,
     form: Annotated[str, typer.Option("--form", help="auto, levels or edges")] = "auto",
     inner_values: Annotated[
-        bool, typer.Option("--inner-values", help="labels above others are values, too")
+        bool, typer.Option("--inner-values", help="inner nodes are values, too")
     ] = False,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
@@ -52,7 +52,7 @@ def import_(
 def derive(
     name: Name,
     table: options.Table,
-    column: Annotated[str, typer.Argument(help="column whose values become the leaves")],
+    column: Annotated[str, typer.Argument(help="column with the values for the leaves")],
     *,
     kind: Annotated[str, typer.Option("--kind", help="flat, intervals, dates or prefix")] = "flat",
     width: Annotated[
@@ -106,7 +106,7 @@ def list_builtin(*, json: options.Json = False) -> None:
 
 @builtin.command("add")
 def add_builtin(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="one of the list")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="one of `builtin list`")],
     *,
     stored: Annotated[
         str | None,
@@ -163,7 +163,7 @@ def show(
 def missing(
     name: Name,
     table: options.Table,
-    column: Annotated[str, typer.Argument(help="column that names the taxonomy")],
+    column: Annotated[str, typer.Argument(help="column that uses the taxonomy")],
 ) -> None:
     """Print the query that lists the values of a column that the taxonomy lacks.
 

@@ -21,7 +21,7 @@ class _Tables(TyperGroup):
 
 
 app = typer.Typer(
-    help="Say when workers refresh which tables; `dbanon worker` is one.",
+    help="Manage refresh schedules; `dbanon worker` runs them.",
     no_args_is_help=True,
     cls=_Tables,
 )

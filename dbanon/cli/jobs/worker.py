@@ -30,14 +30,12 @@ MetricsPort = Annotated[
 
 def worker(
     *,
-    once: Annotated[bool, typer.Option("--once", help="do what is due now, and end")] = False,
+    once: Annotated[bool, typer.Option("--once", help="run due jobs, then exit")] = False,
     metrics_port: MetricsPort = None,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="print one JSON document for each job")
-    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="print one JSON document per job")] = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Run scheduled refreshes until stopped; any number of workers share the jobs.

@@ -25,7 +25,7 @@ As = Annotated[
         "--as",
         metavar="|".join(Attacker),
         show_default=False,
-        help="who knows that a person is in it (the default), looks for anybody, or for everybody",
+        help="knows that a person is in it (the default), seeks any person, or as many as possible",
     ),
 ]
 Other = Annotated[
@@ -34,16 +34,16 @@ Other = Annotated[
         "--with",
         metavar="OTHER",
         show_default=False,
-        help="another relation of the same table, which the attacker has, too",
+        help="second relation of the same table that the attacker has",
     ),
 ]
 Samples = Annotated[
     int,
-    typer.Option("--samples", min=1, max=LARGEST_COUNT, help="how many persons to try"),
+    typer.Option("--samples", min=1, max=LARGEST_COUNT, help="number of persons to attack"),
 ]
 Seed = Annotated[
     int,
-    typer.Option("--seed", min=0, max=LARGEST_NUMBER, help="which persons are drawn"),
+    typer.Option("--seed", min=0, max=LARGEST_NUMBER, help="seed for drawing persons"),
 ]
 TimeLimit = Annotated[
     float | None,
@@ -52,7 +52,7 @@ TimeLimit = Annotated[
         metavar="TIME",
         parser=options.duration,
         show_default=False,
-        help="begin no other attack after this: 30s, 2m",
+        help="start no further attack after this time: 30s, 2m",
     ),
 ]
 

@@ -23,21 +23,17 @@ Relation = Annotated[
 Published = Annotated[
     str, typer.Argument(metavar="RELATION", help="a published one, such as anon.patients")
 ]
-All = Annotated[
-    bool, typer.Option("--all", help="every release that is served, against the ledger")
-]
+All = Annotated[bool, typer.Option("--all", help="all served releases, compared with the ledger")]
 Quasi = Annotated[
     list[str] | None,
     typer.Option("--quasi", metavar="COLUMN", show_default=False, help="a quasi-identifier"),
 ]
 Sensitive = Annotated[
     list[str] | None,
-    typer.Option("--sensitive", metavar="COLUMN", show_default=False, help="a sensitive one"),
+    typer.Option("--sensitive", metavar="COLUMN", show_default=False, help="a sensitive column"),
 ]
 
-History = Annotated[
-    bool, typer.Option("--history", help="all releases of the table, held against each other")
-]
+History = Annotated[bool, typer.Option("--history", help="compare all releases of the table")]
 
 
 def check(

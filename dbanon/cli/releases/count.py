@@ -22,12 +22,10 @@ Epsilon = Annotated[
     float,
     typer.Option(
         "--epsilon",
-        help="what to spend of the policy's budget, 0.001 to 10: the more, the less noise",
+        help="amount to spend of the policy's budget, 0.001 to 10; more means less noise",
     ),
 ]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="count nothing, and say what it would cost")
-]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="count nothing, and show the cost")]
 
 
 def count(

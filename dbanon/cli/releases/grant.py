@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 Relation = Annotated[
     str,
-    typer.Argument(metavar="RELATION|TABLE", help="what is published, or the table it is made of"),
+    typer.Argument(metavar="RELATION|TABLE", help="a published relation, or its source table"),
 ]
-Roles = Annotated[list[str], typer.Argument(metavar="ROLE...", help="public is everybody")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="do and verify all of it, then roll back")]
+Roles = Annotated[list[str], typer.Argument(metavar="ROLE...", help="roles, or public")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="run and verify all, then roll back")]
 PrintSql = Annotated[
-    bool, typer.Option("--print-sql", help="as --dry-run, and print the statements")
+    bool, typer.Option("--print-sql", help="like --dry-run, and print the statements")
 ]
 
 

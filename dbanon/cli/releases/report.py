@@ -45,7 +45,7 @@ DatasetFile = Annotated[
         "--dataset",
         metavar="FILE",
         show_default=False,
-        help="report on the linked tables that a TOML file names",
+        help="report on the linked tables that a TOML file lists",
     ),
 ]
 Public = Annotated[
@@ -58,7 +58,7 @@ Against = Annotated[
         "--against",
         metavar="FILE",
         show_default=False,
-        help="an earlier report, as --json wrote it: show what is different",
+        help="compare with an earlier report, written by --json",
     ),
 ]
 Samples = Annotated[
@@ -68,7 +68,7 @@ Samples = Annotated[
         metavar="ROWS",
         min=1,
         max=LARGEST_COUNT,
-        help="the most rows of the source of which each is looked at",
+        help="sample at most this many source rows",
     ),
 ]
 Limit = Annotated[
@@ -78,11 +78,11 @@ Limit = Annotated[
         metavar="TIME",
         parser=options.duration,
         show_default=False,
-        help="after which no other part is begun: 30s, 2m; what is left out is named",
+        help="time budget: 30s, 2m; sections that do not fit are skipped and listed",
     ),
 ]
 Threshold = Annotated[
-    float, typer.Option("--threshold", help="the risk over which a record counts as at risk")
+    float, typer.Option("--threshold", help="risk above which a record counts as at risk")
 ]
 Population = Annotated[
     int | None,
@@ -92,7 +92,7 @@ Population = Annotated[
         min=1,
         max=LARGEST_NUMBER,
         show_default=False,
-        help="of how many persons those of the table are a part",
+        help="size of the population the table was drawn from",
     ),
 ]
 

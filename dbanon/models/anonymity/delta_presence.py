@@ -30,10 +30,10 @@ class DeltaPresence(PopulationModel):
     """
 
     dmin: float = field(
-        metadata=_LEAST.field("--dmin", help="delta-presence: least share published; 0")
+        metadata=_LEAST.field("--dmin", help="delta-presence: minimum share published; 0")
     )
     dmax: float = field(
-        metadata=SHARE.field("--dmax", help="delta-presence: largest share published")
+        metadata=SHARE.field("--dmax", help="delta-presence: maximum share published")
     )
 
     title = "({dmin}, {dmax})-presence"

@@ -25,7 +25,7 @@ class KMap(PopulationModel):
     change places with a row of the class, and nobody could tell.
     """
 
-    k: int = field(metadata=COUNT.field("--k-map", help="least rows of the population in a class"))
+    k: int = field(metadata=COUNT.field("--k-map", help="minimum population rows per class"))
 
     title = "{k}-map"
     limit = "k"

@@ -54,10 +54,12 @@ class XYAnonymity(DistinctModel):
     """
 
     k: int = field(
-        metadata=COUNT.field("--xy-k", help="(X, Y)-anonymity: least --y values of an --x")
+        metadata=COUNT.field("--xy-k", help="(X, Y)-anonymity: minimum --y values per --x")
     )
-    x: tuple[str, ...] = field(metadata=_SOME.field("--x", help="all quasi-identifiers if none"))
-    y: tuple[str, ...] = field(metadata=TEXTS.field("--y", help="a column of Y; repeatable"))
+    x: tuple[str, ...] = field(
+        metadata=_SOME.field("--x", help="column of X; by default all quasi-identifiers")
+    )
+    y: tuple[str, ...] = field(metadata=TEXTS.field("--y", help="column of Y; repeatable"))
 
     title = "(X, Y)-anonymity with k = {k}"
     limit = "k"

@@ -28,7 +28,7 @@ class BetaLikeness(ClassModel):
     """
 
     beta: float = field(
-        metadata=FACTOR.field("--beta", help="beta-likeness: largest relative gain")
+        metadata=FACTOR.field("--beta", help="beta-likeness: maximum relative gain")
     )
     kind: str = field(metadata=_KIND.field("--beta-kind", help="basic or enhanced"))
 

@@ -22,7 +22,7 @@ class DeltaDisclosure(ClassModel):
     """Every value's frequency is within a factor of exp(delta) of that in the whole relation."""
 
     delta: float = field(
-        metadata=FACTOR.field("--delta", help="delta-disclosure privacy: largest log ratio")
+        metadata=FACTOR.field("--delta", help="delta-disclosure privacy: maximum log ratio")
     )
 
     title = "{delta}-disclosure privacy"

@@ -25,11 +25,11 @@ class TCloseness(ClassModel):
     """
 
     t: float = field(
-        metadata=CLOSENESS.field("--t", help="t-closeness: largest distance from the whole table")
+        metadata=CLOSENESS.field("--t", help="t-closeness: maximum distance from the whole table")
     )
     distance: str = field(
         metadata=DISTANCE.field(
-            "--t-distance", help="of values: equal, ordered, or by the column's taxonomy"
+            "--t-distance", help="distance of values: equal, ordered, or by the column's taxonomy"
         )
     )
 

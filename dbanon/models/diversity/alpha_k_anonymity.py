@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class AlphaKAnonymity(ClassModel):
     """No value takes more than alpha of a class."""
 
-    alpha: float = field(metadata=SHARE.field("--alpha", help="largest share of a sensitive value"))
+    alpha: float = field(metadata=SHARE.field("--alpha", help="maximum share of a sensitive value"))
 
     title = "a share of at most alpha = {alpha}"
     limit = "alpha"

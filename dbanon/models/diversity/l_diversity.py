@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class LDiversity(DistinctModel):
     """Every class has at least l distinct values of the sensitive column."""
 
-    l: int = field(metadata=COUNT.field("--l", help="least distinct sensitive values in a class"))
+    l: int = field(metadata=COUNT.field("--l", help="minimum distinct sensitive values per class"))
 
     title = "distinct {l}-diversity"
     limit = "l"

@@ -21,7 +21,7 @@ class MUniqueness(ClassModel):
     """Every class has at least m rows, all of different values."""
 
     m: int = field(
-        metadata=COUNT.field("--m", help="m-uniqueness: least rows, of different values")
+        metadata=COUNT.field("--m", help="m-uniqueness: minimum rows, all with different values")
     )
 
     title = "{m}-uniqueness"

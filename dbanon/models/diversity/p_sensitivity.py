@@ -18,7 +18,7 @@ class PSensitivity(DistinctModel):
     """Every class has at least p distinct values of the sensitive column."""
 
     p: int = field(
-        metadata=COUNT.field("--p", help="p-sensitivity: least distinct sensitive values")
+        metadata=COUNT.field("--p", help="p-sensitivity: minimum distinct sensitive values")
     )
 
     title = "{p}-sensitivity"
