@@ -1,1 +1,1 @@
-"""Privacy models, one a file: its parameters, its arithmetic, and what follows from both."""
+"""Privacy models, one per file: parameters and arithmetic."""

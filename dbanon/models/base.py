@@ -1,4 +1,4 @@
-"""What a privacy model is. Nothing here loads numpy, for the command line reads every model."""
+"""Base classes of privacy models. Loads no numpy, because the command line reads every model."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ MARGIN = 1e-8  # within which a search takes a bound that must not be reached fo
 
 
 class Bound(StrEnum):
-    """How what a class achieves must lie to what is required."""
+    """Comparison of the achieved with the required value."""
 
     AT_LEAST = "at least"
     AT_MOST = "at most"
     BELOW = "below"
 
     def holds(self, achieved: NDArray[np.float64], required: float) -> NDArray[np.bool_]:
-        """Tell which classes meet it; numbers are compared with a tolerance, BELOW strictly."""
+        """Return a mask of the classes that meet it, with a tolerance; BELOW is strict."""
         if self is Bound.AT_LEAST:
             return achieved >= required - TOLERANCE
         if self is Bound.AT_MOST:
@@ -45,7 +45,7 @@ class Bound(StrEnum):
         return achieved < required - TOLERANCE
 
     def gap(self, achieved: NDArray[np.float64], required: float) -> NDArray[np.float64]:
-        """Return how far each class is from what is required, relatively; 0 when it is there."""
+        """Return the relative distance of each class from the requirement, 0 if met."""
         import numpy as np
 
         over = required - achieved if self is Bound.AT_LEAST else achieved - required
@@ -54,7 +54,7 @@ class Bound(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a model is asked of."""
+    """What a model applies to."""
 
     CLASSES = auto()
     """The rows of every class."""
@@ -67,7 +67,7 @@ class Scope(StrEnum):
 
 
 class Reads(StrEnum):
-    """What a model looks at of sensitive values, besides which of them are equal."""
+    """What a model reads of sensitive values, beyond their equality."""
 
     NOTHING = auto()
     LABELS = auto()
@@ -75,10 +75,10 @@ class Reads(StrEnum):
 
 
 class OfPersons(StrEnum):
-    """What a class achieves where a person may have several rows, and several values among them.
+    """Achievement of a class if a person may have several rows and values.
 
-    A value is as frequent as the persons who have it are among the persons of the class. Of
-    different values there are as many as are left, and one, when any one person's rows go.
+    The frequency of a value is its share of the persons of the class. The number of distinct values
+    is the least number left after removing all rows of one person, plus one.
     """
 
     TOP_SHARE = auto()
@@ -88,7 +88,7 @@ class OfPersons(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The value of another option that has an option of several models mean this one."""
+    """The value of another option by which a shared option selects this model."""
 
     flag: str
     value: str
@@ -97,41 +97,41 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A privacy model, its fields being its parameters.
+    """A privacy model; its fields are its parameters.
 
-    What a class achieves is compared with the parameter ``limit``, and must not lie below ``floor``
-    if there is one. Whatever depends on the model is declared here, in Python; how the database
-    computes what a class achieves is in ``sql/models``.
+    The achievement of a class is compared with the parameter ``limit``, and with ``floor`` if there
+    is one. All properties of the model are declared here in Python; its computation in the database
+    is in ``sql/models``.
     """
 
     title: ClassVar[str]
-    """How it is spelled with its parameters."""
+    """Format of its name and parameters."""
     limit: ClassVar[str]
     floor: ClassVar[str | None] = None
     bound: ClassVar[Bound]
     scope: ClassVar[Scope] = Scope.SENSITIVE
     reads: ClassVar[Reads] = Reads.NOTHING
     is_short: ClassVar[bool] = False
-    """Whether its limit stands for it on its own in a policy file: ``alpha = 0.5``."""
+    """True if its limit alone names it in a policy file: ``alpha = 0.5``."""
     counts: ClassVar[bool] = False
-    """Whether its check in the database returns integers."""
+    """True if its check in the database returns integers."""
     variant: ClassVar[Variant | None] = None
     ascending: ClassVar[tuple[str, str] | None] = None
     """Two parameters, of which the first is not greater than the second."""
     apart: ClassVar[tuple[str, str] | None] = None
     """Two lists of columns that share none."""
     of_whole: ClassVar[bool] = False
-    """Whether a class is judged by more than its own rows, which no live view can keep."""
+    """True if a class depends on other rows, which no live view can guarantee."""
     of_persons: ClassVar[OfPersons | None] = None
-    """What it means where persons have several values; None where it says nothing then."""
+    """Measure if persons have several values; None if undefined."""
     guards_persons: ClassVar[bool] = False
-    """Whether the guards of a live view keep it of persons who have several rows."""
+    """True if the guards of a live view enforce it for persons with several rows."""
     one_row: ClassVar[str | None] = None
-    """What it is about that makes no sense once a person has several rows."""
+    """Subject that is undefined if a person has several rows."""
     is_monotone: ClassVar[bool] = True
-    """Whether the union of two classes that meet it does, too."""
+    """True if the union of two classes that meet it also meets it."""
     is_around: ClassVar[bool] = False
-    """Whether a class is compared with sets of classes around it."""
+    """True if a class is compared with sets of classes around it."""
 
     @classmethod
     def parameters(cls) -> Mapping[str, Parameter]:
@@ -140,13 +140,13 @@ class Model:
 
     @classmethod
     def accepted(cls) -> Mapping[str, Parameter]:
-        """Return all parameters: its own, and those of every model about sensitive columns."""
+        """Return all parameters: its own, and those of every model of sensitive columns."""
         own = cls.parameters()
         return {**own, **OF_SENSITIVE} if cls.scope is Scope.SENSITIVE else own
 
     @classmethod
     def contradictions(cls, params: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
-        """Yield (parameter, what is wrong) between the parameters that are given."""
+        """Yield (parameter, problem) for contradictions between the given parameters."""
         if cls.ascending is not None:
             least, most = (params.get(name) for name in cls.ascending)
             if isinstance(least, int | float) and isinstance(most, int | float) and least > most:
@@ -158,18 +158,18 @@ class Model:
 
     @property
     def required(self) -> float:
-        """What every class must achieve."""
+        """Value that every class must achieve."""
         return float(getattr(self, self.limit))
 
     def meets(self, achieved: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Tell which classes meet it by what they achieve."""
+        """Return a mask of the classes that meet it, given their achievement."""
         met = self.bound.holds(achieved, self.required)
         if self.floor is not None:
             met &= Bound.AT_LEAST.holds(achieved, getattr(self, self.floor))
         return met
 
     def __str__(self) -> str:
-        """Spell the model as a person would, such as ``entropy 3-diversity``."""
+        """Spell the model, for example ``entropy 3-diversity``."""
         values = {name: getattr(self, name) for name in self.parameters()}
         return self.title.format(
             **{name: f"{v:g}" if isinstance(v, float) else v for name, v in values.items()}
@@ -178,29 +178,29 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class ClassModel(Model):
-    """A model that a class meets, or not, by how often each value occurs in it."""
+    """A model of the frequencies of values in each class."""
 
     @abstractmethod
     def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:
-        """Return what each class achieves, (n_classes,), in the numbers of the SQL check."""
+        """Return the achievement of each class, (n_classes,), in the unit of the SQL check."""
 
     @property
     def least_rows(self) -> int:
-        """The fewest rows that a class which meets it can have."""
+        """Least number of rows of a class that meets it."""
         return 1
 
     def search_rule(self, whole: Whole) -> Rule | None:  # noqa: ARG002 - of those that have one
-        """Return what a search can keep of it, None if merging must see to all of it."""
+        """Return the rule that a search keeps, None if only merging enforces the model."""
         return None
 
     def explain(self, case: Case) -> Told:
-        """Say what stands against it when all rows as one class do not meet it."""
+        """Explain why all rows as one class fail."""
         return shared_value(case)
 
 
 @dataclass(frozen=True, slots=True)
 class DistinctModel(ClassModel):
-    """A model of how many different values a class has."""
+    """A model of the number of distinct values of a class."""
 
     bound = Bound.AT_LEAST
 
@@ -215,11 +215,11 @@ class DistinctModel(ClassModel):
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A model asked of one sensitive column.
+    """A model applied to one sensitive column.
 
-    column: its number, None for a model about rows; among: the sensitive columns that join the
-    quasi-identifier, so that a group is judged in parts of equal values in them; jointly: those
-    that make up a value together with it.
+    column: its index, None for a model of rows; among: sensitive columns that join the
+    quasi-identifiers, so that a group is assessed by parts of equal values in them; jointly:
+    columns that form a value together with it.
     """
 
     spec: ModelSpec

@@ -1,4 +1,4 @@
-"""What a policy asks of the sensitive columns of a table, and whether classes meet it."""
+"""Requirements of a policy for the sensitive columns of a table, and their check by class."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def demands_of(table: EncodedTable, policy: Policy) -> tuple[Demand, ...]:
-    """Return what is asked beyond k rows and l distinct values of all sensitive columns.
+    """Return the demands beyond k rows and l distinct values of all sensitive columns.
 
     Raises PolicyError for a model that does not fit the sensitive columns.
     """
@@ -43,7 +43,7 @@ def demands_of(table: EncodedTable, policy: Policy) -> tuple[Demand, ...]:
 
 
 def all_demands(table: EncodedTable, policy: Policy) -> tuple[Demand, ...]:
-    """Return everything that a class meets by its own values, k rows and l values included."""
+    """Return all demands on the values of a class, including k rows and l values."""
     return tuple(demand for spec in policy.models for demand in _demands(table, spec))
 
 
@@ -81,17 +81,14 @@ def _require_fit(table: EncodedTable, spec: ModelSpec, column: int) -> None:
 
 
 def linked_demands(table: EncodedTable, policy: Policy) -> tuple[Demand, ...]:
-    """Return what groups can be merged for of models that link columns to others.
-
-    Raises Unsatisfiable when all rows together do not meet them.
-    """
+    """Return the demands for merging of models that link columns; Unsatisfiable if all fail."""
     return tuple(
         demand for spec, model in _linking(policy) for demand in model.demands(spec, table)
     )
 
 
 def unlinked(published: Published, policy: Policy) -> ModelSpec | None:
-    """Return a model that links columns to others and is not met by what is published."""
+    """Return a model that links columns and that the published values fail, if any."""
     return next((spec for spec, model in _linking(policy) if not model.holds(published)), None)
 
 
@@ -110,7 +107,7 @@ def achieved(
     *,
     whole: Whole,
 ) -> NDArray[np.float64]:
-    """Return what each class achieves, the worst of its parts where values are judged among others.
+    """Return the achievement of each class, that of its worst part if there are parts.
 
     rows: (m,) of the table; classes: (m,) the class of each, 0..g-1 without gaps.
     """
@@ -137,12 +134,12 @@ def meets(
     *,
     whole: Whole,
 ) -> NDArray[np.bool_]:
-    """Tell which classes meet a demand; rows, classes: as for ``achieved``."""
+    """Return a mask of the classes that meet a demand; rows, classes: as for ``achieved``."""
     return demand.model.meets(achieved(table, demand, rows, classes, whole=whole))
 
 
 def rows_meet(table: EncodedTable, demand: Demand, rows: NDArray[np.int64]) -> bool:
-    """Whether some rows, taken as the whole relation and its one class, meet a demand."""
+    """Return True if these rows, as the whole relation and one class, meet a demand."""
     (whole,) = wholes(table, [demand], rows)
     return bool(meets(table, demand, rows, np.zeros(len(rows), np.int32), whole=whole).all())
 
@@ -157,7 +154,7 @@ def _parts(
 
 
 def _refined(whole: Whole, parts: NDArray[np.int32]) -> Whole:
-    """Return the sets around each part: those around its class, then by one more value a set."""
+    """Return the sets around each part: those of its class, refined by one more value a set."""
     if not whole.coarser:
         return whole
     coarser = [joint[parts[:, 0]] for joint in whole.coarser]
@@ -175,7 +172,7 @@ def wholes(
     *,
     coarser: tuple[NDArray[np.int64], ...] = (),
 ) -> list[Whole]:
-    """Return for each demand the relation of these rows that classes are compared with."""
+    """Return for each demand the relation of these rows, for comparison with classes."""
     found = []
     for demand in demands:
         column = demand.column
@@ -187,7 +184,7 @@ def wholes(
 
 
 def explained(table: EncodedTable, demand: Demand) -> Told:
-    """Say what stands against a demand that the rows as one class do not meet."""
+    """Explain a demand that the rows as one class fail."""
     column = demand.column or 0
     values = table.sensitive[:, column]
     case = Case(

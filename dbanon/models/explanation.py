@@ -1,4 +1,4 @@
-"""Why a table cannot meet a model, and what it can meet; in counts and shares, never in values."""
+"""Explain why a table cannot meet a model, and what is possible; in figures, never values."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Told = tuple[str, str]
 
 
 class Case(NamedTuple):
-    """A table as one class, and what it is compared with.
+    """A table as one class, and the relation it is compared with.
 
-    name: the sensitive column as SQL spells it; strictly: whether it is judged in parts of equal
-    values of the other sensitive columns.
+    name: the quoted sensitive column; strictly: assessed by parts of equal values of the other
+    sensitive columns.
     """
 
     name: str
@@ -26,42 +26,42 @@ class Case(NamedTuple):
 
     @property
     def top(self) -> float:
-        """The share of the most frequent value."""
+        """Share of the most frequent value."""
         return float(self.one.shares().max())
 
     @property
     def distinct(self) -> int:
-        """The number of distinct values."""
+        """Number of distinct values."""
         return int(self.one.distinct()[0])
 
     @property
     def shared(self) -> str:
-        """How many rows share a value."""
+        """Share of the most frequent value as text."""
         return f"{100 * self.top:.0f} % of the rows share one value of {self.name}"
 
     @property
     def several(self) -> str:
-        """How many values there are."""
+        """Number of distinct values as text."""
         return f"{self.name} has {self.distinct:,} distinct values"
 
 
 def shared_value(case: Case) -> Told:
-    """Say how many rows share a value, and which share would be possible."""
+    """Return the share of the most frequent value, and a possible share."""
     return case.shared, f"probabilistic l <= {rounded_down(1 / case.top)}"
 
 
 def too_few(case: Case, required: int, *, possible: str) -> Told:
-    """Say how many values there are; possible: spells a model of a number of them."""
+    """Return the number of values; possible: format of a model with that number."""
     if case.strictly:
         return case.shared, ""
     return case.several, possible.format(case.distinct) if case.distinct < required else ""
 
 
 def rounded_down(number: float) -> str:
-    """Round down to two places, what is a hair below a number of two places not at all."""
+    """Round down to two places, tolerating float errors."""
     return f"{math.floor(100 * number + 1e-9) / 100:.2f}"
 
 
 def rounded_up(number: float) -> str:
-    """Round up to two places, what is a hair above a number of two places not at all."""
+    """Round up to two places, tolerating float errors."""
     return f"{math.ceil(100 * number - 1e-9) / 100:.2f}"

@@ -1,4 +1,4 @@
-"""The parameters of privacy models: types, bounds, and how the command line asks for them."""
+"""Parameters of privacy models: types, bounds and command line options."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ EQUAL, ORDERED, HIERARCHICAL = "equal", "ordered", "hierarchical"
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter: its type, its bounds, and the value it has when it is left out.
+    """A parameter: its type, bounds and default.
 
-    A number lies in [least, most]; ``above`` leaves ``least`` itself out. A text is one of
-    ``among``. A tuple holds texts. ``flag`` is its option on the command line, if it has one, which
-    several models may share, and ``help`` what is said of it there.
+    A number lies in [least, most], or above ``least`` if ``above``. A text is one of ``among``. A
+    tuple holds texts. ``flag``: command line option, possibly shared by several models; ``help``:
+    its help.
     """
 
     kind: type[int | float | str | tuple[str, ...]]
@@ -34,11 +34,11 @@ class Parameter:
     help: str = ""
 
     def field(self, flag: str | None = None, *, help: str = "") -> dict[str, Parameter]:  # noqa: A002 - as Typer calls it
-        """Return the metadata of the field that holds such a parameter."""
+        """Return the metadata of a dataclass field for this parameter."""
         return {"parameter": replace(self, flag=flag, help=help)}
 
     def spelled(self, name: str) -> str:
-        """Spell what its values are: ``t in [0, 1]``."""
+        """Describe its values: ``t in [0, 1]``."""
         if self.kind is tuple:
             return f"{name} with a text or more"
         if self.kind is str:
@@ -48,7 +48,7 @@ class Parameter:
         return f"{name} {'>' if self.above else '>='} {self.least:g}"
 
     def problem(self, value: object) -> str | None:
-        """Say what is wrong with a value, None if nothing is."""
+        """Return the problem of a value, None if it is valid."""
         if self.kind is tuple:
             fine = isinstance(value, tuple) and all(isinstance(v, str) and v for v in value)
             return None if fine and value else "must be a list of texts"
@@ -66,7 +66,7 @@ class Parameter:
         )
 
 
-COUNT = Parameter(int, most=2**31 - 1)  # what the database counts with
+COUNT = Parameter(int, most=2**31 - 1)  # the database's range of counts
 LEVEL = Parameter(float)
 SHARE = Parameter(float, least=0, most=1, above=True)
 FACTOR = Parameter(float, least=0, above=True)

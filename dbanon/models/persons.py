@@ -1,4 +1,4 @@
-"""What classes achieve when a person may have several rows, and several values among them."""
+"""Achievements of classes if a person may have several rows and values."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def achieved_by_persons(
     subjects: NDArray[np.int32],
     values: NDArray[np.int32],
 ) -> NDArray[np.float64]:
-    """Return what each class achieves by a measure of persons; all (n,).
+    """Return the achievement of each class by a measure of persons; all (n,).
 
-    Models that say no measure divide by a sum that counts a person of several values several times,
-    and a value that everybody in a class has may still look rare to them.
+    Models without a measure would count a person with several values several times, so that a value
+    of all persons of a class could still seem rare.
     """
     rows = joint_codes(np.column_stack([classes, subjects, values]))
     first = np.unique(rows, return_index=True)[1]

@@ -1,4 +1,4 @@
-"""All privacy models by name. Being listed here is being tested, proved and offered."""
+"""Registry of privacy models by name. Tests, proofs and options cover each entry."""
 
 from __future__ import annotations
 

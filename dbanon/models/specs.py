@@ -1,4 +1,4 @@
-"""What a policy says of a model, held against the model of that name."""
+"""Model specifications of a policy, checked against the models."""
 
 from __future__ import annotations
 
@@ -28,45 +28,45 @@ def arguments(spec: ModelSpec) -> dict[str, Value]:
 
 
 def model_of(spec: ModelSpec) -> Model:
-    """Return the model that a valid specification asks for."""
+    """Return the model of a valid specification."""
     return cast("Callable[..., Model]", MODELS[spec.name])(**arguments(spec))
 
 
 def title(spec: ModelSpec) -> str:
-    """Spell a model as a person would, such as ``entropy 3-diversity``."""
+    """Spell a model, for example ``entropy 3-diversity``."""
     return str(model_of(spec))
 
 
 def texts(spec: ModelSpec, parameter: str) -> tuple[str, ...]:
-    """Return the texts that a parameter lists, none if it is left out."""
+    """Return the texts that a parameter lists, none if omitted."""
     given = spec.params.get(parameter, ())
     return given if isinstance(given, tuple) else ()
 
 
 def is_plain(spec: ModelSpec) -> bool:
-    """Whether a model asks for k rows, or for l distinct values of every sensitive column."""
+    """Return True for k rows, or l distinct values of every sensitive column."""
     return spec.name in {K_ANONYMITY, L_DIVERSITY} and len(spec.params) == 1
 
 
 def is_strict(spec: ModelSpec) -> bool:
-    """Whether the other sensitive columns join the quasi-identifier."""
+    """Return True if the other sensitive columns join the quasi-identifiers."""
     return spec.params.get(MULTI) == STRICT
 
 
 def sensitive_of(spec: ModelSpec, sensitive: Iterable[str]) -> tuple[str, ...]:
-    """Return the sensitive columns that a model is asked of one by one, all if it names none."""
+    """Return the sensitive columns to which a model applies one by one, by default all."""
     if MODELS[spec.name].scope is not Scope.SENSITIVE:
         return ()
     return texts(spec, COLUMNS) or tuple(sensitive)
 
 
 def of_scope(models: Iterable[ModelSpec], scope: Scope) -> tuple[ModelSpec, ...]:
-    """Return those models that are asked of a scope; unknown names are of none."""
+    """Return the models of a scope; unknown names have none."""
     return tuple(s for s in models if s.name in MODELS and MODELS[s.name].scope is scope)
 
 
 def problems(spec: ModelSpec) -> Iterator[tuple[str, str]]:
-    """Yield (parameter, what is wrong with it) of a model that exists."""
+    """Yield (parameter, problem) for a model that exists."""
     model = MODELS[spec.name]
     accepted = model.accepted()
     for name, value in spec.params.items():
@@ -81,7 +81,7 @@ def problems(spec: ModelSpec) -> Iterator[tuple[str, str]]:
 
 
 def require_valid(spec: ModelSpec) -> None:
-    """Raise PolicyError for the first thing that is wrong with a model's parameters."""
+    """Raise PolicyError for the first problem of a model's parameters."""
     for name, text in problems(spec):
         msg = f"{spec.name}: {name} {text}"
         raise PolicyError(msg, hint=f"{spec.name} takes {', '.join(MODELS[spec.name].accepted())}")

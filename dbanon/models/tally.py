@@ -1,4 +1,4 @@
-"""How often each sensitive value occurs in each class, and in the whole relation."""
+"""Frequencies of each sensitive value in each class, and in the whole relation."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _NO_VALUES = SensitiveDomain((), np.zeros(0), np.zeros(0, np.int64))
 
 
 class Tally(NamedTuple):
-    """The values of each class, sorted by class, then by value; every class has one.
+    """The values of each class, sorted by class, then by value; no class is empty.
 
-    classes, values, counts: (c,) int64; start: (g,) the first entry of each class; size: (g,)
-    its rows.
+    classes, values, counts: (c,) int64; start: (g,) the first entry of each class; size: (g,) its
+    rows.
     """
 
     classes: NDArray[np.int64]
@@ -31,7 +31,7 @@ class Tally(NamedTuple):
 
     @property
     def n_classes(self) -> int:
-        """How many classes there are."""
+        """Number of classes."""
         return len(self.size)
 
     def shares(self) -> NDArray[np.float64]:
@@ -59,7 +59,7 @@ class Tally(NamedTuple):
         return total
 
     def ranks(self) -> NDArray[np.int64]:
-        """Return the place of each entry in its class by falling count, from 1 on."""
+        """Return the rank of each entry in its class by descending count, from 1."""
         order = np.lexsort((-self.counts, self.classes))
         ranks = np.empty(len(order), np.int64)
         ranks[order] = np.arange(len(order)) - self.start[self.classes[order]] + 1
@@ -75,9 +75,9 @@ class Tally(NamedTuple):
 
 
 def tally(classes: NDArray[np.int32], values: NDArray[np.int32]) -> Tally:
-    """Count the pairs of class and value; O(n), or O(n log n) when most pairs do not occur.
+    """Count the pairs of class and value; O(n), or O(n log n) if most pairs do not occur.
 
-    classes: (n,) 0..g-1 without gaps; values: (n,) codes. There is a row.
+    classes: (n,) 0..g-1 without gaps; values: (n,) codes; n >= 1.
     """
     width = int(values.max()) + 1
     keys = classes.astype(np.int64) * width + values
@@ -94,10 +94,7 @@ def tally(classes: NDArray[np.int32], values: NDArray[np.int32]) -> Tally:
 
 
 def joint_codes(codes: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the number of each row of codes, (n, c), among the distinct ones in order; (n,).
-
-    Column by column, which is faster than as a whole.
-    """
+    """Return the rank of each row of codes, (n, c), among the distinct rows, (n,)."""
     joint = np.zeros(len(codes), np.int64)
     for narrow in codes.T:
         column = narrow.astype(np.int64)
@@ -108,7 +105,7 @@ def joint_codes(codes: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def tally_of_counts(counts: NDArray[np.int64]) -> Tally:
-    """Return the tally of a table of counts, (g, m); every class has a row."""
+    """Return the tally of a table of counts, (g, m); no class is empty."""
     of_class, values = np.nonzero(counts)
     start = np.flatnonzero(np.diff(of_class, prepend=-1))
     return Tally(of_class, values, counts[of_class, values], start, counts.sum(axis=1))
@@ -117,9 +114,9 @@ def tally_of_counts(counts: NDArray[np.int64]) -> Tally:
 class Whole(NamedTuple):
     """The relation that classes are compared with.
 
-    share: (m,) float64, how often each value occurs in it, 0 for values of suppressed rows only;
-    n_rows: its rows; domain: what is known of the values; coarser: for each way to join classes,
-    (g,) the joint class of each class, 0..h-1.
+    share: (m,) float64, of each value, 0 for values of suppressed rows only; n_rows: its rows;
+    domain: of the values; coarser: for each way to join classes, (g,) the joint class of each
+    class, 0..h-1.
     """
 
     share: NDArray[np.float64]
@@ -129,7 +126,7 @@ class Whole(NamedTuple):
 
 
 def whole_of(values: NDArray[np.int32], domain: SensitiveDomain | None) -> Whole:
-    """Return the relation that consists of these rows, or of which they are said to be a part."""
+    """Return the relation of these rows, or the larger one whose counts the domain has."""
     domain = domain or _NO_VALUES
     if domain.counts is not None:
         n_rows = int(domain.counts.sum())
@@ -140,10 +137,10 @@ def whole_of(values: NDArray[np.int32], domain: SensitiveDomain | None) -> Whole
 
 
 class Steps(NamedTuple):
-    """The way from each leaf to the root, edge by edge.
+    """The path from each leaf to the root, edge by edge.
 
-    leaf, node: (e,) the leaf, and the lower node of each edge above it, numbered 0..n-1; weight:
-    (n,) half of what the edge above the node adds to the distance.
+    leaf, node: (e,) the leaf, and the lower node of each edge above it, 0..n-1; weight: (n,) half
+    of the distance of the edge above the node.
     """
 
     leaf: NDArray[np.int64]
@@ -152,9 +149,9 @@ class Steps(NamedTuple):
 
 
 def steps_of(domain: SensitiveDomain) -> Steps:
-    """Return the edges above each value's code; NULL is a leaf of its own below the root."""
+    """Return the edges above each value's code; NULL is a separate leaf below the root."""
     tree = domain.tree
-    assert tree is not None  # noqa: S101 - asked for only where there is one
+    assert tree is not None  # noqa: S101 - the caller has checked
     height = height_shares(tree)
     weight = np.append((height[tree.parent] - height) / 2, 0.5)
     node = np.where(domain.leaf >= 0, tree.leaves[domain.leaf], len(tree.parent)).astype(np.int64)

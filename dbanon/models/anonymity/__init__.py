@@ -1,1 +1,1 @@
-"""Models of how many rows, values or people a published row may be of."""
+"""Models of how many rows, values or persons a published row may belong to."""

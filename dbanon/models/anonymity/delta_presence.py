@@ -20,13 +20,12 @@ _LEAST = Parameter(float, least=0, most=1, default=0.0)
 
 @dataclass(frozen=True, slots=True)
 class DeltaPresence(PopulationModel):
-    """Of the population in every class a share from dmin to dmax is published, and none outside.
+    """In every class, a share of the population from dmin to dmax is published.
 
-    The paper recodes the population as the table was, which says what it means only where no row
-    of the population is in two classes: a class that shares one does not meet the model. Shares by
-    class would not do for it: of m classes of one row each, each with E rows of the population and
-    one that all share, that one is there with probability m / (m + E), not 1 / (E + 1). What is in
-    no class has a share of 0.
+    Outside all classes the share is 0. A class that shares population rows with another fails,
+    unlike in the paper, which recodes the population like the table. Shares by class would not
+    suffice: of m classes with one row and E population rows each, and one population row in all of
+    them, that row is published with probability m / (m + E), not 1 / (E + 1).
     """
 
     dmin: float = field(
@@ -44,7 +43,7 @@ class DeltaPresence(PopulationModel):
     is_part = True
 
     def achieved(self, presence: Presence) -> NDArray[np.float64]:
-        """Return the share of each class, infinite where it shares rows with another."""
+        """Return the share of each class, infinite if it shares rows with another."""
         import numpy as np
 
         share = np.full(len(presence.rows), np.inf)
@@ -53,6 +52,6 @@ class DeltaPresence(PopulationModel):
         return share
 
     def failing(self, presence: Presence) -> NDArray[np.bool_]:
-        """Return which classes do not meet it, all of them when too little is covered."""
+        """Return a mask of failing classes, all of them if too little is covered."""
         met = self.meets(self.achieved(presence))
         return ~met | (self.dmin > 0 and presence.uncovered > 0)

@@ -18,11 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KMap(PopulationModel):
-    """Every published row may be that of at least k rows of the population.
+    """Every published row may represent at least k rows of the population.
 
-    Of the rows in the region of a class, no more are taken by other classes than these have rows,
-    and no more than they share; the class' own rows are always left to it. Any of the others may
-    change places with a row of the class, and nobody could tell.
+    Of the population rows in the region of a class, other classes take at most as many as they have
+    rows, and at most the shared ones; the class keeps at least its own number of rows.
     """
 
     k: int = field(metadata=COUNT.field("--k-map", help="minimum population rows per class"))
@@ -32,7 +31,7 @@ class KMap(PopulationModel):
     bound = Bound.AT_LEAST
 
     def achieved(self, presence: Presence) -> NDArray[np.float64]:
-        """Return how many rows of the population a row of each class may be."""
+        """Return how many rows of the population a row of each class may represent."""
         import numpy as np
 
         free = np.maximum(presence.covered - presence.taken, presence.alone)

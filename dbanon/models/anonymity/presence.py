@@ -1,10 +1,9 @@
 """Models that count a population.
 
-A reader who holds the population looks for the row that a published one may be. Where the regions
-of two classes share rows of the population, as local recoding lets them, what one class takes of it
-is missing from the other: of a population 1, 2, 3 let one class be 1 to 2 with two rows, and
-another 2 to 3 with one row. The second row is that of 3, though its region holds two. No model may
-therefore take the rows in a region for granted.
+With local recoding, the regions of two classes may share population rows, and rows taken by one
+class are missing from the other. Example: population 1, 2, 3; class 1 to 2 has two rows, class 2 to
+3 has one. The latter must be 3, although its region holds two rows. So models must not simply count
+the rows in a region.
 """
 
 from __future__ import annotations
@@ -21,12 +20,11 @@ if TYPE_CHECKING:
 
 
 class Presence(NamedTuple):
-    """What the classes cover of a population.
+    """Population rows covered by the classes, (g,) each.
 
-    rows: (g,) the published rows of each class; covered: (g,) the rows of the population in its
-    region; alone: (g,) those that are in no other class' region; taken: (g,) the published rows of
-    all classes that share some of it; near: with which classes each shares some; uncovered: how
-    many rows of the population are in no region.
+    rows: published rows; covered: population rows in the region; alone: those in no other region;
+    taken: published rows of all classes that share some of it; near: the classes that share some;
+    uncovered: number of population rows in no region.
     """
 
     rows: NDArray[np.int64]
@@ -39,19 +37,19 @@ class Presence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PopulationModel(Model):
-    """A model that a class meets, or not, by what it covers of a population."""
+    """A model of the population rows that each class covers."""
 
     scope = Scope.POPULATION
     of_whole = True
     one_row = "a population of one row a person"
 
     is_part: ClassVar[bool] = False
-    """Whether every row must have one of its own in the population, and classes share none."""
+    """True if every row needs its own population row, and classes share none."""
 
     @abstractmethod
     def achieved(self, presence: Presence) -> NDArray[np.float64]:
-        """Return what each class achieves, in the numbers of the SQL check."""
+        """Return the achievement of each class, in the unit of the SQL check."""
 
     def failing(self, presence: Presence) -> NDArray[np.bool_]:
-        """Return which classes do not meet it."""
+        """Return a mask of failing classes."""
         return ~self.meets(self.achieved(presence))

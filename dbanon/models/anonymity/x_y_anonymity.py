@@ -23,7 +23,7 @@ _SOME = Parameter(tuple, default=())
 
 
 class Published(Protocol):
-    """What readers see of a table; classes: (n,) the class of each row, -1 if it is left out."""
+    """The published data of a table; classes: (n,) the class of each row, -1 if suppressed."""
 
     @property
     def table(self) -> EncodedTable:
@@ -37,7 +37,7 @@ class Published(Protocol):
 
     @property
     def values(self) -> GroupValues:
-        """What is shown of each group."""
+        """Published values of each group."""
         ...
 
     @property
@@ -50,7 +50,7 @@ class Published(Protocol):
 class XYAnonymity(DistinctModel):
     """Every published value of the columns ``x`` occurs with at least k of the columns ``y``.
 
-    x: all quasi-identifiers if none is named. Both are sets of published columns, and share none.
+    x, y: disjoint sets of published columns, x by default all quasi-identifiers.
     """
 
     k: int = field(
@@ -68,11 +68,7 @@ class XYAnonymity(DistinctModel):
     of_whole = True
 
     def demands(self, spec: ModelSpec, table: EncodedTable) -> Iterator[Demand]:
-        """Yield what groups can be merged for; raises Unsatisfiable when all rows miss it.
-
-        A group with k values of y has them for every value of x that its rows show, so that this
-        is enough, and more than needed where x is not every quasi-identifier.
-        """
+        """Yield the demands for merging, sufficient conditions; Unsatisfiable if all rows fail."""
         columns = _columns(self, table)
         _require_reachable(self, table, columns)
         if columns.searchable:
@@ -80,7 +76,7 @@ class XYAnonymity(DistinctModel):
             yield Demand(spec, self, first, columns.x_sensitive, tuple(others))
 
     def holds(self, published: Published) -> bool:
-        """Whether what is published meets it, counted on the values that readers see."""
+        """Return True if the published values meet it."""
         import numpy as np
 
         from dbanon.models.tally import joint_codes, tally, whole_of
@@ -103,7 +99,7 @@ class XYAnonymity(DistinctModel):
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """The columns of X and Y by their places; those of X that are quasi-identifiers first."""
+    """Indices of the columns of X and Y; those of X that are quasi-identifiers first."""
 
     x_quasi: tuple[int, ...]
     x_sensitive: tuple[int, ...]
@@ -112,7 +108,7 @@ class _Columns:
 
     @property
     def searchable(self) -> bool:
-        """Whether it is enough that every group has k values, which merging groups can reach."""
+        """True if k values in every group suffice, which merging can reach."""
         return bool(self.x_quasi) and not self.y_quasi
 
 
@@ -141,10 +137,7 @@ def _columns(model: XYAnonymity, table: EncodedTable) -> _Columns:
 
 
 def _require_reachable(model: XYAnonymity, table: EncodedTable, columns: _Columns) -> None:
-    """Raise Unsatisfiable when some value of x has too few values of y in the whole table.
-
-    Values that are recoded only become fewer, so that this is necessary whatever is published.
-    """
+    """Raise Unsatisfiable if a value of x has too few values of y; recoding only reduces them."""
     import numpy as np
 
     from dbanon.models.tally import joint_codes, tally

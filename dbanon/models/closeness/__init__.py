@@ -1,1 +1,1 @@
-"""Models of how sensitive values are distributed in a class and in all rows."""
+"""Models that compare the distribution of sensitive values in a class with that of all rows."""

@@ -21,10 +21,10 @@ _KIND = Parameter(str, among=(BASIC, ENHANCED), default=BASIC)
 
 @dataclass(frozen=True, slots=True)
 class BetaLikeness(ClassModel):
-    """No value is relatively more frequent in a class than in the whole relation by more than beta.
+    """The relative gain of a value's share in a class over that in the relation is at most beta.
 
-    ``enhanced`` bounds a value of share q by min(beta, -ln q); what is achieved is then scaled to
-    beta by that bound.
+    ``enhanced`` bounds the relative gain of a value of share q by min(beta, -ln q); the achievement
+    is scaled to beta by that bound.
     """
 
     beta: float = field(
@@ -39,7 +39,7 @@ class BetaLikeness(ClassModel):
     of_whole = True
 
     def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:
-        """Return the largest gain (p - q) / q of a value in each class, 0 when none gains."""
+        """Return the largest gain (p - q) / q of a value in each class, 0 if there is none."""
         import numpy as np
 
         share = whole.share[tally.values]

@@ -32,7 +32,7 @@ class DeltaDisclosure(ClassModel):
     of_whole = True
 
     def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:
-        """Return the largest absolute logarithm of p / q, infinite where a value is missing."""
+        """Return the largest absolute logarithm of p / q, infinite if a value is missing."""
         import numpy as np
 
         logs = np.abs(np.log(tally.shares() / whole.share[tally.values]))

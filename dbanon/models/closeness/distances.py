@@ -1,8 +1,4 @@
-"""Earth mover's distances between distributions of sensitive values, and rules to search by.
-
-Distances lie in [0, 1] and are computed on the values that a class has: what it lacks follows from
-sums over the whole relation.
-"""
+"""Earth mover's distances in [0, 1] between distributions of sensitive values, and search rules."""
 
 from __future__ import annotations
 
@@ -25,7 +21,7 @@ if TYPE_CHECKING:
 def distance_from(
     classes: Tally, whole: Whole, share: NDArray[np.float64], *, distance: str
 ) -> NDArray[np.float64]:
-    """Return how far each class is from a distribution over the values, (m,)."""
+    """Return the distance of each class from a distribution over the values, (m,)."""
     if distance == ORDERED:
         return _ordered(classes, share, present=whole.share > 0)
     if distance == HIERARCHICAL:
@@ -37,11 +33,7 @@ def distance_from(
 def _ordered(
     classes: Tally, share: NDArray[np.float64], *, present: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Add up, rank by rank of the values present, how much has to be carried to the next.
-
-    Between two values of a class what it has stays the same while the other distribution grows, so
-    that the sum there falls into two parts that prefix sums give; O(c log m) for c entries.
-    """
+    """Return the sum over ranks of the mass carried to the next, by prefix sums; O(c log m)."""
     rank = np.cumsum(present) - 1
     steps = np.cumsum(share[present])
     sums = np.append(0.0, np.cumsum(steps))
@@ -61,7 +53,7 @@ def _ordered(
 
 
 def _hierarchical(classes: Tally, whole: Whole, share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Add up over the edges of the tree what has to cross them."""
+    """Return the sum over the edges of the tree of the mass that crosses them."""
     steps = steps_of(whole.domain)
     mass = np.bincount(steps.node, weights=share[steps.leaf], minlength=len(steps.weight))
     order = np.argsort(steps.leaf, kind="stable")
@@ -85,13 +77,13 @@ def _hierarchical(classes: Tally, whole: Whole, share: NDArray[np.float64]) -> N
 
 
 def between(whole: Whole, least: NDArray[np.float64], most: NDArray[np.float64]) -> Rule:
-    """Return the rule that each value has a share within its bounds; least, most: (m,)."""
+    """Return the rule that the share of each value is within bounds; least, most: (m,)."""
     share = whole.share
     return layout.BETWEEN, [0.0, len(share), *share, *most, *least]
 
 
 def closeness_rule(t: float, whole: Whole, *, distance: str) -> Rule:
-    """Return the rule that a class lies within t of the whole relation."""
+    """Return the rule that a class is within t of the whole relation."""
     share = whole.share
     start = [len(share), *share]
     if distance == EQUAL:

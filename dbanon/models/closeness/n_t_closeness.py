@@ -24,7 +24,7 @@ class NTCloseness(ClassModel):
     """Every class is within t of one of the larger sets around it that have n rows.
 
     The sets are the rows with the same published values in the first quasi-identifiers of the
-    policy, for any number of them, none being the whole relation.
+    policy, for any number of them; for none, the whole relation.
     """
 
     n: int = field(metadata=COUNT.field())
@@ -38,7 +38,7 @@ class NTCloseness(ClassModel):
     is_around = True
 
     def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:
-        """Return the distance of each class from the nearest set of n rows, infinite without."""
+        """Return the distance of each class from the nearest set of n rows, infinite if none."""
         import numpy as np
 
         from dbanon.models.closeness.distances import distance_from
@@ -55,7 +55,7 @@ class NTCloseness(ClassModel):
     def _sets(
         self, tally: Tally, whole: Whole, joint: NDArray[np.int64]
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """Yield the classes of each set of n rows, and how its values are distributed."""
+        """Yield the classes of each set of n rows, and the distribution of its values."""
         import numpy as np
 
         rows = np.bincount(joint, weights=tally.size)
@@ -74,5 +74,5 @@ class NTCloseness(ClassModel):
         return closeness_rule(self.t, whole, distance=self.distance)
 
     def explain(self, case: Case) -> Told:
-        """Say how many rows there are."""
+        """Return the number of rows."""
         return f"the table has {case.whole.n_rows:,} rows", f"n <= {case.whole.n_rows}"

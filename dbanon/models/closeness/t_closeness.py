@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class TCloseness(ClassModel):
     """The values of every class are distributed within t of the whole relation.
 
-    distance: any two values are 1 apart (``equal``), or as far as their ranks (``ordered``), or as
-    their common ancestor is high (``hierarchical``).
+    distance of values: always 1 (``equal``), the difference of ranks (``ordered``), or the height
+    of the common ancestor (``hierarchical``).
     """
 
     t: float = field(

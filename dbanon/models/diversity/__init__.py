@@ -1,1 +1,1 @@
-"""Models of the sensitive values that a class holds."""
+"""Models of the sensitive values of a class."""

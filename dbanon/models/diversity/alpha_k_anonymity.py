@@ -1,4 +1,4 @@
-"""The alpha of (alpha, k)-anonymity (Wong et al., KDD 2006); k is asked for apart."""
+"""The alpha of (alpha, k)-anonymity (Wong et al., KDD 2006); k is a separate model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AlphaKAnonymity(ClassModel):
-    """No value takes more than alpha of a class."""
+    """No value has a share of more than alpha of a class."""
 
     alpha: float = field(metadata=SHARE.field("--alpha", help="maximum share of a sensitive value"))
 
@@ -40,5 +40,5 @@ class AlphaKAnonymity(ClassModel):
         return layout.SHARE, [self.required, 0.0]
 
     def explain(self, case: Case) -> Told:
-        """Say how many rows share a value."""
+        """Return the share of the most frequent value."""
         return case.shared, f"alpha >= {rounded_up(case.top)}"

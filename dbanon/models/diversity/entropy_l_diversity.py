@@ -44,7 +44,7 @@ class EntropyLDiversity(ClassModel):
         return ENTROPY, [math.log(self.required), 0.0]
 
     def explain(self, case: Case) -> Told:
-        """Say which of the three kinds of l would be possible."""
+        """Return the possible l of the three kinds."""
         level = float(self.achieved(case.one, case.whole)[0])
         distinct = min(case.distinct, max(int(self.l), 1))
         entropy, probabilistic = rounded_down(level), rounded_down(1 / case.top)

@@ -30,11 +30,11 @@ class KEAnonymity(ClassModel):
 
     @property
     def least_rows(self) -> int:
-        """A row for each of the numbers, and two of them for any range."""
+        """A row for each of the numbers, and two for any range."""
         return max(self.k, 2 if self.e > 0 else 1)
 
     def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:
-        """Return the range of the numbers of each class, -1 where there are fewer than k."""
+        """Return the range of the numbers of each class, -1 with fewer than k."""
         import numpy as np
 
         numbers = whole.domain.numbers[tally.values]
@@ -45,7 +45,7 @@ class KEAnonymity(ClassModel):
         return np.where(enough, most - np.where(enough, least, 0.0), -1.0)
 
     def explain(self, case: Case) -> Told:
-        """Say how many numbers there are, or how far they lie apart."""
+        """Return the number of distinct numbers, or their range."""
         numbers = case.whole.domain.numbers[case.one.values]
         distinct = int((numbers == numbers).sum())  # noqa: PLR0124 - NaN is no number
         if distinct < self.k:

@@ -28,5 +28,5 @@ class LDiversity(DistinctModel):
     guards_persons = True
 
     def explain(self, case: Case) -> Told:
-        """Say how many values there are."""
+        """Return the number of values."""
         return too_few(case, self.l, possible="distinct {}-diversity")

@@ -1,4 +1,4 @@
-"""(alpha, k)-anonymity of listed values (Wong et al., KDD 2006); k is asked for apart."""
+"""(alpha, k)-anonymity of listed values (Wong et al., KDD 2006); k is a separate model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_VALUES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ListedAlphaKAnonymity(ClassModel):
-    """No ``listed`` value takes more than alpha of a class; the others are not limited."""
+    """No ``listed`` value has a share of more than alpha of a class; the others are not limited."""
 
     alpha: float = field(metadata=SHARE.field())
     listed: tuple[str, ...] = field(metadata=TEXTS.field())
@@ -40,7 +40,7 @@ class ListedAlphaKAnonymity(ClassModel):
         return tally.most(np.where(is_listed, tally.shares(), 0.0))
 
     def search_rule(self, whole: Whole) -> Rule | None:
-        """Return the largest share of each value, None of many: a search would count them all."""
+        """Return the largest share of each value, None if there are too many to count."""
         import numpy as np
 
         from dbanon.models.closeness.distances import between
@@ -52,7 +52,7 @@ class ListedAlphaKAnonymity(ClassModel):
         return between(whole, np.zeros(len(most)), most + 1e-12)
 
     def explain(self, case: Case) -> Told:
-        """Say how many rows share a listed value."""
+        """Return the share of the most frequent listed value."""
         top = float(self.achieved(case.one, case.whole)[0])
         fact = f"{100 * top:.0f} % of the rows share one of the listed values of {case.name}"
         return fact, f"alpha >= {rounded_up(top)}"

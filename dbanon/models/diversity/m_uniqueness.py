@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MUniqueness(ClassModel):
-    """Every class has at least m rows, all of different values."""
+    """Every class has at least m rows, all with different values."""
 
     m: int = field(
         metadata=COUNT.field("--m", help="m-uniqueness: minimum rows, all with different values")
@@ -32,13 +32,13 @@ class MUniqueness(ClassModel):
     is_monotone = False
 
     def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:  # noqa: ARG002 - counts
-        """Return the number of rows of each class, 0 where a value repeats."""
+        """Return the number of rows of each class, 0 if a value repeats."""
         import numpy as np
 
         unique = tally.most(tally.counts.astype(float)) <= 1
         return np.where(unique, tally.size, 0).astype(float)
 
     def explain(self, case: Case) -> Told:
-        """Say how many classes the most frequent value takes."""
+        """Return the share of the most frequent value."""
         most = case.whole.n_rows // int(case.one.counts.max())
         return case.shared, f"m = {most} with k <= {most}" if most > 1 else ""

@@ -22,7 +22,7 @@ _PRINTED = 0.01  # the least share that two places can show
 
 @dataclass(frozen=True, slots=True)
 class NpdRecursiveLDiversity(ClassModel):
-    """Positive-disclosure recursive, and each ``negative`` value makes up a least share."""
+    """Positive-disclosure recursive, and each ``negative`` value has at least a given ``share``."""
 
     c: float = field(metadata=FACTOR.field())
     l: int = field(metadata=COUNT.field())
@@ -40,7 +40,7 @@ class NpdRecursiveLDiversity(ClassModel):
         return PdRecursiveLDiversity(self.c, self.l, self.positive)
 
     def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:
-        """Return the least c that a class would not meet; infinite where a share is too small."""
+        """Return the least c that a class would fail; infinite if a share is too small."""
         import numpy as np
 
         found = self._positive_only.achieved(tally, whole)
@@ -50,7 +50,7 @@ class NpdRecursiveLDiversity(ClassModel):
         return found
 
     def explain(self, case: Case) -> Told:
-        """Tell of the negative value that is too rare, if there is one, else of c."""
+        """Return the negative value's share if it is too small, otherwise the possible c."""
         least = min(float(_share_of(v, case.one, case.whole)[0]) for v in self.negative)
         if least >= self.share - TOLERANCE:
             return self._positive_only.explain(case)

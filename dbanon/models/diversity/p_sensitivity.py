@@ -1,4 +1,4 @@
-"""The p of p-sensitive k-anonymity (Truta, Vinay 2006); k is asked for apart."""
+"""The p of p-sensitive k-anonymity (Truta, Vinay 2006); k is a separate model."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ class PSensitivity(DistinctModel):
     guards_persons = True
 
     def explain(self, case: Case) -> Told:
-        """Say how many values there are."""
+        """Return the number of values."""
         return too_few(case, self.p, possible="{}-sensitivity")

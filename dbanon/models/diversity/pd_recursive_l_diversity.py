@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PdRecursiveLDiversity(ClassModel):
-    """Recursive diversity of all values but the ``positive`` ones, which anyone may learn.
+    """Recursive diversity of all values but the ``positive`` ones, which may be disclosed.
 
-    With y the rank of the most frequent other value, r_y stays below c times the sum of the
-    counts from rank l on, or when y >= l from rank l - 1 on without r_y itself.
+    With y the rank of the most frequent other value, r_y is below c times the sum of the counts
+    from rank l, or if y >= l from rank l - 1 without r_y.
     """
 
     c: float = field(metadata=FACTOR.field())
@@ -35,7 +35,7 @@ class PdRecursiveLDiversity(ClassModel):
     reads = Reads.LABELS
 
     def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:
-        """Return the least c that a class would not meet; 0 where all values are positive."""
+        """Return the least c that a class would fail; 0 if all values are positive."""
         import numpy as np
 
         if self.l == 1:
@@ -51,5 +51,5 @@ class PdRecursiveLDiversity(ClassModel):
         return np.where(np.isinf(y), 0.0, ratio(of_y, tail))
 
     def explain(self, case: Case) -> Told:
-        """Say which c would be possible."""
+        """Return the possible c."""
         return least_c(self, case, self.l)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProbabilisticLDiversity(ClassModel):
-    """No value takes more than 1 / l of a class."""
+    """No value has a share of more than 1 / l of a class."""
 
     l: float = field(metadata=LEVEL.field("--l"))
 

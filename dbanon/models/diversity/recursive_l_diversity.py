@@ -34,7 +34,7 @@ class RecursiveLDiversity(ClassModel):
     variant = Variant("--l-kind", "recursive")
 
     def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:  # noqa: ARG002 - counts
-        """Return the least c that a class would not meet; infinite with fewer than l values."""
+        """Return the least c that a class would fail; infinite with fewer than l values."""
         import numpy as np
 
         if self.l == 1:
@@ -44,25 +44,25 @@ class RecursiveLDiversity(ClassModel):
         return ratio(tally.most(counts), tail)
 
     def search_rule(self, whole: Whole) -> Rule | None:  # noqa: ARG002 - counts
-        """Return c and l; l = 1 asks for nothing."""
+        """Return c and l, None for l = 1."""
         if self.l == 1:
             return None
         return RECURSIVE, [self.required - MARGIN, float(self.l)]
 
     def explain(self, case: Case) -> Told:
-        """Say which c would be possible."""
+        """Return the possible c."""
         return least_c(self, case, self.l)
 
 
 def ratio(top: NDArray[np.float64], tail: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how many times the tail the top is, infinite without a tail."""
+    """Return top over tail, infinite without a tail."""
     import numpy as np
 
     return np.where(tail > 0, top / np.maximum(tail, 1), np.inf)
 
 
 def least_c(model: ClassModel, case: Case, l: int) -> Told:
-    """Tell of the least c, and where there are too few values for any, of the values."""
+    """Return the least c, or the number of values if it is too small for any c."""
     level = float(model.achieved(case.one, case.whole)[0])
     if math.isfinite(level):
         return case.shared, f"l = {l} with c > {rounded_up(level)}"
