@@ -1,1 +1,1 @@
-"""Frozen values and errors that every layer shares; nothing here does any work."""
+"""Frozen values and errors shared by all layers; no logic."""

@@ -1,4 +1,4 @@
-"""The arrays that algorithms, recodings and metrics hand to each other."""
+"""Arrays exchanged by algorithms, recodings and metrics."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Bands:
-    """The cells of a line, of which the codes of a column are the ranks.
+    """Cells of a line; the codes of a column are their ranks.
 
-    A cell reaches from ``low`` up to ``high``, which belongs to it if ``closed``; these are texts,
-    empty where a cell has no such end. names: of each cell for people, () where its ends are one;
-    width: (size,) float64, what publishing a cell loses, as a share of the range of all cells;
-    members: (size,) int64, how many distinct values of the table are in each.
+    A cell is [low, high), or [low, high] if ``closed``; the ends are texts, empty if open. names:
+    readable text of each cell, () if the ends suffice; width: (size,) float64, loss of a published
+    cell as a share of the range of all cells; members: (size,) int64, distinct values of the table
+    in each.
     """
 
     low: tuple[str, ...]
@@ -39,22 +39,20 @@ class Bands:
 class EncodedColumn:
     """One quasi-identifier as integer codes.
 
-    A code is the rank of the value: among the sorted distinct values of the table when they lie
-    on a line, in the listed order when the kind is ordinal, in depth-first leaf order when there is
-    a taxonomy. NULL is the code ``size``, past the last value. A set of rows is therefore described
-    by its least and greatest code.
+    A code is the rank of the value: among the sorted distinct values of the table on a line, in the
+    listed order if the kind is ordinal, in depth-first leaf order with a taxonomy. NULL is the code
+    ``size``. So the least and the greatest code describe a set of rows.
 
-    codes: (n,) int32 in 0..size; values: (size,) the value of each code, sorted (int64, float64,
-    datetime64[D] or datetime64[us]) on a line, else (size,) str; position: (size,) float64 in
-    [0, 1], the value scaled by the range of the whole table, or its rank by that of the last value
-    of an order; (0,) when there is a taxonomy.
+    codes: (n,) int32 in 0..size; values: (size,) value of each code, sorted (int64, float64,
+    datetime64[D] or datetime64[us]) on a line, otherwise str; position: (size,) float64 in [0, 1],
+    the value scaled by the table's range, or the relative rank in an order; (0,) with a taxonomy.
 
-    A column that has a floor knows no values, but cells. On a line ``bands`` describes them, and
-    ``values`` and ``position`` are where they begin. In a taxonomy ``cells`` is (size,) int32, the
-    node that is the cell of each leaf; all rows of a cell have the code of its first leaf, and
-    ``values`` is the label of the cell of each leaf.
+    With a floor, cells take the place of values. On a line, ``bands`` describes them, and
+    ``values`` and ``position`` are their starts. In a taxonomy, ``cells`` (size,) int32 is the
+    cell's node for each leaf; all rows of a cell have the code of its first leaf, and ``values`` is
+    the label of each leaf's cell.
 
-    greatest: the greatest integer of the type of a column of integers, None of others.
+    greatest: the greatest value of an integer column's type, None for other types.
     """
 
     rule: ColumnRule
@@ -70,7 +68,7 @@ class EncodedColumn:
 
     @property
     def has_floor(self) -> bool:
-        """Whether cells are published in place of values."""
+        """True if cells are published instead of values."""
         return self.bands is not None or self.cells is not None
 
     @property
@@ -80,7 +78,7 @@ class EncodedColumn:
 
     @property
     def structure(self) -> Structure:
-        """What its values are to each other."""
+        """Relation of its values to each other."""
         if self.taxonomy is not None:
             return Structure.TREE
         return Structure.ORDER if self.kind is ColumnKind.ORDINAL else Structure.LINE
@@ -88,12 +86,12 @@ class EncodedColumn:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SensitiveDomain:
-    """What the codes of a sensitive column stand for.
+    """The values of the codes of a sensitive column.
 
-    labels: (m,) the text of each code, None for NULL, which is the last; numbers: (m,) float64,
-    NaN where the value is no number; leaf: (m,) int64, the leaf of ``tree``, -1 for NULL, or (0,)
-    without a tree; has_order: whether the order of the codes means something; counts: (m,) int64,
-    how often each occurs in the whole relation, None where the rows at hand are all of it.
+    labels: (m,) text of each code, None for NULL, the last; numbers: (m,) float64, NaN if not a
+    number; leaf: (m,) int64, the leaf of ``tree``, -1 for NULL, or (0,) without a tree; has_order:
+    codes are ordered; counts: (m,) int64, frequencies in the whole relation, None if the rows at
+    hand are complete.
     """
 
     labels: tuple[str | None, ...]
@@ -104,16 +102,13 @@ class SensitiveDomain:
     counts: NDArray[np.int64] | None = None
 
     def codes_of(self, labels: Collection[str]) -> list[int]:
-        """Return the codes of those of some values that the column has."""
+        """Return the codes of those values that the column has."""
         return [code for code, label in enumerate(self.labels) if label in labels]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Slice:
-    """Some values of a quasi-identifier, as read: from ``least`` to ``most``, or ``among`` a list.
-
-    With none of these it has no value; with ``nulls`` NULL is one of them.
-    """
+    """Some values of a quasi-identifier: ``least`` to ``most``, ``among`` a list, NULL, or none."""
 
     column: str
     least: object = None
@@ -124,13 +119,12 @@ class Slice:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EncodedTable:
-    """The rows of a table as algorithms see them.
+    """The rows of a table in the form that algorithms take.
 
-    quasi: the quasi-identifiers; sensitive: (n, s) int32, one column of dense codes for each
-    sensitive attribute, in the order of the values (NULL is a value and has the last code);
-    sensitive_names: its s names; domains: what the codes of each stand for; label: (n,) int32, the
-    class label of each row in dense codes, None where no column is one; weights: (n,) float64, the
-    persons of a population that each row stands for, None if they were not read.
+    sensitive: (n, s) int32, dense codes of each sensitive column in value order, NULL last;
+    sensitive_names: its s names; domains: of their codes; label: (n,) int32, dense code of the
+    class label, None without one; weights: (n,) float64, persons of a population that each row
+    represents, None if they were not read.
     """
 
     quasi: tuple[EncodedColumn, ...]
@@ -143,12 +137,12 @@ class EncodedTable:
 
     @property
     def kept(self) -> tuple[EncodedColumn, ...]:
-        """The quasi-identifiers that are published as they are."""
+        """The quasi-identifiers that are published unchanged."""
         return tuple(column for column in self.quasi if column.rule.keep)
 
     @property
     def codes(self) -> NDArray[np.int32]:
-        """The codes of the quasi-identifiers side by side, (n, d), made anew."""
+        """The codes of the quasi-identifiers, (n, d), as a new array."""
         import numpy as np
 
         codes = np.empty((self.n_rows, len(self.quasi)), np.int32)
@@ -158,7 +152,7 @@ class EncodedTable:
 
     @property
     def all_codes(self) -> NDArray[np.int32]:
-        """The codes of quasi-identifiers and sensitive columns side by side, (n, d + s)."""
+        """The codes of quasi-identifiers and sensitive columns, (n, d + s)."""
         import numpy as np
 
         return np.hstack([self.codes, self.sensitive])
@@ -177,11 +171,9 @@ class EncodedTable:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Assignment:
-    """A partition of the rows.
+    """A partition of the rows; group: (n,) int32, 0..n_groups-1 without gaps, -1 if suppressed.
 
-    group: (n,) int32, the group of each row, numbered 0..n_groups-1 without gaps; -1 for a
-    suppressed row; final: whether what the algorithm promises holds of exactly these rows, so
-    that no more may be left out.
+    final: the algorithm's guarantee holds for exactly these rows, so no others may be suppressed.
     """
 
     group: NDArray[np.int32]
@@ -192,10 +184,7 @@ class Assignment:
     def of_parts(
         cls, n_rows: int, parts: Iterable[tuple[NDArray[np.int64], Assignment]]
     ) -> Assignment:
-        """Return the groups of parts, numbered one part after the other.
-
-        parts: some of the rows each, and their groups; rows of no part are suppressed.
-        """
+        """Concatenate the groups of parts (rows, groups); rows of no part are suppressed."""
         import numpy as np
 
         group = np.full(n_rows, -1, np.int32)
@@ -207,15 +196,14 @@ class Assignment:
 
     @property
     def n_suppressed(self) -> int:
-        """How many rows are left out."""
+        """Number of suppressed rows."""
         return int((self.group < 0).sum())
 
 
 class LabelNode(NamedTuple):
-    """A label with the one above it, and its place among the others.
+    """A label, its parent (None for the root) and its level, steps below the root.
 
-    parent: None for the root; level: how many steps below the root it is; listed: how many values
-    of a stored taxonomy it stands for, itself if it is one; is_value: whether it is a value.
+    listed: number of values of a stored taxonomy at or below it; is_value: it is a value.
     """
 
     label: str
@@ -228,9 +216,9 @@ class LabelNode(NamedTuple):
 class LabelRow(NamedTuple):
     """A row of the relation of labels.
 
-    values_below: the values of the stored taxonomy below the label and those published that it
-    lacks, 0 for a value. Without a stored taxonomy: the values published below the label, and one
-    more for each published label at or below it that is no value, for whatever it hides.
+    values_below: the values of the stored taxonomy below the label and the published ones it lacks,
+    0 for a value. Without a stored taxonomy: the published values below, and one for each published
+    label at or below it that is no value, for those it hides.
     """
 
     label: str
@@ -243,10 +231,9 @@ class LabelRow(NamedTuple):
 class ValueColumn:
     """The published value of one quasi-identifier for each group.
 
-    index: (n_groups,) int32 into ``labels``; labels: the distinct published values in
-    PostgreSQL's text input form of the published type, None for NULL; loss: (len(labels),)
-    float64, the normalized certainty penalty of each label in [0, 1]; nodes: those labels and all
-    above them, from the root on, where they are nodes of a tree.
+    index: (n_groups,) int32 into ``labels``; labels: distinct published values in the text input
+    form of the published type, None for NULL; loss: (len(labels),) float64, certainty penalty of
+    each in [0, 1]; nodes: the labels and their ancestors, root first, if they are nodes of a tree.
     """
 
     name: str
@@ -258,7 +245,7 @@ class ValueColumn:
     nodes: tuple[LabelNode, ...] = ()
 
     def of_groups(self, groups: NDArray[np.int32]) -> ValueColumn:
-        """Return what is published of some groups, in this order, and no other label."""
+        """Return the published values of some groups, in this order, without unused labels."""
         import numpy as np
 
         used, index = np.unique(self.index[groups], return_inverse=True)
@@ -277,10 +264,7 @@ class ValueColumn:
 
 
 def label_rows(column: ValueColumn) -> list[LabelRow]:
-    """Return what readers look up of the published labels and of those above them.
-
-    It follows from the published labels and from the stored taxonomy alone.
-    """
+    """Return published labels and their ancestors, by the stored taxonomy alone."""
     parents = {node.label: node.parent for node in column.nodes}
     is_stored = any(node.listed for node in column.nodes)
     below = {node.label: node.listed for node in column.nodes}
@@ -300,7 +284,7 @@ def label_rows(column: ValueColumn) -> list[LabelRow]:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GroupValues:
-    """What is published of every group, column by column."""
+    """Published values of every group, by column."""
 
     columns: tuple[ValueColumn, ...]
     n_groups: int
@@ -311,19 +295,15 @@ _STANDS_OUT = 1.5
 
 @dataclass(frozen=True, slots=True)
 class LossReport:
-    """What the publication cost, computed on the published values.
+    """The loss of the publication, computed on the published values.
 
-    ncp: mean normalized certainty penalty over rows and quasi-identifiers, in [0, 1], a
-    suppressed row counting 1 in every column; columns: the same by column; metrics: every other
-    registered metric by name; sensitive_aware: whether sensitive values had a say in which rows
-    are grouped, so that who knows the method may reason back from the groups (the minimality
-    attack, Wong et al., VLDB 2007). Releases older than this entry of the ledger count as aware;
-    weighted_ncp: the same as ncp with each column times its weight, over the sum of the weights,
-    None where all columns weigh the same; n_sampled: how many of the suppressed rows were left out
-    because their persons have more than are published of anyone; no budget limits these;
-    n_filtered: how many rows of the table are none of ``n_rows``, as the policy's conditions say;
-    n_not_drawn: how many more are none of them, as their persons are not in the policy's sample;
-    n_of_nobody: how many more, as their persons are none of those of the dataset.
+    ncp: mean normalized certainty penalty over rows and quasi-identifiers, in [0, 1]; a suppressed
+    row counts 1 in every column; columns: the same by column; metrics: all other registered
+    metrics; sensitive_aware: sensitive values affected the grouping, which permits a minimality
+    attack (Wong et al., VLDB 2007); True for releases older than this entry; weighted_ncp: ncp
+    weighted by column, None for equal weights; n_sampled: suppressed rows beyond the rows per
+    person, outside the budget. Rows of the table beyond ``n_rows``: n_filtered by the policy's
+    conditions, n_not_drawn outside its sample, n_of_nobody without a person of the dataset.
     """
 
     n_rows: int
@@ -341,10 +321,7 @@ class LossReport:
     n_of_nobody: int = 0
 
     def among(self, whole: LossReport) -> LossReport:
-        """Return the loss among all rows of a whole, of which the rows beyond these are left out.
-
-        Metrics stay those of these rows.
-        """
+        """Return the loss among all rows of a whole, the others suppressed; metrics stay."""
         beyond = whole.n_rows - self.n_rows
         if not beyond:
             return self
@@ -365,20 +342,17 @@ class LossReport:
 
     @property
     def asked(self) -> float:
-        """The certainty penalty that a search was asked to keep low: weighted where weights are."""
+        """Certainty penalty that the search minimizes: weighted if there are weights."""
         return self.ncp if self.weighted_ncp is None else self.weighted_ncp
 
     @property
     def costliest(self) -> tuple[str, float] | None:
-        """The column that costs most, with its share of all loss; None where none stands out."""
+        """The column with the greatest share of the loss, and its share, if it stands out."""
         return costliest(self.columns)
 
 
 def costliest(columns: Mapping[str, float]) -> tuple[str, float] | None:
-    """Return the column that costs most, with its share of all loss; None where none stands out.
-
-    One does with half as much again as each would have if all lost the same.
-    """
+    """Return the column with at least 1.5 times the loss of equal shares, and its share."""
     total = sum(columns.values())
     if not total:
         return None

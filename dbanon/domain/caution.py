@@ -1,4 +1,4 @@
-"""What is allowed and seldom meant."""
+"""Warnings about policies that are valid but rarely intended."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from enum import StrEnum
 
 
 class Code(StrEnum):
-    """What a caution is about, and the word by which a policy allows it.
-
-    Stored policies hold these words, so none is renamed or taken away.
-    """
+    """Subject of a warning, by which a policy acknowledges it; stored, so never renamed."""
 
     K_OF_ONE = "k-of-one"
     NO_DIVERSITY = "no-diversity"
@@ -38,7 +35,7 @@ class Code(StrEnum):
 
     @property
     def of_column(self) -> bool:
-        """Whether it is about a column, whose rule then allows it; else about the policy."""
+        """True if it concerns a column, whose rule acknowledges it; otherwise the policy."""
         return self not in _OF_POLICY
 
 
@@ -50,7 +47,7 @@ _OF_POLICY = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """Something in a policy that weakens what it promises; ``column`` is None for all of it."""
+    """Something in a policy that weakens its guarantee; ``column`` is None for all of it."""
 
     code: Code
     column: str | None
@@ -58,21 +55,20 @@ class Caution:
     hint: str
 
     def __str__(self) -> str:
-        """Return it on one line, with what to do."""
+        """Return the message with the hint, on one line."""
         return f"{self.with_code} (try: {self.hint})"
 
     @property
     def with_code(self) -> str:
-        """The message with the word by which a policy allows it."""
+        """The message with its code."""
         return f"{self.message} [{self.code}]"
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """How many values a column has, and how many differ from another one.
+    """Rows of a column without NULL, and distinct values.
 
-    n_filled: rows whose value is not NULL; n_alike: the distinct values that differ from another
-    only in case, blanks or the form of their characters, 0 where nobody has looked.
+    n_alike: values that differ from another only in case, blanks or Unicode form, 0 if not counted.
     """
 
     n_filled: int

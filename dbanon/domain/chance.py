@@ -1,7 +1,7 @@
 """Random numbers that hide persons: from the system, or from a secret key.
 
-A generator that others can reproduce hides nobody. Searches may use one; what decides who is
-published, next to whom, or in which order may not.
+A reproducible generator hides no person. Searches may use one, but not the decision which persons
+are published, next to whom, or in which order.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _BYTES = 8  # of a number
 
 
 def shuffled(size: int) -> NDArray[np.int64]:
-    """Return the numbers below ``size`` in an order drawn from the system's random source."""
+    """Return the numbers below ``size``, shuffled by the system's random source."""
     return np.argsort(np.frombuffer(os.urandom(_BYTES * size), np.uint64))
 
 
 def keyed(texts: Iterable[str], count: int, *, key: bytes) -> NDArray[np.uint64]:
-    """Return ``count`` numbers of each text, (n, count), at most 8, which take the key to compute.
+    """Return ``count`` numbers of each text, (n, count), at most 8, that depend on the key.
 
     Equal texts have equal numbers. The key has at most 64 bytes (BLAKE2b, RFC 7693).
     """

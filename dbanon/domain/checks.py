@@ -1,4 +1,4 @@
-"""What the database proved of a relation, and the error when it did not."""
+"""Proofs of a relation by the database, and the error if they fail."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(StrEnum):
-    """The outcome of one check; an empty relation is not checked, never passed."""
+    """Result of one check; an empty relation is not checked, never passed."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -24,10 +24,9 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One model on one relation, as the database counted it.
+    """One model on one relation, as counted by the database.
 
-    ``column`` is the sensitive column, None for k-anonymity; ``achieved`` is what the worst class
-    achieves, None when nothing was checked.
+    ``column`` is None for k-anonymity; ``achieved``: by the worst class, None if unchecked.
     """
 
     model: str
@@ -42,19 +41,19 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """Every model of a release, checked on the relation that readers see."""
+    """The check of every model of a release, on the relation that is served."""
 
     relation: TableName
     results: tuple[CheckResult, ...]
 
     @property
     def passed(self) -> bool:
-        """Whether there was something to check and all of it held."""
+        """True if something was checked and everything passed."""
         return self.verdict is Verdict.PASSED
 
     @property
     def verdict(self) -> Verdict:
-        """Failed if anything failed, and passed only if all that was asked was checked."""
+        """Failed if any check failed, passed only if all models were checked."""
         found = {result.verdict for result in self.results}
         if Verdict.FAILED in found:
             return Verdict.FAILED
@@ -62,7 +61,7 @@ class CheckReport:
 
     @property
     def shortfalls(self) -> tuple[str, ...]:
-        """What each model that failed requires, and how far the worst class is from it."""
+        """Required and achieved value of each failed model."""
         return tuple(
             f"{result.model}{f' of {result.column}' if result.column else ''} requires"
             f" {result.required:g}, the worst class has {result.achieved:g}"
@@ -74,7 +73,7 @@ class CheckReport:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """A later check of a release, as the ledger keeps it; ``reason`` is why it did not pass."""
+    """A later check of a release in the ledger; ``reason``: why it did not pass."""
 
     release: int
     verdict: Verdict
@@ -85,7 +84,7 @@ class Verification:
 
 
 class CheckFailed(DbanonError):
-    """The relation does not hold what it promises."""
+    """The relation does not meet its guarantees."""
 
     exit_code = 3
 

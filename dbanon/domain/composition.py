@@ -1,4 +1,4 @@
-"""What comparing the releases of a table reveals, as the database counted it."""
+"""Combined disclosure of the releases of a table, as counted by the database."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ OTHER_READERS = "for readers who never had one of these: --new-series --recipien
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """How many persons have few values of a sensitive column, by the classes of two releases.
+    """Persons with few possible values of a sensitive column, by the classes of two releases.
 
-    ``below`` have fewer than ``required`` that both classes show, and ``to_one`` of them just one.
+    ``below``: fewer than ``required`` values are in both classes; ``to_one``: just one.
     """
 
     column: str
@@ -36,11 +36,11 @@ class Exposure:
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """A release held against an earlier one, as anybody can who has both.
+    """A release compared with an earlier one.
 
-    persons: of either; in_both: of both; smallest: the least number of persons who are in the same
-    classes of both, or in the same class of one and not in the other; below: the persons who are
-    with fewer than ``required``.
+    persons: of either; in_both: of both; smallest: least number of persons in the same classes of
+    both, or in the same class of one but missing in the other; below: persons in sets of fewer than
+    ``required``.
     """
 
     release: int
@@ -54,12 +54,12 @@ class Against:
 
     @property
     def severity(self) -> tuple[int, int, int]:
-        """To sort by: persons left with one value, with few values, among few persons."""
+        """Sort key: persons left with one value, with few values, among few persons."""
         to_one = max((found.to_one for found in self.exposures), default=0)
         return to_one, max((found.below for found in self.exposures), default=0), self.below
 
     def __str__(self) -> str:
-        """Return what was found in one clause."""
+        """Return the result in one clause."""
         small = (
             f"{self.below:,} of {self.persons:,} persons share their classes with fewer than"
             f" {self.required - 1} others, the smallest set is of {self.smallest:,}"
@@ -76,10 +76,7 @@ class Against:
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
-    """A model on the cells of all releases, by the values that one of them shows.
-
-    The cells are the persons who are in the same classes of every release.
-    """
+    """A model on the cells (persons in the same classes of every release), by one's values."""
 
     release: int
     relation: TableName
@@ -87,23 +84,22 @@ class CellResult:
 
     @property
     def counted(self) -> tuple[int, str, str | None]:
-        """What is counted: of a release, but k is asked of all together."""
+        """Key of the result; k is counted for all releases together."""
         number = 0 if self.result.model == K_ANONYMITY else self.release
         return number, self.result.model, self.result.column
 
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """What all releases of a table together reveal.
+    """Combined disclosure of all releases of a table.
 
-    ``releases`` were compared; ``unknown`` could not be: they were published live, by an older
-    version, or with persons known by other columns, or what was remembered of them is gone. Of
-    these, ``live`` are live views. Of those ``altered``, what is remembered is not what it was when
-    the last of them was published.
-    ``against`` holds the newest release of all against every one before, whatever their relations.
-    ``beside`` are the other tables of its dataset, if their releases are judged with its own.
-    ``small`` counts the cells of fewer persons than the greatest k of all releases: k is asked of a
-    cell by the least one that shows its persons, and no release is to add to the others either.
+    ``releases`` were compared; ``unknown`` could not be: published live, by an older version or
+    with other subject columns, or their membership is lost; ``live`` of these are live views.
+    ``altered``: the stored membership has changed since the last of them was published.
+    ``against``: the newest release compared with every earlier one of any relation. ``beside``:
+    other tables of its dataset, if assessed together. ``small``: cells with fewer persons than the
+    greatest k. A cell must meet the least k of the releases that show its persons, and no release
+    may add to the disclosure of the others.
     """
 
     table: TableName
@@ -119,31 +115,28 @@ class Composition:
 
     @property
     def failed(self) -> tuple[CellResult, ...]:
-        """What does not hold of the cells."""
+        """Failed models of cells."""
         return tuple(one for one in self.results if one.result.verdict is Verdict.FAILED)
 
     @property
     def holds(self) -> bool:
-        """Whether everything held of all releases, live views left out, and none was altered."""
+        """True if everything holds for all releases but live views, and none was altered."""
         return not (self.failed or self._lost or self.altered)
 
     @property
     def _lost(self) -> tuple[int, ...]:
-        """The releases that should be remembered and are not: all that are unknown but live."""
+        """Unknown releases that are not live views, so their membership should be stored."""
         return tuple(number for number in self.unknown if number not in self.live)
 
     def is_worse_than(self, before: Composition) -> bool:
-        """Whether more cells are small, or fail of some release, model and column, than before.
-
-        before: with figures of what the newest release asks, too.
-        """
+        """Return True if more cells are small or fail a model than before, including new models."""
         former = {one.counted: one.result.failing_classes for one in before.results}
         return self.small > before.small or any(
             one.result.failing_classes > former.get(one.counted, 0) for one in self.results
         )
 
     def reasons_against(self, before: Composition) -> tuple[str, ...]:
-        """Return why the newest release is worse than the releases before it, a line each."""
+        """Return why the newest release adds to the disclosure of the earlier ones, a line each."""
         more = self.small - before.small
         if more <= 0:
             return self.warnings
@@ -155,7 +148,7 @@ class Composition:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong, a line each, the worst pair of releases first."""
+        """Problems, a line each, the worst pair of releases first."""
         lines = []
         if self.failed:
             worst = max(self.against, key=lambda one: (one.severity, one.release), default=None)
@@ -184,7 +177,7 @@ class Composition:
 
     @property
     def note(self) -> str | None:
-        """What a larger k is worth to whoever has the releases that promise less, if one is."""
+        """Limit of a larger k for recipients of releases with weaker guarantees, if any."""
         of_k = [one.result for one in self.results if one.result.model == K_ANONYMITY]
         if not self.small or any(result.failing_classes for result in of_k):
             return None
@@ -216,18 +209,18 @@ class Composition:
 
 
 class RevealsMore(CheckFailed):
-    """The newest release would reveal more, compared with the others, than they do without it."""
+    """The newest release would add to the disclosure of the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What is refused although the release holds by itself, and what the steward answers for.
+    """Which combined disclosure is refused, and what the steward decides.
 
-    The releases of a table are a series: a release is refused when comparing it with those before
-    would reveal more than they do. strict: refuse what would only be warned of as well; new_series:
-    group anew; recipients_changed: nobody who will read it has read the releases before, so that
-    it starts a series of its own; series: a relation whose series it joins, which has to be said of
-    the first release of a relation when its table has several.
+    The releases of a table are a series: a release is refused if comparison with the earlier ones
+    would disclose more than they do. strict: refuse instead of warning; new_series: start a new
+    series; recipients_changed: the audience has not seen earlier releases, so a new series starts;
+    series: relation whose series it joins, required for the first release of a relation if the
+    table has several.
     """
 
     strict: bool = False
@@ -249,17 +242,14 @@ class Gate:
 
 
 def require_safe(found: Iterable[Composition]) -> None:
-    """Raise CheckFailed when comparing releases reveals more than each promises, or may do so."""
+    """Raise CheckFailed if releases together disclose more than each guarantees, or may do so."""
     for one in found:
         if one.warnings:
             raise _unsafe(one)
 
 
 def require_held(found: Iterable[Composition]) -> None:
-    """Raise CheckFailed when releases together break what one promises, or cannot be counted.
-
-    Live views are never remembered, so what they show is no reason.
-    """
+    """Raise CheckFailed if releases (but live views) break a guarantee, or cannot be counted."""
     for one in found:
         if not one.holds:
             raise _unsafe(one)

@@ -1,4 +1,4 @@
-"""What a command set out to do in a database, and what is known to have become of it."""
+"""Transactions of a command, and the known outcome of their commits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Fate(Enum):
-    """Whether a transaction was committed."""
+    """Outcome of a commit."""
 
     NOT_DONE = "not done"
     UNKNOWN = "unknown"
@@ -22,7 +22,7 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """What the commit of one transaction does: ``subject`` was ``done``; ``ask`` can tell later."""
+    """A transaction: ``subject`` was ``done``; ``ask``: command that reports the outcome later."""
 
     subject: str
     done: str
@@ -31,35 +31,35 @@ class Deed:
 
 @dataclass(slots=True)
 class Deeds:
-    """The deeds of one command in their order; each is not done until its commit is under way."""
+    """The transactions of one command in order; each is not done until its commit starts."""
 
     entries: list[tuple[Deed, Fate]] = field(default_factory=list)
 
     def begin(self, deed: Deed) -> None:
-        """Enter a deed whose transaction is open."""
+        """Record an open transaction."""
         self.entries.append((deed, Fate.NOT_DONE))
 
     def settle(self, deed: Deed, fate: Fate) -> None:
-        """Say what became of the last deed, unless it was withdrawn."""
+        """Record the outcome of the last transaction, unless it was withdrawn."""
         if self.entries and self.entries[-1][0] is deed:
             self.entries[-1] = (deed, fate)
 
     def withdraw(self) -> None:
-        """Take back the last deed: it will be begun again, or there is nothing to do."""
+        """Remove the last transaction: it is retried, or there is nothing to do."""
         self.entries.pop()
 
     @property
     def any_done(self) -> bool:
-        """Whether something was certainly committed."""
+        """True if something was certainly committed."""
         return bool(self._of(Fate.DONE))
 
     @property
     def partly_done(self) -> bool:
-        """Whether something was committed before the last deed, which was not."""
+        """True if something was committed before the last transaction, which was not."""
         return self.any_done and self.entries[-1][1] is not Fate.DONE
 
     def __str__(self) -> str:
-        """Say what is known, for the end of a sentence."""
+        """Return the known outcomes, for the end of a sentence."""
         if not self.entries:
             return "nothing was changed"
         told = [f"{deed.subject} was {deed.done}" for deed in self._of(Fate.DONE)]
@@ -81,7 +81,7 @@ _DEEDS: ContextVar[Deeds | None] = ContextVar("deeds", default=None)
 
 @contextmanager
 def followed() -> Iterator[Deeds]:
-    """Enter whatever is done within the block in one list."""
+    """Record all transactions within the block in one list."""
     token = _DEEDS.set(Deeds())
     try:
         yield present()
@@ -90,5 +90,5 @@ def followed() -> Iterator[Deeds]:
 
 
 def present() -> Deeds:
-    """Return the list of the block around this call, or a new one."""
+    """Return the list of the enclosing block, or a new one."""
     return _DEEDS.get() or Deeds()

@@ -1,4 +1,4 @@
-"""What changed about a table since its policy was last set, or published by."""
+"""Changes of a table since its policy was stored or last published."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ _KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table", "p"
 
 @dataclass(frozen=True, slots=True)
 class ColumnShape:
-    """One column; ``number`` orders columns by age and outlives a new name.
-
-    ``labels`` are those of an enum in order, None for any other type.
-    """
+    """One column; ``number``: order of age, survives a rename; ``labels``: of an enum in order."""
 
     name: str
     number: int
@@ -33,12 +30,11 @@ class ColumnShape:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """All of a table that a policy was made for, but for its rows.
+    """Structure of a table, everything relevant to a policy but its rows.
 
-    ``key`` is the primary key; ``foreign_parts`` tells whether some of its rows are in foreign
-    tables; ``definition`` is a digest of that of a view and of all views below it. Names and types,
-    which a dump and restore keep; ``oid`` and ``owner_oid``, which it does not keep, only make
-    messages clearer.
+    ``key``: primary key; ``foreign_parts``: some rows are in foreign tables; ``definition``: digest
+    of a view's definition and of all views below. Names and types survive a dump and restore;
+    ``oid`` and ``owner_oid``, which do not, only make messages clearer.
     """
 
     relkind: str
@@ -55,7 +51,7 @@ class Shape:
     owner_oid: int | None = None
 
     def is_like(self, other: Shape) -> bool:
-        """Whether it has the same columns of the same numbers, and is of the same kind."""
+        """Return True if it has the same columns with the same numbers, and the same kind."""
         columns = [[(c.name, c.number, c.type) for c in one.columns] for one in (self, other)]
         return self.relkind == other.relkind and columns[0] == columns[1]
 
@@ -66,14 +62,14 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A table as its policy last fitted it, with the versions of the taxonomies it names."""
+    """A table that fitted its policy, with the versions of the policy's taxonomies."""
 
     shape: Shape
     taxonomies: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Baseline:
-        """Read a document of JSON that ``dataclasses.asdict`` has made of one."""
+        """Read a JSON document made by ``dataclasses.asdict``."""
         shape = dict(document["shape"])
         columns = tuple(_column(**column) for column in shape.pop("columns"))
         key = tuple(shape.pop("key"))
@@ -86,10 +82,7 @@ def _column(*, labels: Sequence[str] | None = None, **rest: Any) -> ColumnShape:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that is no longer as it was: which column, if it is one, and what to do.
-
-    ``stops`` tells whether nothing is published until somebody has looked at it.
-    """
+    """One change: the column, if any, and a hint; ``stops``: publication stops until reviewed."""
 
     column: str | None
     reason: str
@@ -98,7 +91,7 @@ class Change:
     stops: bool = True
 
     def __str__(self) -> str:
-        """Name the column and the reason."""
+        """Return the column and the reason."""
         if self.column is None:
             return self.reason
         return f"column {quote_identifier(self.column)} {self.reason}"
@@ -112,10 +105,9 @@ def compare(
     policy: str = DEFAULT_NAME,
     drops_rest: bool = False,
 ) -> list[Change]:
-    """Return every change, the gravest first; they name columns and types, never a value.
+    """Return every change, the most serious first; columns and types only, never values.
 
-    policy: the name of the policy that fitted the table before; drops_rest: whether it leaves out
-    columns that it does not name.
+    policy: name of the fitting policy; drops_rest: it omits unnamed columns.
     """
     if before.shape.relkind != now.shape.relkind:
         return [_of_kind(now.shape, table)]
@@ -150,7 +142,7 @@ def _of_kind(now: Shape, table: TableName) -> Change:
 
 
 def _of_owner(before: Shape, now: Shape, store: str) -> Iterator[Change]:
-    """Yield a new owner: whoever owns the schema can put a table of their own in its place."""
+    """Yield a new owner: the owner of a schema can replace a table by another."""
     if before.owner != now.owner:
         old, new = quote_identifier(before.owner), quote_identifier(now.owner)
         hint = f"find out whether it is the same table; then {store}"
@@ -195,7 +187,7 @@ def _of_columns(before: Shape, now: Shape, review: str, *, drops_rest: bool) -> 
         else:
             name = quote_identifier(renamed.name)
             yield Change(column.name, f"was renamed to {name}, which has no role", review)
-    # Where a column is gone, a new one may be that column under another name.
+    # If a column is missing, a new one may be that column under another name.
     is_dropped = drops_rest and not gone
     reason = "is new, and left out" if is_dropped else "is new and has no role"
     for column in new.values():
@@ -208,7 +200,7 @@ def _of_columns(before: Shape, now: Shape, review: str, *, drops_rest: bool) -> 
 
 
 def _of_labels(before: Shape, now: Shape, table: TableName, store: str) -> Iterator[Change]:
-    """Yield the enums that lack labels, or have them in another order; new labels are values."""
+    """Yield the enums that lost or reordered labels; new labels are values."""
     for old in before.columns:
         present = now.column(old.name)
         if old.labels is None or present is None or present.labels is None:
@@ -227,11 +219,7 @@ def _of_labels(before: Shape, now: Shape, table: TableName, store: str) -> Itera
 
 
 def _of_order(before: Shape, now: Shape, review: str) -> Iterator[Change]:
-    """Yield the columns that bear the names of others: two that traded, or one made again.
-
-    A number grows only when a column is made again, or the view that it is of: a dump and restore
-    leave out the numbers of dropped columns.
-    """
+    """Yield the columns with names of others: swapped, or created again (number increased)."""
     reason = "is another column than before under the same name"
     if now.definition is None:
         numbers = {column.name: column.number for column in now.columns}

@@ -1,9 +1,9 @@
-"""The errors a caller can meet.
+"""Errors of the package.
 
     DbanonError                exit code 1
       ConfigError              settings, arguments and files
       DatabaseError            the server, a connection, a statement
-        CommitUnknown          the connection was lost, and nobody can tell what was committed
+        CommitUnknown          the connection was lost during a commit
         NotPermitted           a right is missing, or a role has one too many
         SchemaOutOfDate        the metadata schema is absent or of another version
         TableNotFound
@@ -14,8 +14,8 @@
       Unsatisfiable            no partition of these rows meets the models
       CheckFailed              the published relation does not (exit code 3; in ``checks``)
 
-A message says what is wrong and where; ``hint`` names the next command. Neither ever
-holds a cell value, a password or a key.
+A message describes the problem and its place; ``hint`` names the next command. Neither contains
+cell values, passwords or keys.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import ClassVar
 
 
 class DbanonError(Exception):
-    """Something the user can act on."""
+    """A problem that the user can solve."""
 
     exit_code: ClassVar[int] = 1
 
@@ -46,7 +46,7 @@ class CommitUnknown(DatabaseError):
 
 
 class NotPermitted(DatabaseError):
-    """A role lacks a right, or holds one that it must not have."""
+    """A role lacks a right, or has one that it must not have."""
 
 
 class SchemaOutOfDate(DatabaseError):
@@ -68,7 +68,7 @@ class DriftError(PolicyError):
 
 
 class AccessDrift(DriftError, NotPermitted):
-    """A role that may read the served release can also read what it hides, by now."""
+    """A role that may read the served release can now also read what it hides."""
 
 
 class TaxonomyError(DbanonError):

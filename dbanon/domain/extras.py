@@ -1,7 +1,4 @@
-"""Libraries that only an extra of dbanon installs, and the one error when one of them is missing.
-
-Alone, as every layer may need one: an extra is checked before anything is read or computed.
-"""
+"""Libraries of extras, and the error if one is missing, raised before any data is read."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from importlib.util import find_spec
 
 from dbanon.domain.errors import ConfigError
 
-# Each library by the name of its module: what it is called, and the extra that installs it.
+# Each library by module name: its title, and the extra that installs it.
 LIBRARIES = {
     "distributed": ("the library distributed", "dask"),
     "jinja2": ("Jinja2", "report"),
@@ -21,9 +18,9 @@ LIBRARIES = {
 
 
 def require(library: str, *, what: str, extra: str | None = None, also: str = "") -> None:
-    """Raise ConfigError, with the command that installs it, unless a library is installed.
+    """Raise ConfigError, with the install command, unless a library is installed.
 
-    what: what needs it; extra: another extra that installs it, too; also: the rest of the hint.
+    what: feature that needs it; extra: alternative extra; also: rest of the hint.
     """
     if not _is_installed(library):
         title, usual = LIBRARIES[library]
@@ -39,7 +36,7 @@ def install(extra: str) -> str:
 
 
 def _is_installed(library: str) -> bool:
-    """Look for a library without importing it: that takes long, and has effects of its own."""
+    """Look for a library without importing it, which is slow and has side effects."""
     try:
         return find_spec(library) is not None
     except ModuleNotFoundError:  # of a finder that hides it

@@ -1,8 +1,8 @@
-"""What is known of a key of a policy file: the form of its values, and who may have it.
+"""Keys of a policy file: form of their values, and roles that may have them.
 
-A field of a policy, or of the rule of a column, carries its ``Key`` in its annotation; its entry
-in the docstring of the class says what it means. Reader, writer, JSON schema, ``policy show``, the
-options that replace it and the pages follow from these.
+A field of a policy or column rule has its ``Key`` in the annotation, and its meaning in the class
+docstring. Reader, writer, JSON schema, ``policy show``, command line options and docs derive from
+these.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Form = Literal["text", "count", "number", "flag", "texts", "relation", "word or 
 class Key:
     """A key of a policy file, or of one of its columns.
 
-    among: the texts that there are, or ``names``, of the registry that has them; pattern: of a
-    text; least, above, below: the bounds of a number, the second and the third excluded; otherwise:
-    what is said of a value out of these; empty, unique: of the texts of a list; has_schema: whether
-    a relation must name its schema; absent: the word for a key that is left out; roles: of the
-    columns that may have it, any if empty; shown: how ``policy show`` spells it, by name and value
-    if empty, not at all if None; is_always: whether it is written with its default, too.
+    among: allowed texts; names: registry with the allowed texts; pattern: of a text; least
+    (inclusive), above, below (exclusive): bounds of a number; otherwise: message for other values;
+    empty, unique: of the texts of a list; has_schema: a relation must name its schema; absent:
+    value of an omitted key; roles: of columns that may have it, empty for any; shown: format in
+    ``policy show``, name and value if empty, omitted if None; is_always: written even with its
+    default.
     """
 
     form: Form
@@ -56,7 +56,7 @@ def keys_of(described: type) -> Mapping[str, Key]:
 
 
 def meanings_of(described: type) -> Mapping[str, tuple[str, str]]:
-    """Return what each key means, and what holds without it, as Markdown."""
+    """Return the meaning of each key, and its default, as Markdown."""
     entries = re.findall(
         r"^(\w+): (.*(?:\n    .*)*)", cleandoc(described.__doc__ or ""), re.MULTILINE
     )

@@ -1,4 +1,4 @@
-"""What to publish of a table, and what must hold of it."""
+"""Policies: what to publish of a table, and the models it must meet."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,9 +12,9 @@ from dbanon.domain.table import ColumnKind, Structure, TableInfo, TableName
 
 
 class Role(StrEnum):
-    """What a column tells about a person (algorithm reference: attribute roles).
+    """What a column discloses about a person (algorithm reference: attribute roles).
 
-    A weight is the number of persons of a population that a row of a survey stands for.
+    Weight: the persons of a population that a row of a survey represents.
     """
 
     IDENTIFIER = "identifier"
@@ -25,12 +25,12 @@ class Role(StrEnum):
 
     @property
     def is_published(self) -> bool:
-        """Whether readers get the column in some form."""
+        """True if the column is published in some form."""
         return self not in {Role.IDENTIFIER, Role.WEIGHT}
 
     @property
     def stays(self) -> bool:
-        """Whether a release of earlier classes shows the values that were published of a person."""
+        """True if a release of earlier classes keeps the published values of a person."""
         return self in {Role.QUASI, Role.SENSITIVE}
 
 
@@ -38,10 +38,10 @@ STOP, OTHER, DERIVE = "stop", "other", "derive"
 ON_NEW_VALUE = (STOP, OTHER, DERIVE)
 
 PERIODS = ("day", "week", "month", "quarter", "year", "decade")
-"""What ``at_least`` can be of dates and times."""
+"""Values of ``at_least`` for dates and times."""
 
 SUPPRESS = "suppress"
-"""What ``rare`` can be."""
+"""Values of ``rare``."""
 
 _OF_INTEGERS, _OF_FRACTIONS = 1, 3  # decimals of a mean
 _quasi = partial(Key, roles=(Role.QUASI,))
@@ -50,48 +50,47 @@ _of_values = partial(Key, roles=(Role.QUASI, Role.SENSITIVE), shown=None)
 
 @dataclass(frozen=True, slots=True)
 class ColumnRule:
-    """The role of one column, and for a quasi-identifier how it is published.
+    """Role of one column, and publication of a quasi-identifier.
 
-    role: `identifier`, `quasi`, `sensitive`, `insensitive`, or `weight` for one column of numbers
-        with the [survey weights](../guides/report.md#survey-weights) of rows
+    role: `identifier`, `quasi`, `sensitive`, `insensitive`, or `weight` for one numeric column with
+        the [survey weights](../guides/report.md#survey-weights) of rows
     recoding: one of the [recodings](recodings.md) | `interval` for numbers and dates,
-        `interval-text` for values in an order, else `label`
-    taxonomy: the name of a stored taxonomy; of a sensitive column, for the hierarchical distance |
+        `interval-text` for ordered values, otherwise `label`
+    taxonomy: name of a stored taxonomy; of a sensitive column, for the hierarchical distance |
         values without order get a flat one
-    weight: how much the loss of this column counts in the search, a number above 0. A weight far
-        above all others together groups by the column first: classes mix its values only where
-        fewer than *k* rows have one | 1
-    snap: widens the bounds of `interval` to multiples of this: units of the column, days, or
+    weight: weight of this column's loss in the search, a number above 0. A weight far above the sum
+        of all others groups by the column first: classes mix its values only if fewer than *k* rows
+        have one | 1
+    snap: widens the bounds of `interval` to multiples of this, in units of the column, days, or
         seconds | bounds are values of the class
     digits: decimals of a published `mean` | 1 for integers, 3 for other numbers
-    order: a list of the values of a text column from the first to the last, as `order = ["low",
+    order: list of the values of a text column from first to last, such as `order = ["low",
         "medium", "high"]`; also of a sensitive column, for the ordered distance | enums have the
         order of their labels, other texts none
-    allow: a list of the [warnings](../guides/policies.md#warnings) about this column that are
-        meant, each with its reason, as `allow = ["near-unique: numbers of forms, which nobody else
-        has"]` | every warning is given
-    at_least: the finest that is published: `"day"`, `"week"`, `"month"`, `"quarter"`, `"year"` or
-        `"decade"` of dates and times; a number of leading characters of texts; with a taxonomy, a
+    allow: list of acknowledged [warnings](../guides/policies.md#warnings) about this column, each
+        with a reason, such as `allow = ["near-unique: form numbers, unknown to others"]` | every
+        warning is reported
+    at_least: finest published unit: `"day"`, `"week"`, `"month"`, `"quarter"`, `"year"` or
+        `"decade"` of dates and times; number of leading characters of texts; with a taxonomy,
         number of levels above its deepest leaves ([floors](#floors)) | exact values of the class
         may be published
-    bands: the finest that is published of numbers: half-open bands of this width, which begin at
-        its multiples | exact values of the class may be published
+    bands: finest published unit of numbers: half-open bands of this width, starting at its
+        multiples | exact values of the class may be published
     top: numbers of at least this are one band, `[90,)` or `90+` | no such band
     bottom: numbers below this are one band, `(,18)` or `<18` | no such band
-    keep: `true` publishes the values as they are: all rows of a class have the same one ([kept
+    keep: `true` publishes exact values, and all rows of a class share one ([kept
         columns](#kept-columns)) | values may be coarsened
-    pooled: texts of `at_least` characters, as `["036", "059"]`: all values that begin with one of
-        them are one, `000*` | every beginning is its own
-    on_new_value: what becomes of values that the taxonomy lacks: `"stop"`; `"other"`, which
-        publishes them under a label of that name; `"derive"`, which places codes by how they begin
-        ([new values](../guides/taxonomies.md#new-values)) | `stop`
-    rare: `"suppress"` leaves rows out rather than coarsen them in this column, within
-        `max_suppressed` ([rare values](#rare-values)) | a row is left out only where that saves
-        more than all its columns
-    restore_variance: `true` stretches the means of recoding `mean` so that the column has its old
-        variance, too; they lie further apart than the means of their members, and may lie outside
-        of the values. A refresh groups all rows anew | means keep the mean of the column, and lose
-        the variance within classes
+    pooled: texts of `at_least` characters, such as `["036", "059"]`: all values with one of these
+        prefixes are published as one, `000*` | every prefix is separate
+    on_new_value: treatment of values that the taxonomy lacks: `"stop"`; `"other"`, publishes them
+        under a label of that name; `"derive"`, places codes by their prefixes ([new
+        values](../guides/taxonomies.md#new-values)) | `stop`
+    rare: `"suppress"` suppresses rows instead of coarsening this column, within `max_suppressed`
+        ([rare values](#rare-values)) | a row is suppressed only if that saves more than the loss of
+        all its columns
+    restore_variance: `true` stretches the means of recoding `mean` to the variance of the values;
+        they may lie outside of the range of their class. A refresh starts from scratch | means keep
+        the mean of the column, and lose the variance within classes
     """
 
     column: str
@@ -117,20 +116,20 @@ class ColumnRule:
 
     @property
     def published_as(self) -> tuple[str, ...]:
-        """The columns that readers find it in, none for an identifier or a weight."""
+        """The published columns, none for an identifier or a weight."""
         if not self.role.is_published:
             return ()
         ends = PAIRS.get(self.recoding or "") if self.role is Role.QUASI else None
         return (self.column,) if ends is None else tuple(f"{self.column}{end}" for end in ends)
 
     def decimals(self, kind: ColumnKind) -> int:
-        """Return how many decimals the means of a column of numbers have."""
+        """Return the number of decimals of means."""
         if self.digits is not None:
             return max(self.digits, 0)
         return _OF_INTEGERS if kind is ColumnKind.INTEGER else _OF_FRACTIONS
 
     def structure(self, kind: ColumnKind) -> Structure:
-        """Return what the values of the column are to each other; kind: that of its type."""
+        """Return the structure of the column's values; kind: of its type."""
         if self.taxonomy is not None:
             return Structure.TREE
         if kind.is_ordered:
@@ -169,9 +168,9 @@ Value = int | float | str | tuple[str, ...]
 class ModelSpec:
     """A privacy model and its parameters, such as ``("k-anonymity", {"k": 5})``.
 
-    ``dbanon.models`` has all names and parameters. A model about sensitive values is asked
-    of each sensitive column, or of ``columns``; with ``multi = "strict"`` the other sensitive
-    columns join the quasi-identifier.
+    Names and parameters are in ``dbanon.models``. A model of sensitive values applies to each
+    sensitive column, or to ``columns``; with ``multi = "strict"`` the others join the
+    quasi-identifiers.
     """
 
     name: str
@@ -183,7 +182,7 @@ Scalar = int | float | str | bool
 
 
 class Comparison(StrEnum):
-    """How a condition compares a column with what it says."""
+    """Comparison of a condition."""
 
     EQUAL = "="
     DIFFERENT = "<>"
@@ -199,13 +198,12 @@ class Comparison(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What must hold of a column in every row that is published; NULL meets only ``is null``.
+    """A condition on a column that every published row meets; NULL meets only ``is null``.
 
     column: a column of the table, with any role
     is: `=`, `<>`, `<`, `<=`, `>`, `>=`, `in`, `between`, `is null` or `is not null`
-    value: what it is compared with: a number, a text, true or false, a date or time; a list for
-        `in`, two values for `between`, both included | needed by all but `is null` and
-        `is not null`
+    value: value to compare with: a number, a text, true or false, a date or time; a list for `in`,
+        two inclusive bounds for `between` | required except by `is null` and `is not null`
     """
 
     column: str
@@ -225,9 +223,9 @@ class MaskingStep:
     """A masking method, its parameters, and the columns whose values it changes.
 
     method: a [masking method](masking.md)
-    columns: a list of the columns that it masks
-    within: a list of columns: rows with other values of them are masked apart | all rows are masked
-        together
+    columns: list of the masked columns
+    within: list of columns: rows are masked separately for each combination of their values | all
+        rows are masked together
     """
 
     method: str
@@ -251,59 +249,59 @@ GROUP = "group"
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The whole description of a publication.
+    """A policy: the complete description of a publication.
 
-    table: name or schema.name, quoted as in SQL where need be
-    columns: a table `[columns.NAME]` for every column of the table, or, with `rest`, for those that
-        matter
+    table: name or schema.name, quoted as in SQL if necessary
+    columns: a table `[columns.NAME]` for every column of the table, or, with `rest`, for the
+        relevant ones
     models: the [privacy models](models.md): `k = 5` and `l = 3`, short for `k-anonymity` and
         `l-diversity`; in full `[models.k-anonymity]` with `k = 5` | `--k` is needed
-    algorithm: the name of an [algorithm](algorithms.md) | `auto`
+    algorithm: name of an [algorithm](algorithms.md) | `auto`
     params: a table `[params]` with [parameters](algorithms.md#parameters) of the algorithm | their
         defaults
-    key: a list of the columns that tell rows apart, for a view, or a table without a primary key;
-        proved of the rows that are read. A live view needs a primary key | the primary key
-    subject: the column that tells persons apart who may have several rows: an identifier without
-        NULLs in the rows that are read, and NOT NULL for a live view; `--subject` does the same |
-        every row is taken for a person
-    rows_per_subject: for a `subject` with several rows: `"group"` groups persons by how many rows
-        each has, and leaves out the rows of those who are too few with as many; a number is also
-        the most rows that are published of anyone, the others being left out. `--rows-per-subject`
-        does the same | anyone who knows how many rows a person has may learn more
-    population: schema.name of the table of everybody, of whom the persons of this one are a part,
+    key: list of columns that identify rows, for a view or a table without primary key; verified on
+        the rows that are read. A live view needs a primary key | the primary key
+    subject: column that identifies the person, if persons may have several rows: an identifier
+        without NULLs in the rows that are read, and NOT NULL for a live view; `--subject` does the
+        same | every row is a person
+    rows_per_subject: for a `subject` with several rows: `"group"` groups persons with the same
+        number of rows, and suppresses rows if such persons are too few; a number also limits the
+        published rows per person. `--rows-per-subject` does the same | knowing a person's number of
+        rows may disclose more
+    population: schema.name of the table of the population that contains the persons of this one,
         one row each; it has the same quasi-identifiers in the same types. `--population` does the
-        same | [models](models.md#models-of-a-population) that count one are refused
-    max_suppressed: share of rows that may be left out, from 0 to less than 1 | 0
-    block: groups blocks of about so many rows apart, as `--block` does | the whole table at once
-    class_label: the column, published as it is, by which the metric `cm` judges classes | the first
-        sensitive column
-    allow: a list of the [warnings](../guides/policies.md#warnings) about the whole policy that are
-        meant, each with its reason, as `allow = ["no-diversity: every value is public"]` | every
-        warning is given
-    name: tells [several policies](../guides/policies.md#several-policies-of-one-table) of one table
-        apart: up to 40 of a-z, 0-9, _ and -, the first a letter; `--policy` does the same |
+        same | [models](models.md#models-of-a-population) of a population are refused
+    max_suppressed: share of rows that may be suppressed, from 0 to less than 1 | 0
+    block: groups blocks of about this many rows separately, as `--block` does | the whole table at
+        once
+    class_label: published column by which the metric `cm` assesses classes | the first sensitive
+        column
+    allow: list of acknowledged [warnings](../guides/policies.md#warnings) about the whole policy,
+        each with a reason, such as `allow = ["no-diversity: every value is public"]` | every
+        warning is reported
+    name: distinguishes [several policies](../guides/policies.md#several-policies-of-one-table) of
+        one table: up to 40 of a-z, 0-9, _ and -, the first a letter; `--policy` does the same |
         `default`
-    rest: `"drop"` leaves out every column that is not named, as an identifier, also one that is
-        new. There is no other: a column is published only when somebody gave it a role | every
-        column needs a role
-    where: [conditions](#keys-of-a-condition) on columns, all of which a row must meet to be
-        published; the report says how many rows do not | all rows
-    sample: a share of the persons who meet `where`, between 0 and 1, of whom [a sample](#sample) is
-        drawn | all of them
-    labels: `true` publishes a relation beside the release, such as `anon.patients_labels`, in which
-        readers look up [what is above its labels](../guides/analyst.md#labels) | `false`
-    anatomy: `true` publishes quasi-identifiers as they are and the sensitive values of buckets of
-        persons in a relation beside the release, [by anatomy](../guides/anatomy.md) | `false`
-    erase_within: how long a [refresh](../guides/refreshing.md#a-deadline-for-leavers) may go on
-        showing whoever is gone from the table: a number of days, as in `"30d"` | until those who
-        left a class may go by themselves
-    masking: a list of tables `[[masking]]`, the [steps](#keys-of-a-masking-step) that change values
-        before rows are grouped | values are published as they are, or recoded
-    pseudonym: the name of a column in which readers find what stands for the person of a row, the
-        same in all relations [published for the same
-        readers](../guides/linked-tables.md#pseudonyms) | nothing tells which rows are of one person
-    budget: what all [counts with noise](../guides/counts.md) of the table may spend together, the
-        sum of their epsilons, above 0 | `dbanon count` is refused
+    rest: `"drop"` treats every unnamed column, even a new one, as an identifier. There is no other
+        value: a column is published only if the policy gives it a role | every column needs a role
+    where: [conditions](#keys-of-a-condition) on columns; a row must meet all of them to be
+        published; the report counts rows that do not | all rows
+    sample: share of the persons who meet `where`, between 0 and 1, for [a sample](#sample) | all of
+        them
+    labels: `true` publishes a relation next to the release, such as `anon.patients_labels`, to look
+        up [the ancestors of its labels](../guides/analyst.md#labels) | `false`
+    anatomy: `true` publishes exact quasi-identifiers, and the sensitive values of buckets of
+        persons in a relation next to the release, [by anatomy](../guides/anatomy.md) | `false`
+    erase_within: how long a [refresh](../guides/refreshing.md#a-deadline-for-leavers) may keep
+        publishing deleted persons: a number of days, as in `"30d"` | until the deleted rows of a
+        class can be withdrawn alone
+    masking: list of tables `[[masking]]`, the [steps](#keys-of-a-masking-step) that change values
+        before grouping | values are not masked
+    pseudonym: name of a published column with a pseudonym of the person, the same in all relations
+        [published for the same readers](../guides/linked-tables.md#pseudonyms) | rows of one person
+        are not linked
+    budget: limit of the sum of the epsilons of all [noisy counts](../guides/counts.md) of the
+        table, above 0 | `dbanon count` is refused
     """
 
     table: Annotated[TableName, Key("relation", shown=None)]
@@ -369,7 +367,7 @@ class Policy:
     budget: Annotated[float | None, Key("number", above=0, shown="budget of counts: {}")] = None
 
     def completed(self, info: TableInfo) -> "Policy":
-        """Return the policy with a rule for every column that ``rest`` leaves out."""
+        """Return the policy with a rule for every column that ``rest`` drops."""
         if self.rest != DROP:
             return self
         named = {rule.column for rule in self.columns}
@@ -378,7 +376,7 @@ class Policy:
         return replace(self, columns=(*self.columns, *rules))
 
     def without_rest(self) -> "Policy":
-        """Return the policy without the rules that ``rest`` makes anyway."""
+        """Return the policy without the rules that ``rest`` implies."""
         if self.rest != DROP:
             return self
         kept = tuple(rule for rule in self.columns if rule.role is not Role.IDENTIFIER)
@@ -390,22 +388,19 @@ class Policy:
 
     @property
     def weight(self) -> str | None:
-        """The column of survey weights, None if no column is one."""
+        """The column of survey weights, if any."""
         return next((rule.column for rule in self.with_role(Role.WEIGHT)), None)
 
     @property
     def published_quasi(self) -> tuple[str, ...]:
-        """The columns that the quasi-identifiers are published as, in column order.
-
-        By anatomy, the one that tells classes apart in their place.
-        """
+        """The published columns of the quasi-identifiers in column order, or the bucket."""
         if self.anatomy:
             return (BUCKET,)
         return tuple(name for rule in self.with_role(Role.QUASI) for name in rule.published_as)
 
     @property
     def means(self) -> tuple[ColumnRule, ...]:
-        """The columns that are published as means or midpoints, which lie within their classes."""
+        """The columns published as means or midpoints, which lie within their classes."""
         masked = {name for step in self.masking for name in step.columns}
         return tuple(
             rule
@@ -415,32 +410,32 @@ class Policy:
         )
 
     def masked(self, column: str) -> tuple[MaskingStep, ...]:
-        """Return the steps that change the values of a column."""
+        """Return the steps that mask a column."""
         return tuple(step for step in self.masking if column in step.columns)
 
     @property
     def taxonomies(self) -> frozenset[str]:
-        """The names of the taxonomies that some column is published or judged by."""
+        """Names of the taxonomies of all columns."""
         return frozenset(rule.taxonomy for rule in self.columns if rule.taxonomy is not None)
 
     def keyed(self, info: TableInfo) -> TableInfo:
-        """Return a relation as one whose rows are told apart by the key of the policy."""
+        """Return a relation with the key of the policy."""
         return replace(info, primary_key=self.key, key_flaw=None) if self.key else info
 
     def with_orders(self, info: TableInfo) -> "Policy":
-        """Return the policy with the order of the labels of an enum, where it lists no other."""
+        """Return the policy with the order of an enum's labels, unless it lists another."""
         labels = {column.name: column.labels for column in info.columns if column.labels}
         return replace(self, columns=tuple(_in_order(rule, labels) for rule in self.columns))
 
     def with_listed_orders(self, info: TableInfo) -> TableInfo:
-        """Return a relation whose columns have the orders that the policy lists as labels."""
+        """Return a relation with the orders that the policy lists as labels."""
         orders = {rule.column: rule.order for rule in self.columns if rule.order}
         columns = (replace(c, labels=orders.get(c.name, c.labels)) for c in info.columns)
         return replace(info, columns=tuple(columns))
 
     @property
     def deadline(self) -> timedelta | None:
-        """How long somebody may be shown who is gone, None if nothing says."""
+        """How long deleted persons may stay published, None if unlimited."""
         return None if self.erase_within is None else timedelta(days=int(self.erase_within[:-1]))
 
     def with_models(self, *given: ModelSpec) -> "Policy":
@@ -457,18 +452,18 @@ class Policy:
 
     @property
     def k(self) -> int:
-        """The least number of rows in a class; 1 when the policy does not ask for k-anonymity."""
+        """Least number of rows in a class; 1 without k-anonymity."""
         return plain_count(self.model(K_ANONYMITY), "k")
 
     @property
     def l(self) -> int:
-        """The least number of distinct values of every sensitive column; 1 when not asked for."""
+        """Least number of distinct values of every sensitive column; 1 without l-diversity."""
         return plain_count(self.model(L_DIVERSITY), "l")
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPolicy:
-    """A stored policy: since when, and the relations that serve a release by it."""
+    """A stored policy: its time, and the relations that serve a release by it."""
 
     policy: Policy
     updated_at: datetime
@@ -477,11 +472,7 @@ class StoredPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A policy as it was stored at some time, as a document; None when it was dropped.
-
-    ``version`` counts those of one table and name. ``stored_by`` is None for what was stored
-    before there was a history.
-    """
+    """A stored version of a policy as a document, None if dropped, numbered by table and name."""
 
     name: str
     version: int
@@ -492,7 +483,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A key that two policies do not share, with its value in each, None where there is none."""
+    """A key with different values in two policies, None if missing."""
 
     key: str
     before: object
@@ -501,10 +492,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened to a policy: it was stored, dropped, or published by.
-
-    ``changes`` is what storing it changed. ``release`` and ``relation`` are those of a publication.
-    """
+    """An event of a policy: stored, with ``changes``, dropped, or published as a ``release``."""
 
     at: datetime
     by: str | None
@@ -517,12 +505,12 @@ class Event:
 
 
 def policy_option(name: str) -> str:
-    """Return the option by which a command means the policy of that name; none for the default."""
+    """Return the option that selects the policy of that name; empty for the default."""
     return "" if name == DEFAULT_NAME else f"--policy {name}"
 
 
 def _in_order(rule: ColumnRule, labels: Mapping[str, tuple[str, ...]]) -> ColumnRule:
-    """Return the rule with the order of an enum; recoding ``label`` asks for none."""
+    """Return the rule with the order of an enum; recoding ``label`` needs none."""
     is_compared = rule.role in {Role.QUASI, Role.SENSITIVE} and rule.recoding != "label"
     if rule.order is None and is_compared and rule.column in labels:
         return replace(rule, order=labels[rule.column])
@@ -530,7 +518,7 @@ def _in_order(rule: ColumnRule, labels: Mapping[str, tuple[str, ...]]) -> Column
 
 
 def least_deadline(policies: Iterable[Policy]) -> timedelta | None:
-    """Return how long somebody may be shown who is gone and whom several policies are about."""
+    """Return how long deleted persons may stay published under several policies."""
     deadlines = (policy.deadline for policy in policies)
     return min((one for one in deadlines if one is not None), default=None)
 
@@ -546,7 +534,7 @@ def replaced(models: Iterable[ModelSpec], *given: ModelSpec) -> tuple[ModelSpec,
 
 
 def plain_count(model: ModelSpec | None, parameter: str) -> int:
-    """Return the count that a model asks of all classes, 1 if there is none to ask it of all."""
+    """Return the count that a model requires of all classes, 1 without it."""
     if model is None or set(model.params) != {parameter}:
         return 1
     count = model.params[parameter]

@@ -1,4 +1,4 @@
-"""A stopwatch for the stages of a long action."""
+"""Timing and progress of the stages of a long action."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Stages:
-    """Measures named stages and tells listeners when one begins, and why it may take long.
+    """Measures named stages and notifies listeners; seconds: wall time by stage, in order.
 
-    seconds: wall time by stage, in the order in which they first ran; stopped: whether somebody
-    asked a long search to end with the best it has; remarks: what was decided on the way.
+    stopped: a long search should end with its best result; remarks: decisions on the way.
     """
 
     on_start: Callable[[str], None] | None = None
@@ -40,21 +39,21 @@ class Stages:
             self.seconds[name] = self.seconds.get(name, 0.0) + perf_counter() - start
 
     def note(self, text: str) -> None:
-        """Tell whoever waits what is going on; the same words are said once."""
+        """Notify listeners of a reason for waiting, each text once."""
         if self.on_note and text not in self._notes:
             self._notes.add(text)
             self.on_note(text)
 
     def remark(self, text: str) -> None:
-        """Keep what was decided, for whoever asks where the time went."""
+        """Record a decision for the timing breakdown."""
         self.remarks.append(text)
 
     def step(self, name: str) -> None:
-        """Tell which part of a long stage begins."""
+        """Notify listeners of the start of a part of a long stage."""
         if self.on_step:
             self.on_step(name)
 
     def progress(self, done: float, loss: float) -> None:
-        """Tell how far a long stage is: the share done, and the loss so far, both in [0, 1]."""
+        """Notify listeners of the share done, and the loss so far, both in [0, 1]."""
         if self.on_progress:
             self.on_progress(done, loss)

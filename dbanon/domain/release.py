@@ -1,4 +1,4 @@
-"""What was published."""
+"""Releases, and their relation to earlier ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ReleaseKind(StrEnum):
-    """How a release is stored: a private copy, or a view of the live source."""
+    """Storage of a release: a private copy, or a view of the live source."""
 
     TABLE = "table"
     VIEW = "view"
@@ -29,13 +29,12 @@ class ReleaseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Where a release is served from, which is all that serving another in its place takes.
+    """Origin of a served release, all that is needed to serve another instead.
 
-    ``served`` tells whether readers see this release now. ``content`` is a digest of what was
-    published, of a live view one of its definition, None if the ledger has lost it.
-    ``data_id`` is the number in the names of its private tables: that of the release they were made
-    for. ``policy_name`` tells by which policy of the table it was published, and ``dataset``
-    together with which tables, itself included.
+    ``served``: the release is served now. ``content``: digest of the publication, for a live view
+    of its definition, None if lost. ``data_id``: number of its private tables, the release they
+    were made for. ``policy_name``: of the table's policy; ``dataset``: tables published together,
+    including itself.
     """
 
     id: int
@@ -50,15 +49,12 @@ class Entry:
 
     @property
     def sources(self) -> tuple[TableName, ...]:
-        """The tables that it shows something of."""
+        """The tables whose data it contains."""
         return tuple(map(TableName.parse, self.dataset)) or (self.table,)
 
 
 class Leavers(StrEnum):
-    """What becomes of a class, refreshed as a whole, when somebody of it is gone from the table.
-
-    It is withdrawn at once, or once k of it are gone; until then it is shown as it was.
-    """
+    """Withdrawal of a class, in an incremental refresh: after one deletion, or after k."""
 
     RETIRE = "retire"
     DEFER = "defer"
@@ -66,16 +62,14 @@ class Leavers(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What became of a release in the next one, when that was made class by class.
+    """Changes of a release in the next one, made by incremental refresh.
 
-    kept: rows that stay as they were published; births: rows of new classes; withdrawn: classes
-    that went; left: rows that went, as they are gone from the table; waiting: rows that were never
-    published, and are too few, too much alike or too different for a class; withheld: rows of
-    persons who were published and are not; deferred: rows that are gone from the table and still
-    published; moved: rows of classes that went which form others; changed: rows whose sensitive
-    values are others by now than those that are published; later: rows that came to persons who are
-    published without them; overdue: rows of ``left`` that were shown for as long as the policy
-    allows; due: when the first of ``deferred`` are to go.
+    Rows: kept: unchanged; births: of new classes; left: withdrawn after deletion; waiting: never
+    published, too few, too similar or too different for a class; withheld: of persons that were
+    published and are not; deferred: deleted but still published; moved: of withdrawn classes, in
+    other classes; changed: with sensitive values that differ from the published ones; later:
+    inserted for published persons, unpublished; overdue: those of ``left`` published until the
+    deadline. withdrawn: classes; due: deadline of the first of ``deferred``.
     """
 
     kept: int
@@ -93,16 +87,16 @@ class Growth:
 
     @property
     def shown(self) -> int:
-        """How many rows are published now."""
+        """Number of published rows."""
         return self.kept + self.births + self.deferred + self.moved
 
     @property
     def is_same(self) -> bool:
-        """Whether all that is published was before."""
+        """True if everything published was published before."""
         return not (self.births or self.moved or self.left or self.withdrawn)
 
     def __str__(self) -> str:
-        """Return the counts in one clause, of what there is."""
+        """Return the nonzero counts in one clause."""
         classes = "class" if self.withdrawn == 1 else "classes"
         until = f", the first of them until {self.due:%Y-%m-%d}" if self.due else ""
         parts = (
@@ -122,10 +116,10 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Lingering:
-    """Those whom a relation shows though they are gone from the table.
+    """Deleted persons that a relation still publishes.
 
-    overdue: how many of the rows are shown for longer than the policy allows; since: the first
-    refresh that missed one of them; due: when the first of them is to go, None if nothing says.
+    overdue: rows beyond the policy's deadline; since: first refresh that missed one of the rows;
+    due: deadline of the first, if any.
     """
 
     relation: TableName
@@ -146,13 +140,12 @@ class Lingering:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """How a release is made of atoms: those who were in the same classes of all releases before.
+    """A release made of atoms: sets of persons in the same classes of all earlier releases.
 
-    atoms: how many are shown, in classes of one or several; kept: their rows; births: rows that
-    were never published and form classes of their own; waiting: those that are too few or too much
-    alike for one; withheld: rows of atoms that are not shown, as somebody of them is gone or as
-    they do not meet by themselves what is asked of a column that was never published; frozen: rows
-    of ``kept`` whose values are others by now.
+    atoms: published atoms, in classes of one or several; kept: their rows; births: never published
+    rows in classes of their own; waiting: those too few or too similar for a class; withheld: rows
+    of unpublished atoms, because of a deletion, or because they fail alone for a column that is
+    new; frozen: rows of ``kept`` with changed values.
     """
 
     atoms: int
@@ -163,7 +156,7 @@ class Sharing:
     frozen: int
 
     def of_all(self, first: Sharing) -> Sharing:
-        """Return the counts with the rows that were left out since ``first`` was counted."""
+        """Return the counts, including the rows suppressed since ``first``."""
         waiting = first.births + first.waiting - self.births
         withheld = first.kept + first.withheld - self.kept
         return replace(self, waiting=waiting, withheld=withheld)
@@ -181,14 +174,13 @@ class Sharing:
 class Release(Entry):
     """One line of the ledger.
 
-    ``policy`` is the policy in force, command-line overrides included; ``overrides`` are those
-    the command line gave, so that a refresh repeats them; ``taxonomies`` the versions used;
-    ``fingerprint`` tells whether the source has changed since; ``compared`` whether it has since a
-    refresh found nothing to publish, None if none did; ``earlier`` how many releases of the
-    table came before, with which a reader may compare this one. ``warnings`` is what to think about
-    again, ``composition`` what all releases of the table together reveal, ``sharing`` what became
-    of those who were published before; all are reported when it is published and not kept.
-    ``created_at`` and ``created_by`` are None until the ledger has it.
+    ``policy``: in force, including the command line's ``overrides``, which a refresh repeats;
+    ``taxonomies``: versions used; ``fingerprint``: detects changes of the source; ``compared``: the
+    fingerprint at the last refresh without a publication, if any; ``earlier``: number of earlier
+    releases of the table, with which this one can be compared. ``warnings``, ``composition``
+    (combined disclosure of all releases) and ``sharing`` (reuse of published groups) are reported
+    on publication but not stored. ``created_at`` and ``created_by`` are None until it is in the
+    ledger.
     """
 
     policy: Policy
@@ -209,25 +201,24 @@ class Release(Entry):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment in the ledger of a table, by the number of its newest release and by the clock."""
+    """A moment in the ledger of a table, by its newest release and by time."""
 
     release: int
     at: datetime
 
     def precedes(self, release: Release) -> bool:
-        """Whether a release is of rows as they were later than this, as far as both can tell."""
+        """Return True if a release shows rows of a later time, as far as known."""
         begun = release.created_at
         return release.id > self.release and begun is not None and begun >= self.at
 
 
 @dataclass(frozen=True, slots=True)
 class NoisyCounts:
-    """How many persons of a table have each combination of values, about.
+    """Noisy counts of the persons of a table, by combination of values.
 
-    by: the columns that are combined; cells: how many combinations there are; epsilon: what these
-    counts spend of the budget; spent: what all counts of the table have spent, these included;
-    within: how far 95 % of the counts are from the truth at most; notes: what somebody should look
-    at.
+    by: combined columns; cells: number of combinations; epsilon: of these counts; spent: by all
+    counts of the table, including these; within: bound of the error of 95 % of the counts; notes:
+    for review.
     """
 
     relation: TableName

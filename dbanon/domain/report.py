@@ -1,7 +1,7 @@
-"""What a publication risks and what it is worth, in figures that name nobody.
+"""Risk and utility of a publication, in figures that identify no one.
 
-Shares are in [0, 1]. The report of a steward has exact figures of the source. A public one has
-none: it is a function of the release, its policy and its entry in the ledger.
+Shares are in [0, 1]. The steward's report has exact figures of the source. The public one has none:
+it depends only on the release, its policy and its ledger entry.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 
 CONFIDENTIAL = "Confidential: contains figures of the source"
-"""How a report begins that is not to be passed on with the release."""
+"""Heading of a report that must not be passed on with the release."""
 
 BEYOND = (" or less", " or more")
-"""How the first and the last bin of a distribution end that also hold what lies beyond them."""
+"""Suffixes of the first and the last bin of a distribution if they are open."""
 
 
 class Attacker(StrEnum):
-    """Who tries to find a person, as El Emam and Dankar (JAMIA 2008) tell them apart.
+    """Attackers of El Emam and Dankar (JAMIA 2008).
 
-    The prosecutor knows that the person is in the relation, the journalist that somebody of a
-    population is, and the marketer wants as many persons as can be had.
+    The prosecutor knows that the person is in the relation, the journalist that someone of a
+    population is; the marketer wants to find many persons.
     """
 
     PROSECUTOR = "prosecutor"
@@ -44,12 +44,11 @@ class Attacker(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reidentification:
-    """How likely an attacker finds the record of a person.
+    """Probability that an attacker finds the record of a person.
 
-    highest: of the record that is easiest to find; average: over records; above: the share of
-    records found with a probability over ``threshold``; basis: what the records were counted
-    among: the relation, a population table, or the estimator of a population; is_bound: whether
-    ``average`` and ``above`` are upper bounds, since the persons of each class are not known.
+    highest: of the record at greatest risk; average: over records; above: share of records above
+    ``threshold``; basis: relation, population table or population estimator; is_bound: ``average``
+    and ``above`` are upper bounds, because the persons of classes are unknown.
     """
 
     attacker: Attacker
@@ -63,7 +62,7 @@ class Reidentification:
 
 @dataclass(frozen=True, slots=True)
 class SizeBand:
-    """The classes of ``least`` to ``most`` rows, and their rows; the last band has no end."""
+    """Classes of ``least`` to ``most`` rows, and their rows; the last band has no end."""
 
     least: int
     most: int | None
@@ -73,14 +72,13 @@ class SizeBand:
 
 @dataclass(frozen=True, slots=True)
 class Disclosure:
-    """What the classes say of a sensitive column beyond what the whole relation says.
+    """What the classes disclose of a sensitive column, beyond the whole relation.
 
-    highest: the greatest posterior belief in a value; lift: the greatest ratio of a posterior to
-    its prior; guessed: the share of rows whose value is the most frequent one of their class,
-    baseline: of the relation; positive: the share of rows with a value believed with more than
-    1 - delta that was not believed before, negative: with one believed with less than epsilon that
-    was; diversity: the least exponential of the entropy of a class; closeness: the greatest
-    distance of a class from the relation, as t-closeness has it.
+    highest: greatest posterior belief in a value; lift: greatest ratio of posterior to prior;
+    guessed: share of rows with the most frequent value of their class, baseline: of the relation;
+    positive: share of rows with a value newly believed above 1 - delta, negative: newly below
+    epsilon; diversity: least exponential of a class's entropy; closeness: greatest distance of a
+    class from the relation (t-closeness).
     """
 
     column: str
@@ -97,10 +95,7 @@ class Disclosure:
 
 @dataclass(frozen=True, slots=True)
 class Uniqueness:
-    """How much of a population of ``population`` persons is unique, by an estimator.
-
-    share: of the population; sampled: the fraction of it that the source is.
-    """
+    """Estimated share of unique persons in a population; sampled: the source's share of it."""
 
     estimator: str
     population: int
@@ -110,7 +105,7 @@ class Uniqueness:
 
 @dataclass(frozen=True, slots=True)
 class UniqueSet:
-    """Columns that tell rows apart which no fewer of them do; rows: how many, of those sampled."""
+    """Columns that make rows unique, as no subset does; rows: number among those sampled."""
 
     columns: tuple[str, ...]
     rows: int
@@ -119,10 +114,7 @@ class UniqueSet:
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """Of how many persons a value was named as the only one possible, and of how many rightly.
-
-    usual: of how many the most frequent value of the relation would have been right.
-    """
+    """Persons with a named value, for whom it was right, and for whom the most frequent was."""
 
     persons: int
     right: int
@@ -133,11 +125,10 @@ class Naming:
 class Attack:
     """An attack on sampled persons.
 
-    candidates: the median number of rows that the attacker is left with; expected: the greatest
-    rate that the models of the release admit, None where they admit any; rate: the share of
-    persons of whom the attacker was right, low and high: its confidence interval of 95 %;
-    baseline: the rate of somebody who guesses without the release; named: None of attacks that name
-    no values.
+    candidates: median number of remaining rows; expected: greatest rate that the models permit,
+    None if unbounded; rate: share of persons guessed correctly, low, high: its 95 % confidence
+    interval; baseline: rate of guesses without the release; named: None for attacks that name no
+    values.
     """
 
     name: str
@@ -154,17 +145,16 @@ class Attack:
 
     @property
     def is_beyond(self) -> bool:
-        """Whether it is right more often than a guesser, and than a model admits, if any does."""
+        """True if it is more often right than guessing, and than a model permits, if any does."""
         return self.rate > max(self.baseline, self.expected or 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """How often the values of a column are in the source and in what is published.
+    """Shares of the values of a column in the source and in the publication.
 
-    bins: what the release itself shows, or a round grid; distance: total variation over these;
-    shift: by which share of all bins a row moves on average, the earth
-    mover's distance, None where bins have no order.
+    bins: published labels, or a round grid; distance: total variation; shift: mean move of a row as
+    a share of all bins (earth mover's distance), None without an order.
     """
 
     column: str
@@ -177,10 +167,10 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Association:
-    """How columns go together: (d, d) each, correlation or Cramer's V, None where undefined.
+    """Associations of columns: (d, d) each, correlation or Cramer's V, None if undefined.
 
-    exact: the columns that every published row has as they are. Two of these go together as they do
-    in the source, but for rows that are left out, so that nothing is measured of the release.
+    exact: columns published unchanged for every row. Pairs of them are not measured: without
+    suppression, they are as in the source.
     """
 
     columns: tuple[str, ...]
@@ -191,11 +181,11 @@ class Association:
 
 @dataclass(frozen=True, slots=True)
 class QueryError:
-    """How far off are the answers to random COUNT queries true of about a share of the rows.
+    """Errors of random COUNT queries that match about a given share of the rows.
 
-    selectivity: that share; median, upper: of the relative errors, the median and the 95th
-    percentile; imprecision, imprecision_upper: those of how many rows more than the true ones are
-    in classes that overlap the query, relative to the true ones.
+    selectivity: that share; median, upper: median and 95th percentile of the relative errors;
+    imprecision, imprecision_upper: of the excess rows in classes that overlap the query, relative
+    to the true count.
     """
 
     selectivity: float
@@ -208,10 +198,9 @@ class QueryError:
 
 @dataclass(frozen=True, slots=True)
 class Classification:
-    """How well a classifier predicts a column of the source: learned from it, from the release.
+    """Quality of a classifier of a source column, trained on the source and on the release.
 
-    accuracy, auc: (source, release, a guesser), tested on rows that none has learned from; rows:
-    how many rows of each were learned from, tested: how many were predicted.
+    accuracy, auc: (source, release, guessing), on held-out rows; rows, tested: numbers of rows.
     """
 
     column: str
@@ -223,17 +212,17 @@ class Classification:
 
     @property
     def is_predicted(self) -> bool:
-        """Whether the source teaches more than a guesser knows, so that something can be lost."""
+        """True if training on the source beats guessing, so that something can be lost."""
         return self.accuracy[0] > self.accuracy[2]
 
     @property
     def lost(self) -> float:
-        """The accuracy that the source teaches and the release does not."""
+        """Accuracy of the source minus that of the release, at least 0."""
         return max(self.accuracy[0] - self.accuracy[1], 0.0)
 
     @property
     def guessed_in_words(self) -> str:
-        """What is said where nothing is predicted."""
+        """Remark if nothing can be predicted."""
         return (
             f"{self.column} cannot be predicted by {self.classifier} even from the source:"
             " a guesser is right as often, so no accuracy can be lost"
@@ -242,11 +231,11 @@ class Classification:
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """All that is known of the risk of a relation.
+    """All risk figures of a relation.
 
-    not_judged: the sensitive columns that are published masked, and how; not_tried: the attacks
-    that could not be tried, and why; floors: the quasi-identifiers of which no value finer than
-    these is known here, so that persons are unique by coarser values than those of the source.
+    not_judged: masked sensitive columns, and how; not_tried: attacks that were not tried, and why;
+    floors: quasi-identifiers known only to a floor, so uniqueness is that of coarser values than in
+    the source.
     """
 
     reidentification: tuple[Reidentification, ...]
@@ -261,7 +250,7 @@ class Risk:
 
     @property
     def counted_in_words(self) -> str:
-        """By which values persons are unique."""
+        """Basis of the uniqueness of persons."""
         if not self.floors:
             return "unique by exact values, as inspect counts them"
         floors = "; ".join(f"{name}: {floor}" for name, floor in self.floors.items())
@@ -272,12 +261,12 @@ class Risk:
 
     @property
     def masked_in_words(self) -> list[str]:
-        """What is said of each sensitive column that is published masked."""
+        """Remark on each masked sensitive column."""
         return [f"not judged: {name} is masked by {how}" for name, how in self.not_judged.items()]
 
     @property
     def not_tried_in_words(self) -> list[str]:
-        """What is said of the attacks that could not be tried, once of each reason."""
+        """Remark on the attacks that were not tried, once for each reason."""
         reasons = dict.fromkeys(self.not_tried.values())
         return [
             f"not tried: {', '.join(n for n, why in self.not_tried.items() if why == reason)},"
@@ -288,7 +277,7 @@ class Risk:
 
 @dataclass(frozen=True, slots=True)
 class Utility:
-    """All that is known of the use of a relation."""
+    """All utility figures of a relation."""
 
     distributions: tuple[Distribution, ...] = ()
     associations: tuple[Association, ...] = ()
@@ -297,22 +286,21 @@ class Utility:
 
     @property
     def remarks(self) -> list[str]:
-        """What is said of columns that nothing predicts."""
+        """Remarks on columns that cannot be predicted."""
         return [one.guessed_in_words for one in self.classifications if not one.is_predicted]
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What somebody who answers for a relation must know of it.
+    """Report about a relation for its steward, or for the public.
 
-    confidential: the heading of a report that has figures of the source, None of a public one;
-    release is None of what is only planned; columns: the published type of each; taxonomies: the
-    version of each; readers: the roles that it was granted to; statements: SQL that repeats the
-    checks. loss, utility, warnings, sampled (how many rows of the source were looked at where not
-    all were), left_out (what there was no time for) and hidden (how many rows were published that a
-    live view shows no longer) are of the source; so are uniqueness, sets and attacks of ``risk``. A
-    public report has in their place label_loss: the loss of each quasi-identifier whose labels say
-    it; and proofs: in words, the models that only the publication could prove.
+    confidential: heading of a report with figures of the source, None for a public one; release:
+    None for a plan; columns: published type of each; taxonomies: version of each; readers: granted
+    roles; statements: SQL that repeats the checks. Of the source: loss, utility, warnings, sampled
+    (number of source rows read, if not all), left_out (sections skipped for time), hidden
+    (published rows that a live view now hides), and of ``risk`` uniqueness, sets and attacks. A
+    public report has instead label_loss, the loss of each quasi-identifier with suitable labels,
+    and proofs, the models that only the publication could prove.
     """
 
     relation: TableName
@@ -338,19 +326,19 @@ class Report:
 
     @property
     def now(self) -> CheckResult | None:
-        """The check of k, or the first one, which has the rows and classes that are shown now."""
+        """The check of k, or the first one, with the rows and classes that are served now."""
         found = sorted(self.checks.results, key=lambda one: one.model != K_ANONYMITY)
         return found[0] if found else None
 
     @property
     def hiding(self) -> CheckResult | None:
-        """The check of k, if it counted other rows than were published: a live view hides some."""
+        """The check of k, if a live view hides published rows."""
         return self.now if self.hidden else None
 
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """A table of a dataset in short; the fields are those of ``Report``."""
+    """Summary of a table of a dataset; the fields are those of ``Report``."""
 
     relation: TableName
     table: TableName
@@ -363,14 +351,14 @@ class TableReport:
 
 @dataclass(frozen=True, slots=True)
 class DatasetReport:
-    """What was proved of the persons of linked tables together, and each table in short."""
+    """Combined proofs of linked tables, and a summary of each table."""
 
     tables: tuple[TableReport, ...]
     confidential: str | None = CONFIDENTIAL
 
 
 class Change(StrEnum):
-    """What it means that a figure is another one than before."""
+    """Meaning of a changed figure."""
 
     RISKIER = "riskier"
     SAFER = "safer"
@@ -380,10 +368,10 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A figure of two reports; None where a report does not have it.
+    """A figure of two reports, None if missing.
 
-    words: what it is, None of what only goes with other figures; change: None where that is small,
-    or says nothing of risk or use; is_share: whether it is in [0, 1], or a share of more than all.
+    words: its name, None if it only accompanies others; change: None if small or neutral; is_share:
+    in [0, 1], or a share above 1.
     """
 
     figure: str
@@ -395,7 +383,7 @@ class Difference:
 
     @property
     def apart(self) -> float:
-        """How much it changed, as a share of the greater figure: wholly, if one report lacks it."""
+        """Relative change, 1 if one report lacks the figure."""
         if self.before is None or self.now is None:
             return 1.0
         return abs(self.now - self.before) / max(abs(self.before), abs(self.now))

@@ -1,4 +1,4 @@
-"""What the catalog says of a table."""
+"""Tables as described by the catalog."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dbanon.domain.errors import ConfigError, TableNotFound
 from dbanon.domain.text import command, is_seen
 
 LONGEST_NAME = 63
-"""How many bytes PostgreSQL keeps of a name."""
+"""Maximum bytes of a name in PostgreSQL."""
 
 SYSTEM_COLUMNS = frozenset({"tableoid", "ctid", "xmin", "cmin", "xmax", "cmax"})
 """The columns that every table has besides its own."""
@@ -20,7 +20,7 @@ _ESCAPE = re.compile(r"\\(?:(\\)|\+([0-9A-Fa-f]{6})|([0-9A-Fa-f]{4})|)")
 
 
 def is_name(text: str) -> bool:
-    """Whether PostgreSQL takes a text for a name."""
+    """Return True if PostgreSQL accepts a text as a name."""
     size = len(text.encode(errors="replace"))
     surrogates = any("\ud800" <= character <= "\udfff" for character in text)
     return 0 < size <= LONGEST_NAME and "\x00" not in text and not surrogates
@@ -35,7 +35,7 @@ class TableName:
 
     @classmethod
     def parse(cls, text: str) -> TableName:
-        """Read ``name`` or ``schema.name`` the way SQL does: quoted parts keep their case."""
+        """Read ``name`` or ``schema.name`` as SQL does: quoted parts keep their case."""
         parts = _split_identifiers(text)
         if len(parts) == 1:
             return cls(None, parts[0])
@@ -51,10 +51,7 @@ class TableName:
 
 
 def quote_identifier(name: str) -> str:
-    """Quote a name as SQL does; one that is not seen as it is becomes ``U&"..."``.
-
-    For display and for ``TableName.parse``; what is run is composed with psycopg instead.
-    """
+    """Quote a name as SQL does, for display; one with invisible characters becomes ``U&"..."``."""
     if name.isascii() and name.isidentifier() and name == name.lower():
         return name
     doubled = name.replace('"', '""')
@@ -92,7 +89,7 @@ def _split_identifiers(text: str) -> list[str]:
 
 
 def _read_quoted(text: str) -> tuple[str, str]:
-    """Split off a leading quoted identifier; the name is empty when the quote never closes."""
+    """Split off a leading quoted identifier; the name is empty if the quote never closes."""
     end = text.find('"', 1)
     while end >= 0 and text[end : end + 2] == '""':
         end = text.find('"', end + 2)
@@ -100,7 +97,7 @@ def _read_quoted(text: str) -> tuple[str, str]:
 
 
 def _unescaped(name: str) -> str:
-    """Read the escapes of ``U&"..."``; the name is empty when one of them is wrong."""
+    """Read the escapes of ``U&"..."``; the name is empty if one is invalid."""
     try:
         return _ESCAPE.sub(_character, name)
     except ValueError:
@@ -116,7 +113,7 @@ def _character(escape: re.Match[str]) -> str:
 
 
 class ColumnKind(StrEnum):
-    """How the values of a column compare, which decides how they can be recoded."""
+    """How the values of a column compare, which determines its recodings."""
 
     INTEGER = "integer"
     DECIMAL = "decimal"
@@ -131,22 +128,22 @@ class ColumnKind(StrEnum):
 
     @property
     def is_ordered(self) -> bool:
-        """Whether values lie on a line, each at a distance from the others."""
+        """True if values lie on a line with distances."""
         return self not in _OFF_THE_LINE
 
     @property
     def is_moment(self) -> bool:
-        """Whether values are dates or times."""
+        """True for dates and times."""
         return self in _MOMENTS
 
     @property
     def has_order(self) -> bool:
-        """Whether the type itself says which of two values comes first."""
+        """True if the type itself orders values."""
         return self.is_ordered or self in {ColumnKind.BOOLEAN, ColumnKind.ORDINAL}
 
     @property
     def can_be_quasi(self) -> bool:
-        """Whether the column can be a quasi-identifier."""
+        """True if the column can be a quasi-identifier."""
         return self is not ColumnKind.OTHER
 
 
@@ -157,10 +154,10 @@ _OFF_THE_LINE = frozenset(
 
 
 class Structure(StrEnum):
-    """What the values of a quasi-identifier are to each other, as algorithms see them.
+    """Relation of the values of a quasi-identifier to each other.
 
-    Places on a ``line``, as numbers and dates are; ranks in an ``order`` that somebody listed; or
-    leaves of a ``tree``, which has one level where nothing is known of the values.
+    Places on a ``line``, as numbers and dates; ranks in a listed ``order``; or leaves of a
+    ``tree``, with one level if nothing is known of the values.
     """
 
     LINE = "line"
@@ -183,11 +180,10 @@ _SPELLED_ALIKE = frozenset({"numeric", "float4", "float8", "interval"})  # but i
 class ColumnInfo:
     """One column.
 
-    ``type`` is the declared type as ``format_type`` prints it; ``base_type`` the name of the
-    type below all domains, ``base_schema`` its schema; ``labels`` the labels of an enum in order.
-    ``is_virtual`` is a generated column that is computed on reading. ``shown`` is the built-in type
-    in which its values are published, None for its own. ``foreign_collation``: it has one that is
-    not PostgreSQL's. ``loose_collation``: texts that differ may be equal by its collation.
+    ``type``: declared type as ``format_type`` prints it; ``base_type``: type below all domains, in
+    ``base_schema``; ``labels``: of an enum in order; ``is_virtual``: generated on reading;
+    ``shown``: built-in type of the published values, None for its own; ``foreign_collation``: not
+    PostgreSQL's; ``loose_collation``: different texts may be equal.
     """
 
     name: str
@@ -210,11 +206,7 @@ class ColumnInfo:
 
     @property
     def is_equal_by_text(self) -> bool:
-        """Whether values that are published are equal if and only if they are read as one text.
-
-        Numbers and intervals are read as what equal ones share, and types of users are published as
-        texts.
-        """
+        """True if published values are equal if and only if their texts are."""
         if self.loose_collation:
             return False
         published = self.base_type if self.base_schema == "pg_catalog" else self.shown or "text"
@@ -224,7 +216,7 @@ class ColumnInfo:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """Columns of a table that refer to the rows of another."""
+    """Columns that reference another table."""
 
     columns: tuple[str, ...]
     table: TableName
@@ -232,10 +224,7 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partitioned table or one below it; those of other kinds than ``p`` are leaves.
-
-    ancestors: OIDs, from itself up to the root.
-    """
+    """A partition, a leaf unless of kind ``p``; ancestors: OIDs, from itself up to the root."""
 
     oid: int
     name: TableName
@@ -245,7 +234,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """A relation that a view is made of."""
+    """A relation that a view reads."""
 
     name: TableName
     relkind: str
@@ -254,10 +243,10 @@ class Below:
 
 @dataclass(frozen=True, slots=True)
 class TableInfo:
-    """One relation. ``oid`` addresses it; ``primary_key`` is () when it has none.
+    """One relation. ``oid`` addresses it; ``primary_key`` is () if it has none.
 
-    ``primary_key`` is the key that a policy names, if it names one: then it is proved of what is
-    read. ``key_flaw`` is why the key does not tell rows apart at every moment, None if it does.
+    A policy's key replaces ``primary_key`` and is proved on the rows read. ``key_flaw``: why the
+    key does not always identify rows, None if it does.
     """
 
     oid: int
@@ -279,17 +268,17 @@ class TableInfo:
 
     @property
     def is_table(self) -> bool:
-        """Whether it is a table, whose key PostgreSQL keeps."""
+        """True for a table, whose key PostgreSQL enforces."""
         return self.relkind in {"r", "p"}
 
     @property
     def is_computed(self) -> bool:
-        """Whether its rows are made when it is read, so that two readings may differ."""
+        """True if rows are computed on reading, so that two readings may differ."""
         return self.relkind in {"v", "f"}
 
     @property
     def foreign(self) -> tuple[TableName, ...]:
-        """The foreign tables that its rows are read from."""
+        """The foreign tables that it reads."""
         parts: tuple[TableInfo | Below | Partition, ...] = (self, *self.below, *self.leaves)
         return tuple(part.name for part in parts if part.relkind == "f")
 
@@ -309,10 +298,7 @@ class TableInfo:
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
-    """How many rows a table has, and how many NULLs and distinct other values a column has.
-
-    spread: how far the first and the last quarter of its numbers are apart, None where not asked.
-    """
+    """Rows of a table, and NULLs, distinct other values and interquartile range of a column."""
 
     n_rows: int
     n_null: int

@@ -1,4 +1,4 @@
-"""A taxonomy: the tree above the values of a column."""
+"""Taxonomies: trees above the values of a column."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ ROOT_LABEL = "*"
 class Taxonomy:
     """A rooted tree whose leaves are the values of a column.
 
-    Nodes are numbered in depth-first preorder (the root is 0), leaves from left to right, so
-    that the leaves below any node are the contiguous interval ``leaf_lo[node]..leaf_hi[node]``
-    and the lowest common ancestor of a set of leaves is that of its least and greatest.
+    Nodes are numbered in depth-first preorder (root 0), leaves from left to right. So the leaves
+    below a node are the interval ``leaf_lo[node]..leaf_hi[node]``, and the lowest common ancestor
+    of a set of leaves is that of its least and greatest.
 
     labels: (n_nodes,) str; parent: (n_nodes,) int32, -1 for the root; depth: (n_nodes,) int32;
-    leaf_lo, leaf_hi: (n_nodes,) int32, inclusive leaf numbers; leaves: (n_leaves,) int32, the
-    node of each leaf; added: (n_leaves,) bool, the leaves that were taken from the rows of a source
-    and not from a stored taxonomy, None for none.
+    leaf_lo, leaf_hi: (n_nodes,) int32, inclusive; leaves: (n_leaves,) int32, the node of each leaf;
+    added: (n_leaves,) bool, leaves that a source has but not the stored taxonomy, None for none.
     """
 
     name: str
@@ -38,17 +37,17 @@ class Taxonomy:
 
     @property
     def n_leaves(self) -> int:
-        """The size of the domain."""
+        """Size of the domain."""
         return len(self.leaves)
 
     @property
     def leaf_labels(self) -> tuple[str, ...]:
-        """The values of the column, by leaf number."""
+        """Values of the column, by leaf number."""
         return tuple(self.labels[node] for node in self.leaves)
 
     @property
     def height(self) -> int:
-        """The length of the longest path from the root to a leaf."""
+        """Length of the longest path from the root to a leaf."""
         return int(self.depth.max())
 
 

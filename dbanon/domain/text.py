@@ -1,11 +1,11 @@
-"""Names and labels are anybody's text: how they are shown on a screen and in a shell."""
+"""Display of names and labels, which are arbitrary text, on a screen and in a shell."""
 
 from __future__ import annotations
 
 import re
 import shlex
 
-# What is drawn as nothing, or changes what stands before it, though it counts as printable.
+# Invisible or modifying characters that count as printable.
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     "\U000e0100-\U000e01ef]"
@@ -13,11 +13,10 @@ _UNSEEN = re.compile(
 
 
 def is_seen(character: str) -> bool:
-    """Whether a terminal draws a character and nothing else.
+    """Return True if a terminal draws a character and does nothing else.
 
-    It obeys controls (Cc); what formats (Cf) reorders or hides other characters; lines and
-    paragraphs (Zl, Zp) end a line; nobody knows what surrogates (Cs), private characters (Co) and
-    those of a later Unicode (Cn) do. Spaces of other widths are harmless.
+    Unsafe: controls (Cc), formats (Cf), line and paragraph separators (Zl, Zp), surrogates (Cs),
+    private (Co) and unassigned characters (Cn). Spaces of other widths are harmless.
     """
     if character.isascii():
         return character.isprintable()
@@ -26,23 +25,20 @@ def is_seen(character: str) -> bool:
 
 
 def visible(text: str, *, keep: str = "") -> str:
-    r"""Spell what is not seen as ``\u00ad`` or ``\U000e0041``, but for the characters to keep."""
+    r"""Spell invisible characters as ``\u00ad`` or ``\U000e0041``, except those to keep."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(c if c in keep or is_seen(c) else spell(c) for c in text)
 
 
 def spell(character: str) -> str:
-    r"""Return the escape of a character, which E'' of PostgreSQL and $'' of a shell know."""
+    """Return the escape of a character, as in E'' of PostgreSQL and $'' of a shell."""
     code = ord(character)
     return f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
 
 
 def command(verb: str, *names: object, options: str = "") -> str:
-    """Compose the command that a hint names: a shell reads each name as one word.
-
-    verb: the command as it is typed, such as ``dbanon inspect``; options: after the names.
-    """
+    """Compose the command of a hint: ``verb``, names as shell words, then options."""
     words = [_word(str(name)) for name in names]
     if any(str(name).startswith("-") for name in names):
         return " ".join([verb, *filter(None, [options]), "--", *words])
@@ -57,7 +53,7 @@ def _word(name: str) -> str:
 
 
 def unread(path: object, error: OSError | UnicodeDecodeError) -> str:
-    """Say why a file of text cannot be read."""
+    """Return why a text file cannot be read."""
     if isinstance(error, UnicodeDecodeError):
         if _is_utf_16(error):
             return f"{path} is UTF-16, and not UTF-8"
@@ -66,7 +62,7 @@ def unread(path: object, error: OSError | UnicodeDecodeError) -> str:
 
 
 def converted(path: object, error: OSError | UnicodeDecodeError) -> str | None:
-    """Return the command that makes a file UTF-8; None if it could not be read at all."""
+    """Return the command that converts a file to UTF-8; None if it could not be read at all."""
     if not isinstance(error, UnicodeDecodeError):
         return None
     encoding = "utf-16" if _is_utf_16(error) else "windows-1252"

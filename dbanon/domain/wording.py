@@ -1,4 +1,4 @@
-"""What is published and measured, in words for whoever reads it; never a value."""
+"""Texts about published columns and figures; never a value."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ RECODED: Mapping[str, str] = {
     "cell-suppression": "the value itself where it is one in the class, else NULL",
     "suppress": "*, whatever the value",
 }
-"""What is published of a quasi-identifier, by its recoding."""
+"""Published form of a quasi-identifier, by recoding."""
 
 _OF_PAIRS: Mapping[str, tuple[str, str]] = {
     BOUNDS: ("the least value of the class", "the greatest value of the class"),
@@ -66,7 +66,7 @@ MASKED: Mapping[str, str] = {
     "permutation": "values stand beside those of any row of the class",
     "pram": "values stay with this probability, else they are any of the others, all as likely",
 }
-"""What a masking method makes of values, by its name."""
+"""Effect of a masking method, by name."""
 
 _KEPT: Mapping[Role, str] = {
     Role.QUASI: "quasi-identifier, published as it is",
@@ -79,16 +79,16 @@ OF_BUCKETS: Mapping[str, str] = {
     BUCKET: f"{BUCKET}: published as the number of a bucket of persons",
     COUNT: f"{COUNT}: published as the number of persons in the bucket with the value",
 }
-"""What readers should know of the columns that anatomy adds."""
+"""Comments of the columns that anatomy adds."""
 
 
 def alike_in_words(policy: Policy) -> tuple[str, str]:
-    """Return what persons hide in, one and several: classes, or buckets by anatomy."""
+    """Return the word for sets of indistinguishable persons: class, or bucket for anatomy."""
     return ("bucket", "buckets") if policy.anatomy else ("class", "classes")
 
 
 def anatomy_in_words(least: int | None) -> str:
-    """Return what readers of figures should know of a relation by anatomy; least: its l, if any."""
+    """Return the note on the figures of a relation by anatomy; least: its l, if any."""
     hidden = "Nothing bounds how surely a sensitive value is believed."
     if least is not None:
         hidden = (
@@ -104,12 +104,12 @@ def anatomy_in_words(least: int | None) -> str:
 
 
 def counted_by_in_words(column: str) -> str:
-    """Return what readers should know of a column that counts are by."""
+    """Return the comment of a column that counts are grouped by."""
     return f"{column}: published as each value there may be, also where nobody has it"
 
 
 def noisy_in_words(column: str, *, epsilon: float) -> str:
-    """Return what readers should know of counts with noise."""
+    """Return the comment of a column of noisy counts."""
     return (
         f"{column}: published as how many persons have these values, with two-sided geometric noise"
         f" of epsilon {epsilon:g}; it may be negative"
@@ -117,7 +117,7 @@ def noisy_in_words(column: str, *, epsilon: float) -> str:
 
 
 def pseudonym_in_words(column: str) -> str:
-    """Return what readers should know of the column of pseudonyms."""
+    """Return the comment of the column of pseudonyms."""
     return (
         f"{column}: published as what stands for a person, the same in all relations that are"
         " published for the same readers"
@@ -132,7 +132,7 @@ def in_words(
     floor: str = "",
     masking: Iterable[MaskingStep] = (),
 ) -> str:
-    """Return what readers should know of a published column, in one line."""
+    """Return the comment of a published column, in one line."""
     masked = "".join(f"; {_step_in_words(step)}" for step in masking)
     if recoding is None:
         kept = _KEPT[role].replace("as it is", "as it is once masked") if masked else _KEPT[role]
@@ -156,7 +156,7 @@ def method_in_words(step: MaskingStep) -> str:
 
 
 def floor_in_words(rule: ColumnRule) -> str:
-    """Return how fine at most a quasi-identifier is published, to follow other words."""
+    """Return the floor of a quasi-identifier, as the end of a comment."""
     return "".join(f"; {text}" for text in _floors(rule))
 
 
@@ -181,12 +181,12 @@ def _floors(rule: ColumnRule) -> Iterator[str]:
 
 
 def is_of_steward(column: str, comment: str) -> bool:
-    """Whether somebody wrote the comment of a published column, not ``in_words``."""
+    """Return True if the comment of a published column is not by ``in_words``."""
     return not (comment.startswith(f"{column}: ") and "published as" in comment)
 
 
 class Meaning(NamedTuple):
-    """The title of a metric, and what its number says in one line."""
+    """Title of a metric, and the meaning of its number in one line."""
 
     title: str
     line: str
@@ -225,7 +225,7 @@ MEANINGS: Mapping[str, Meaning] = {
 
 
 def set_aside_in_words(name: TableName, left: TableName) -> str:
-    """Say what becomes of relations that depended on one whose columns changed."""
+    """Return the message about relations that depended on one with changed columns."""
     return (
         f"other relations depend on {name} as it was: they show nothing from now on. DROP what"
         f" depends on {left}, or make it again from {name}"
@@ -233,10 +233,10 @@ def set_aside_in_words(name: TableName, left: TableName) -> str:
 
 
 def unaccounted_in_words(name: TableName) -> str:
-    """Say that counts were published of which no account is left."""
+    """Return the message that noisy counts were published without a remaining account."""
     return f"{name} has counts with noise, and nothing says what they have spent"
 
 
 def unaccounted_remedy(name: TableName) -> str:
-    """Say how to go on where the account of counts is lost."""
+    """Return the hint if the account of noisy counts is lost."""
     return f"restore the schema dbanon; or, to begin at 0: DROP TABLE {name}"
