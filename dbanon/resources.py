@@ -1,4 +1,4 @@
-"""The one place that knows where the SQL, the migrations and the demo data are."""
+"""Locations of the SQL, the migrations and the demo data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def statement(name: str) -> str:
 
 @cache
 def _family(name: str) -> dict[str, str]:
-    """Return the statements of ``sql/<name>.sql``, each of which stands below its name."""
+    """Return the statements of ``sql/<name>.sql``, by the names above them."""
     text = (_folder("sql") / f"{name}.sql").read_text(encoding="utf-8")
     _, *parts = _NAME.split(text)
     return dict(zip(parts[::2], parts[1::2], strict=True))

@@ -1,4 +1,4 @@
-"""Where the database is and who dbanon is in it."""
+"""Settings of the database connection and of dbanon's role in it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ LIBPQ_VARIABLES = ("PGHOST", "PGHOSTADDR", "PGPORT", "PGSERVICE", "PGDATABASE", 
 
 
 def default_home() -> Path:
-    """Return where the embedded server lives: DBANON_HOME, or the platform's data folder.
+    """Return the folder of the embedded server: DBANON_HOME, or the platform's data folder.
 
-    Root's server runs under an account of its own, which reaches /var/lib but not /root.
+    Root's server has its own account, which can reach /var/lib but not /root.
     """
     named = os.environ.get("DBANON_HOME")
     if named:
@@ -28,12 +28,12 @@ def default_home() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What one command works with.
+    """Settings of a command.
 
-    ``dsn`` is a postgresql:// URI or key=value conninfo and may hold a password, so it is never
-    shown; "" leaves everything to libpq's own variables, None means the embedded server.
-    ``owner`` is the role that is to own what dbanon creates. ``home`` holds the embedded server.
-    Raises ConfigError for a dsn that is neither form.
+    ``dsn``: postgresql:// URI or key=value conninfo; it may hold a password, so it is never
+    printed. "" leaves everything to libpq's variables, None selects the embedded server in
+    ``home``. ``owner``: role that owns the objects that dbanon creates. Raises ConfigError for a
+    dsn of another form.
     """
 
     dsn: str | None = field(default=None, repr=False)
@@ -57,7 +57,7 @@ class Settings:
         allow_superuser: bool = False,
         home: Path | None = None,
     ) -> Settings:
-        """Combine flags, DBANON_* and libpq's variables, the first that is set winning.
+        """Combine flags, DBANON_* and libpq's variables, in this order of precedence.
 
         An empty variable counts as not set. Raises ConfigError as the constructor does.
         """

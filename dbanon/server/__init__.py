@@ -1,4 +1,4 @@
-"""A PostgreSQL server of dbanon's own, for those who name no other."""
+"""An embedded PostgreSQL server, used if no other is named."""
 
 from dbanon.server.server import EmbeddedServer, ServerStatus
 

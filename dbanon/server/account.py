@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SERVER_ACCOUNT = "dbanon"
 FALLBACK_ACCOUNT = "postgres"
 
-# What the server may learn of the caller's environment: no PG* variable, which would change its
+# Variables of the caller that the server inherits: no PG* variable, which would change its
 # settings, and no DBANON_DSN, which may hold a password.
 _INHERITED = ("PATH", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
@@ -39,12 +39,12 @@ class Account:
 
     @property
     def is_caller(self) -> bool:
-        """Tell whether commands run as the caller anyway."""
+        """True if commands run as the caller anyway."""
         return self.uid == os.geteuid()
 
     @property
     def name(self) -> str | None:
-        """The account's name, None if it has none."""
+        """The account's name, if any."""
         try:
             return pwd.getpwuid(self.uid).pw_name
         except KeyError:
@@ -60,8 +60,7 @@ class Account:
     ) -> subprocess.CompletedProcess[str]:
         """Run a PostgreSQL program to its end, from the root folder, in a clean environment.
 
-        Output goes to the log if given: a daemon it leaves behind would keep a pipe open, and
-        whoever reads that pipe waiting. Otherwise stdout of the result holds all of it.
+        Output goes to the log if given (a daemon would keep a pipe open), otherwise to the result.
         """
         environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         environment["LC_ALL"] = "C"
@@ -85,14 +84,14 @@ class Account:
             raise DatabaseError(f"cannot run {command[0]} as uid {self.uid}: {error}") from None
 
     def reaches(self, path: Path) -> bool:
-        """Tell whether this account may enter a folder or execute a file."""
+        """Return True if this account may enter a folder or execute a file."""
         if self.is_caller:
             return os.access(path, os.X_OK)
         # The kernel knows about every parent, ACL and mount option; mode bits do not.
         return self.run(["/usr/bin/env", "test", "-x", path]).returncode == 0
 
     def own(self, path: Path) -> None:
-        """Hand a folder that the caller has just made to this account."""
+        """Give a folder that the caller has just made to this account."""
         if not self.is_caller:
             os.chown(path, self.uid, self.gid, follow_symlinks=False)
 
@@ -103,10 +102,10 @@ class Account:
 
 
 def server_account(data: Path) -> Account:
-    """Return the account for a data folder, which need not exist yet.
+    """Return the account for a data folder, which may not exist yet; raises ConfigError.
 
-    An ordinary user is it. PostgreSQL refuses to run as root, so root uses the owner of existing
-    data, else the system account dbanon, made when absent, else postgres. Raises ConfigError.
+    An ordinary user is used as is. PostgreSQL refuses to run as root, so root uses the owner of
+    existing data, otherwise the system account dbanon, created if absent, otherwise postgres.
     """
     if os.geteuid() != 0:
         return Account(os.geteuid(), os.getegid())

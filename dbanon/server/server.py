@@ -1,4 +1,4 @@
-"""An embedded server: made, started, asked and stopped with PostgreSQL's own programs."""
+"""An embedded server, controlled with PostgreSQL's own programs."""
 
 from __future__ import annotations
 
@@ -44,11 +44,10 @@ _PLAIN = re.compile(r"[\w./+-]+", re.ASCII)
 
 
 def socket_directory(home: Path) -> Path:
-    """Return where the socket of this home belongs: in it, unless its path is long or unusual.
+    """Return the socket folder of this home: in it, unless its path is long or unusual.
 
-    The other place is named by uid and home, so that it is found again and never shared: the
-    user's runtime folder if there is one, else /tmp. Root's server cannot enter root's runtime
-    folder and uses /tmp.
+    Otherwise a folder named by uid and home, so it is found again and never shared, in the user's
+    runtime folder or /tmp. Root's server cannot enter root's runtime folder and uses /tmp.
     """
     inside = home / "run"
     if _fits(inside):
@@ -65,9 +64,9 @@ def socket_directory(home: Path) -> Path:
 
 
 def make_private(directory: Path, account: Account) -> None:
-    """Make the folder 0700 and the account's own, or prove that it is.
+    """Create the folder with mode 0700, owned by the account, or verify that it is so.
 
-    Who can write to it could pose as the server, and who can enter it is let in without a
+    Writing to it would permit posing as the server; entering it permits connections without
     password. Raises ConfigError for a link, another owner or wider permissions.
     """
     try:
@@ -87,17 +86,13 @@ def make_private(directory: Path, account: Account) -> None:
 
 
 def clear(directory: Path) -> None:
-    """Remove what a killed server left; the caller knows that none is running.
-
-    The folder serves one home, and PostgreSQL takes a lock file that names a zombie, or a
-    stranger that got the number later, for a server in the way.
-    """
+    """Remove the files of a killed server, whose process number may be reused; none must run."""
     for name in (_SOCKET, f"{_SOCKET}.lock"):
         (directory / name).unlink(missing_ok=True)
 
 
 def answers(directory: Path) -> bool:
-    """Tell whether somebody listens on the socket in that folder."""
+    """Return True if a process listens on the socket in that folder."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1)
         try:
@@ -119,7 +114,7 @@ _LINES = 8  # pid, data, start time, port, socket folder, address, shared memory
 
 @dataclass(frozen=True, slots=True)
 class Postmaster:
-    """A server process that exists."""
+    """A running server process."""
 
     pid: int
     socket_directory: Path
@@ -127,20 +122,17 @@ class Postmaster:
 
     @property
     def ready(self) -> bool:
-        """Tell whether it has announced that it takes connections."""
+        """True if it has announced that it accepts connections."""
         return self.state == "ready"
 
     @property
     def starting(self) -> bool:
-        """Tell whether it is on the way there; the last lines come last."""
+        """True if it is still starting; the last lines are written last."""
         return self.state in {"", "starting"}
 
 
 def running_postmaster(data: Path) -> Postmaster | None:
-    """Return the server of this data folder, or None; spawn nothing.
-
-    Raises PermissionError for another account's data.
-    """
+    """Return the server of this data folder, or None; PermissionError for another's data."""
     try:
         lines = (data / "postmaster.pid").read_text(encoding="utf-8", errors="surrogateescape")
     except (FileNotFoundError, NotADirectoryError):
@@ -153,18 +145,16 @@ def running_postmaster(data: Path) -> Postmaster | None:
 
 
 def remove_stale_pid(data: Path) -> None:
-    """Remove a postmaster.pid whose number now belongs to a stranger, or to a zombie.
+    """Remove a postmaster.pid whose process number was reused or belongs to a zombie.
 
-    PostgreSQL survives a dead number by itself, but takes any living process of its account for
-    the server. It finds sessions that outlived their server by the data folder's shared memory,
-    so it refuses to start beside them with or without this file.
+    PostgreSQL itself detects only dead numbers, and surviving sessions by shared memory.
     """
     if running_postmaster(data) is None:
         (data / "postmaster.pid").unlink(missing_ok=True)
 
 
 def _serves(pid: int, data: Path) -> bool:
-    """Tell whether this process is the server, not a stranger that got its number later."""
+    """Return True if this process is the server, and its number was not reused."""
     try:
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
@@ -188,10 +178,9 @@ _NOT_NEEDED_TO_RUN = shutil.ignore_patterns("include", "doc", "man", "*.a", "pkg
 
 
 def bundled_binaries() -> Path:
-    """Return the folder of the wheel's programs, found without importing it.
+    """Return the folder of the wheel's programs, without importing it, which locks a shared file.
 
-    Importing it takes a lock file in a folder that other users share. Raises ConfigError when the
-    wheel is not installed.
+    Raises ConfigError if it is not installed.
     """
     spec = find_spec(WHEEL)
     for location in (spec and spec.submodule_search_locations) or ():
@@ -202,7 +191,7 @@ def bundled_binaries() -> Path:
 
 
 def server_version(binaries: Path, account: Account) -> str:
-    """Return the version of the programs, such as 18.4 or 19beta1; raise ConfigError."""
+    """Return the version of the programs, such as 18.4 or 19beta1; raises ConfigError."""
     answer = account.run([binaries / "postgres", "--version"])
     found = re.search(r"\) (\S+)", answer.stdout)
     if answer.returncode != 0 or found is None:
@@ -217,8 +206,8 @@ def _missing(message: str) -> ConfigError:
 def readable_copy(binaries: Path, home: Path, *, version: str, account: Account) -> Path:
     """Return programs that the account can execute: a copy of the wheel's, made once.
 
-    The programs find their libraries beside the wheel, relative to themselves, so the copy keeps
-    both folders and their distance. Raises ConfigError for programs that are not the wheel's.
+    Programs find their libraries by relative path, so both folders are copied with their distance.
+    Raises ConfigError for programs that are not the wheel's.
     """
     installation = binaries.parent
     if installation.name != INSTALLATION:
@@ -288,7 +277,7 @@ CREATE DATABASE {DATABASE} OWNER {ROLE}
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """What an embedded server is doing, and where."""
+    """State and folders of an embedded server."""
 
     running: bool
     pid: int | None
@@ -301,9 +290,9 @@ class EmbeddedServer:
     """A PostgreSQL server under one folder, reached through a private socket only.
 
     ``home`` holds data/, log, lock and, if its path is plain and short, run/ with the socket.
-    ``binaries`` is a folder with initdb, pg_ctl, postgres and psql; by default the wheel's.
-    The server outlives the process that started it. Methods raise ConfigError when the folder,
-    the programs or the account are not fit, and DatabaseError when PostgreSQL fails.
+    ``binaries``: folder with initdb, pg_ctl, postgres and psql, by default the wheel's. The server
+    outlives the process that started it. Raises ConfigError if folder, programs or account are
+    unsuitable, DatabaseError if PostgreSQL fails.
     """
 
     def __init__(self, home: Path, *, binaries: Path | None = None) -> None:
@@ -321,9 +310,9 @@ class EmbeddedServer:
         return self.home / "log"
 
     def start(self) -> None:
-        """Make the server if there is none, and start it if it does not run.
+        """Create the server if there is none, and start it if it does not run.
 
-        Safe in several processes at once. A running server costs one connection attempt.
+        Safe in several processes at once. With a running server, it costs one connection attempt.
         """
         if self._running() is not None:
             return
@@ -357,7 +346,7 @@ class EmbeddedServer:
                     postmaster.socket_directory.rmdir()
 
     def status(self) -> ServerStatus:
-        """Return what is known without starting or making anything."""
+        """Return the status without starting or creating anything."""
         running = self._running()
         return ServerStatus(
             running=running is not None,
@@ -368,12 +357,12 @@ class EmbeddedServer:
         )
 
     def dsn(self, user: str = ROLE, dbname: str = DATABASE) -> str:
-        """Return conninfo that reaches the server while it runs; no password is needed."""
+        """Return conninfo of the running server; no password is needed."""
         host = str(self._socket_directory())
         return make_conninfo(host=host, port=PORT, user=user, dbname=dbname, **self._peer())
 
     def url(self) -> str:
-        """Return the same for programs that take a URI only."""
+        """Return the same as a URI."""
         host = quote(str(self._socket_directory()), safe="")
         peer = "".join(f"&{name}={quote(text, safe='')}" for name, text in self._peer().items())
         return f"postgresql://{ROLE}@/{DATABASE}?host={host}&port={PORT}{peer}"
@@ -396,17 +385,13 @@ class EmbeddedServer:
             signal.signal(signal.SIGINT, previous)
 
     def _peer(self) -> dict[str, str]:
-        """Return what makes libpq prove that the server's account answers.
-
-        Where a server was, and is no more, another account may listen. An account without a name,
-        which containers have, cannot be asked for: it is alone there.
-        """
+        """Return options by which libpq verifies the server's account, if it has a name."""
         name = self._account.name
         return {} if name is None else {"requirepeer": name}
 
     @cached_property
     def binaries(self) -> Path:
-        """The folder of the programs as the caller sees it."""
+        """Folder of the programs, as the caller sees it."""
         return bundled_binaries() if self._binaries is None else self._binaries
 
     @cached_property
@@ -426,10 +411,7 @@ class EmbeddedServer:
         return postmaster if answers(postmaster.socket_directory) else None
 
     def _awaited(self) -> Postmaster | None:
-        """Return the running server, waiting while it starts; shut down one that is deaf.
-
-        A server loses its socket when the runtime folder goes away at logout.
-        """
+        """Return the running server, waiting while it starts; shut down one without socket."""
         deadline = time.monotonic() + _STARTING_SECONDS
         while (postmaster := self._postmaster()) is not None and postmaster.starting:
             if time.monotonic() > deadline:
@@ -501,7 +483,7 @@ class EmbeddedServer:
             )
 
     def _initialise(self, programs: Path) -> None:
-        """Make the data folder whole: what is there under its name was never interrupted."""
+        """Create the data folder atomically, under another name first."""
         staging = self.home / "data.new"
         for locale in ("C.UTF-8", "C"):  # not every system has the first
             shutil.rmtree(staging, ignore_errors=True)
@@ -529,11 +511,7 @@ class EmbeddedServer:
         staging.rename(self.data)
 
     def _launch(self, programs: Path, directory: Path) -> None:
-        """Start the server and return when it takes connections.
-
-        After kill -9 of the postmaster its sessions end within moments; until then PostgreSQL
-        rightly refuses to start on the same data.
-        """
+        """Start the server and return once it accepts connections, also just after a kill -9."""
         settings = {**_SETTINGS, "unix_socket_directories": str(directory)}
         options = ["-D", str(self.data)]  # on the command line, which identifies the process
         for name, value in settings.items():
@@ -558,7 +536,7 @@ class EmbeddedServer:
         command: list[str | Path] = [self._programs() / "pg_ctl", "stop", "--silent", "--mode=fast"]
         command += ["--wait", "--timeout", str(_STOPPING_SECONDS)]
         stopped = self._account.run(command, data=self.data)
-        # pg_ctl fails when the server was gone before the signal, which is what was wanted.
+        # pg_ctl fails if the server has already ended, as intended.
         if stopped.returncode != 0 and self._postmaster() is not None:
             raise DatabaseError(
                 f"the embedded server did not stop:\n{_tail(stopped.stdout)}", hint=_HINT
