@@ -1,1 +1,1 @@
-"""Compiled inner loops of plain arrays; nothing of dbanon is imported here."""
+"""Compiled inner loops over plain arrays; imports nothing else of dbanon."""

@@ -1,4 +1,4 @@
-"""The arrays that kernels take, by the type of what they hold."""
+"""Array types of kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numba without a stranger's settings, and the one place that knows where machine code is kept."""
+"""Numba's cache of machine code, in a trusted folder and without untrusted settings."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _HERE = Path(__file__).parent
 _IMPORT = re.compile(r"^\s*from dbanon\.kernels\.([\w.]+) import", re.MULTILINE)
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
-# The kernels of this process whose code could not be put in the cache.
+# Kernels of this process that could not be cached.
 unkept: set[str] = set()
 
 
 @contextmanager
 def _without_settings_file() -> Iterator[None]:
-    """Keep numba from reading ``.numba_config.yaml``, for it does so when it is imported.
+    """Keep numba from reading ``.numba_config.yaml`` on import.
 
-    The file lies in the current folder, so anybody may have written it, and a setting of numba
-    can name code to load and a file to write to. Numba reads it only where it finds PyYAML.
+    The file is in the current folder, possibly written by others, and a setting can name code to
+    load and a file to write to. Numba reads it only if it finds PyYAML.
     """
     there, yaml = "yaml" in sys.modules, sys.modules.get("yaml")
     modules: dict[str, Any] = sys.modules
@@ -64,10 +64,9 @@ def _sources(module: str, found: dict[str, bytes]) -> dict[str, bytes]:
 
 
 def _fingerprint(module: str) -> str:
-    """Return a digest of a kernel module and of what it calls into.
+    """Return a digest of a kernel module, the modules it calls into, and numba's version.
 
-    Numba notices a change of the file that holds a kernel, not of the files that the kernel calls
-    into, so each state of those sources gets a folder of its own, and so does each numba.
+    Numba itself detects changes only of the file of a kernel.
     """
     digest = hashlib.blake2b(numba_version.encode(), digest_size=8)
     for _, source in sorted(_sources(module, {}).items()):
@@ -77,36 +76,27 @@ def _fingerprint(module: str) -> str:
 
 @functools.cache
 def cache_folder(module: str) -> str | None:
-    """Return the folder of a module's compiled code, None when there is none to trust.
+    """Return the folder of a module's compiled code, None if none can be trusted.
 
-    Loading cached code runs it, so a folder that somebody else can change is not used, and a
-    process that has no folder compiles anew. A folder that this process cannot write, either, is
-    read: an image of a container comes with one.
+    Loading cached code runs it, so a folder that others can change is not used; a read-only one is.
     """
     try:
         folder = cache_base().resolve() / _fingerprint(module)
         for made in (*reversed(folder.parents), folder):
             made.mkdir(mode=0o700, exist_ok=True)  # the parents, too, whatever the umask lets be
         return str(folder) if _is_private(folder) else None
-    except (OSError, RuntimeError):  # what a loop of links raises, and a home that nobody knows
+    except (OSError, RuntimeError):  # from a loop of links, or an unknown home
         return None
 
 
 def cache_base() -> Path:
-    """Return the folder of all compiled code.
-
-    It is the one that the variable ``NUMBA_CACHE_DIR`` names, else one in the user's cache
-    directory.
-    """
+    """Return the folder of all compiled code: ``NUMBA_CACHE_DIR``, or one in the user's cache."""
     named = os.environ.get("NUMBA_CACHE_DIR")
     return Path(named) if named else platformdirs.user_cache_path("dbanon") / "numba"
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether nobody else can change a file in the folder, or put another folder in its place.
-
-    folder: without symbolic links on the way.
-    """
+    """Return True if only this user can change files in a folder (no links), or replace it."""
     if not hasattr(os, "geteuid"):
         return True
     own = folder.lstat()
@@ -116,13 +106,13 @@ def _is_private(folder: Path) -> bool:
 
 
 def _keeps(above: os.stat_result) -> bool:
-    """Whether nobody but root and this user can rename what is in a folder."""
+    """Return True if only root and this user can rename entries of a folder."""
     shut = not above.st_mode & _OTHERS_WRITE or bool(above.st_mode & stat.S_ISVTX)
     return above.st_uid in {0, os.geteuid()} and shut
 
 
 def is_cached(module: str) -> bool:
-    """Whether code of a module is in the cache, or there is no cache that it can be put in."""
+    """Return True if code of a module is in the cache, or if no cache is writable."""
     folder = cache_folder(module)
     if folder is None or not os.access(folder, os.W_OK):
         return True
@@ -131,11 +121,7 @@ def is_cached(module: str) -> bool:
 
 
 class _Locator(caching.UserProvidedCacheLocator):
-    """The folder that numba is given, be it one that this process cannot write.
-
-    The name of the folder has the digest of the sources, so every copy of them uses the same code:
-    numba would compile once for each path and each time of change.
-    """
+    """The given folder, even if this process cannot write to it."""
 
     def __init__(self, function: object, file: str) -> None:
         numba: Any = super()
@@ -147,29 +133,25 @@ class _Locator(caching.UserProvidedCacheLocator):
         return ""
 
     def ensure_cache_path(self) -> None:
-        """Make the folder, if it can be made."""
+        """Create the folder if possible."""
         path: Any = self
         with suppress(OSError):
             Path(path.get_cache_path()).mkdir(mode=0o700, exist_ok=True)
 
 
 class _Place(caching.CompileResultCacheImpl):
-    """Numba's cache in the one folder that it is given, none of the others that it would try."""
+    """Numba's cache in the given folder, without numba's alternatives."""
 
     _locator_classes: list[type[object]] = [_Locator]  # noqa: RUF012
 
 
 class Cache(caching.FunctionCache):
-    """Numba's cache of one function, which never stops a computation.
-
-    A full disk, one that cannot be written any more and a damaged file are reasons to compile,
-    not to fail.
-    """
+    """Numba's cache of one function, which compiles it if the disk is full or a file damaged."""
 
     _impl_class = _Place
 
     def load_overload(self, *arguments: object) -> object:
-        """Return the compiled code, None when it cannot be read."""
+        """Return the compiled code, None if it cannot be read."""
         numba: Any = super()
         try:
             return numba.load_overload(*arguments)
@@ -178,7 +160,7 @@ class Cache(caching.FunctionCache):
             return None
 
     def save_overload(self, *arguments: object) -> None:
-        """Write the compiled code, if it can be written."""
+        """Write the compiled code, if possible."""
         numba: Any = super()
         try:
             numba.save_overload(*arguments)
@@ -187,18 +169,14 @@ class Cache(caching.FunctionCache):
             self._forget()
 
     def _forget(self) -> None:
-        """Remove the index, which may name a file that was not written, or an older one."""
+        """Remove the index, which may name a missing or older file."""
         files: Any = self._cache_file
         with suppress(OSError):
             Path(files._index_path).unlink()  # noqa: SLF001 - numba would write an empty one
 
 
 def cache_of(function: Callable[..., object]) -> Cache | None:
-    """Return the cache of a kernel, None when there is no folder for it.
-
-    Numba's settings are put back at once because they belong to the whole process, which may hold
-    other users of numba.
-    """
+    """Return the cache of a kernel, None without a folder; restores numba's settings at once."""
     folder = cache_folder(function.__module__.removeprefix("dbanon.kernels."))
     if folder is None:
         unkept.add(repr(function))

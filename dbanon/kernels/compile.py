@@ -1,4 +1,4 @@
-"""The decorators that compile a kernel."""
+"""Decorators that compile a kernel."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., object]")
 
-# Of one type with what is read from arrays and counted: numba compiles a step anew for each type
-# of argument, and a number that is written in the code has one of its own.
+# Same type as array elements and counters: numba compiles a step again for each argument type,
+# and literal numbers have a type of their own.
 ZERO: Any = np.int64(0)
 
 
 @contextmanager
 def on_compile(tell: Callable[[], None]) -> Iterator[Compilations]:
-    """Call ``tell`` each time a kernel is compiled in the block, not when it is in the cache."""
+    """Call ``tell`` each time a kernel is compiled in the block, unless it is cached."""
     listener = Compilations(tell)
     with event.install_listener("numba:compile", listener):
         yield listener
@@ -35,13 +35,13 @@ def on_compile(tell: Callable[[], None]) -> Iterator[Compilations]:
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Have the time of the block count as compilation: another process compiles meanwhile."""
+    """Count the time of the block as compilation, because another process compiles meanwhile."""
     with event.trigger_event("numba:compile"):
         yield
 
 
 class Compilations(event.Listener):
-    """What was compiled in a block; ``seconds`` is the wall time that it took, so far."""
+    """Compilations of a block; ``seconds`` is their wall time so far."""
 
     def __init__(self, tell: Callable[[], None]) -> None:
         self._tell = tell
@@ -50,7 +50,7 @@ class Compilations(event.Listener):
 
     @property
     def seconds(self) -> float:
-        """The wall time, with that of a kernel that is being compiled."""
+        """Wall time, including that of a compilation in progress."""
         began = self._began[:1]
         return self._ended + sum(perf_counter() - since for since in began)
 
@@ -67,16 +67,16 @@ class Compilations(event.Listener):
 
 
 def kernel(function: F) -> F:
-    """Compile a function at its first call and keep the machine code in the cache folder.
+    """Compile a function at its first call and store the machine code in the cache folder.
 
-    No fast-math: equal input gives equal groups on every machine. Compiled code runs without the
-    interpreter's lock, so that threads share the cores. A function whose name begins with an
-    underscore is for other kernels: it is kept with them, and Python cannot call it.
+    No fast-math: equal input gives equal groups on every machine. Compiled code releases the GIL,
+    so that threads share the cores. A function with a leading underscore is for other kernels: it
+    is cached with them, and Python cannot call it.
     """
     if function.__name__.startswith("_"):
         return maker(function)
-    compiler: Any = njit  # which does not tell of all its options
-    # A dispatcher, which is called like its function; it counts references whoever calls it first.
+    compiler: Any = njit  # not all options are typed
+    # A dispatcher, called like its function; it counts references for any first caller.
     compiled: Any = compiler(nogil=True, _nrt=True)(function)
     cache = cache_of(function)
     if cache is not None:
@@ -85,60 +85,53 @@ def kernel(function: F) -> F:
 
 
 def maker(function: F) -> F:
-    """Compile a function for kernels only, which may make arrays.
-
-    What Python needs to call a function takes longer to compile than a short function itself.
-    """
+    """Compile a function for kernels only, which may create arrays, without a Python wrapper."""
     return _part(function, _nrt=True)  # not as its first caller does, which may be a step
 
 
 def step(function: F) -> F:
-    """Compile a function for kernels only, which makes no array and returns numbers or nothing.
+    """Compile a function for kernels only, which creates no array and returns numbers or nothing.
 
-    It counts no references: its caller holds the arrays. Counting them is most of what there is
-    to compile in a function of many arrays, and costs more than a few lookups do when it is run.
-    An array that it returned would be freed while it is in use, and numba does not refuse that.
+    It counts no references: its caller holds the arrays. Counting would dominate the compilation of
+    a function of many arrays. A returned array would be freed while in use, and numba does not
+    refuse that.
     """
     return _part(function, _nrt=False)
 
 
 def inlined(function: F) -> F:
-    """Compile a step into the code of each kernel that calls it: a few lines of an inner loop."""
+    """Compile a step into each calling kernel, for a few lines of an inner loop."""
     return _part(function, _nrt=False, forceinline=True)
 
 
 def _part(function: F, **options: bool) -> F:
-    compiler: Any = njit  # which does not tell of all its options
+    compiler: Any = njit  # not all options are typed
     alone = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     compiled: F = compiler(nogil=True, pipeline_class=_PartCompiler, **alone, **options)(function)
     return compiled
 
 
 class _PartLibrary(JITCodeLibrary):
-    """The code of a function that only kernels call, which waits for them.
-
-    Numba would optimize it and make machine code of it alone, and do so again with each function
-    that calls it, on every way up to the kernel. Here the kernel is the first of which it does.
-    """
+    """Code of a function that only kernels call, optimized with them and not alone."""
 
     def _optimize_final_module(self) -> None:
-        """Leave that to the kernel."""
+        """Leave optimization to the kernel."""
 
     def _finalize_final_module(self) -> None:
-        """Take it as it is."""
+        """Mark it as final without changes."""
         self._finalized = True
 
     @property
     def codegen(self) -> _PartLibrary:
-        """Return what numba gives the function's environment to."""
+        """Return the object that receives the function's environment."""
         return self
 
     def set_env(self, name: str, env: object) -> None:
-        """Leave out the environment: only machine code has a place for it."""
+        """Ignore the environment: only machine code has a place for it."""
 
 
 class _PartCompiler(Compiler):
-    """Numba's compiler, for a function that only kernels call."""
+    """Numba's compiler for a function that only kernels call."""
 
     def __init__(self, typing: object, target: object, _: None, *rest: object) -> None:
         context: Any = target

@@ -1,8 +1,7 @@
-"""Which classes cover a row, by the labels of their columns.
+"""Find the classes that cover a row, by the labels of their columns.
 
-Classes are boxes, found from the root of a hierarchy of bounding boxes, each of which is split
-where the middles of its boxes are most apart (Rubin and Whitted, SIGGRAPH 1980; packed as in
-Roussopoulos and Leifker, SIGMOD 1985).
+Classes are boxes in a hierarchy of bounding boxes, split in the column in which their centers vary
+most (Rubin and Whitted, SIGGRAPH 1980; packed as in Roussopoulos and Leifker, SIGMOD 1985).
 """
 
 from __future__ import annotations
@@ -25,10 +24,9 @@ _DEEPEST = 64
 class Cells(NamedTuple):
     """The labels of all columns in one table, and those of each class.
 
-    sizes: (d,) int32, the code of NULL; labels: (g, d) int32, those of each class; bounds:
-    (t, 3) int32, the least and the greatest code that a label covers, and whether it covers NULL;
-    the codes between them are members[start[t]:start[t + 1]], int32, sorted, or all where there are
-    none. start: (t + 1,) int64.
+    sizes: (d,) int32, code of NULL; labels: (g, d) int32, of each class; bounds: (t, 3) int32,
+    least and greatest code of a label, and NULL flag; members[start[t]:start[t + 1]], int32,
+    sorted: codes between them, all if empty; start: (t + 1,) int64.
     """
 
     sizes: Int32s
@@ -41,7 +39,7 @@ class Cells(NamedTuple):
 class Hierarchy(NamedTuple):
     """Bounding boxes of classes, each before those inside it.
 
-    box: (nodes, d, 3) int32, as ``Cells.bounds``; the classes inside are order[begin:end], int32;
+    box: (nodes, d, 3) int32, as ``Cells.bounds``; order[begin:end], int32: the classes inside;
     skip: (nodes,) int32, the next box that is not inside.
     """
 
@@ -54,7 +52,7 @@ class Hierarchy(NamedTuple):
 
 @kernel
 def hierarchy(cells: Cells) -> Hierarchy:
-    """Return the hierarchy of the boxes of classes; O(g log^2 g) for g classes."""
+    """Return the hierarchy of the boxes of g classes; O(g log^2 g)."""
     n_classes, d = cells.labels.shape
     middle = _middles(cells)
     most = max(2 * n_classes, 1)
@@ -89,7 +87,7 @@ def hierarchy(cells: Cells) -> Hierarchy:
 
 @kernel
 def _middles(cells: Cells) -> NDArray[np.float32]:
-    """Return the middle of each class in each column, (g, d) in [0, 1], 1.5 of NULL alone."""
+    """Return the center of each class in each column, (g, d) in [0, 1], 1.5 for NULL alone."""
     n_classes, d = cells.labels.shape
     middle = np.empty((n_classes, d), np.float32)
     for one in range(n_classes):
@@ -103,7 +101,7 @@ def _middles(cells: Cells) -> NDArray[np.float32]:
 
 @kernel
 def _bound(cells: Cells, classes: Int32s, box: Int32s) -> None:
-    """Write the box that bounds some classes, (d, 3)."""
+    """Write the bounding box of some classes, (d, 3)."""
     for column in range(len(box)):
         box[column, 0], box[column, 1], box[column, 2] = cells.sizes[column], -1, 0
         for one in classes:
@@ -117,7 +115,7 @@ def _bound(cells: Cells, classes: Int32s, box: Int32s) -> None:
 
 @kernel
 def _sort(classes: Int32s, middle: NDArray[np.float32]) -> None:
-    """Sort classes by the column in which their middles vary most."""
+    """Sort classes by the column in which their centers vary most."""
     along, widest = 0, -1.0
     for column in range(middle.shape[1]):
         total, squares = 0.0, 0.0
@@ -135,7 +133,7 @@ def _sort(classes: Int32s, middle: NDArray[np.float32]) -> None:
 
 @inlined
 def _is_covered(code: int, size: int, label: int, cells: Cells) -> bool:
-    """Whether a label of a column covers a code, of which ``size`` is NULL."""
+    """Return True if a label of a column covers a code, of which ``size`` is NULL."""
     bounds, start, members = cells.bounds, cells.start, cells.members
     if code == size:
         return bounds[label, 2] != 0
@@ -176,9 +174,9 @@ def _is_in_box(codes: Int32s, sizes: Int32s, box: Int32s) -> bool:
 
 @kernel
 def covering(codes: Int32s, cells: Cells, tree: Hierarchy, enough: int) -> tuple[Int64s, Int32s]:
-    """Return the classes that cover each row, sorted, and where those of each row begin.
+    """Return the classes that cover each row, sorted, and the start of each row's.
 
-    codes: (r, d); enough: after so many of a row there may be others.
+    codes: (r, d); enough: search limit per row; there may be further classes.
     """
     n_rows = codes.shape[0]
     first = np.zeros(n_rows + 1, np.int64)

@@ -1,10 +1,10 @@
-"""How the costs of boxes lie in flat arrays (see :mod:`dbanon.kernels.boxes.costs`)."""
+"""Layout of the costs of boxes in flat arrays (see :mod:`dbanon.kernels.boxes.costs`)."""
 
 START, SIZE, STRIDE = 0, 1, 2
 TABLE, SET = -1, -2
 HALF = 31
 
-# So many columns make a table wide: no row is near others in all of them.
+# This many columns make a table wide: no row is near others in all of them.
 WIDE = 12
 
 # Rules of diversity (see :mod:`dbanon.kernels.auto.diversity`).

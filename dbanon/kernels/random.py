@@ -1,4 +1,4 @@
-"""Random numbers from a state that is an argument."""
+"""Random numbers with explicit state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @maker
 def make_dice(seed: int, number: int) -> NDArray[np.uint64]:
-    """Return the state of a generator, (1,) uint64; another one for each seed and number."""
+    """Return the state of a generator for a seed and number, (1,) uint64."""
     dice = np.empty(1, np.uint64)
     dice[0] = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(number)
     for _ in range(2):
@@ -34,19 +34,19 @@ def _next(dice: NDArray[np.uint64]) -> np.uint64:
 
 @step
 def roll(dice: NDArray[np.uint64], n: int) -> int:
-    """Return a random number of 0..n-1; n is at least 1."""
+    """Return a random integer in 0..n-1, n >= 1."""
     return int(np.int64((_next(dice) >> np.uint64(33)) % np.uint64(n)))
 
 
 @step
 def uniform(dice: NDArray[np.uint64]) -> float:
-    """Return a random number of [0, 1)."""
+    """Return a random number in [0, 1)."""
     return np.float64(_next(dice) >> np.uint64(11)) / 9007199254740992.0
 
 
 @step
 def shuffle(dice: NDArray[np.uint64], items: NDArray[np.int64], n: int) -> None:
-    """Put the first ``n`` items in random order."""
+    """Shuffle the first ``n`` items."""
     for i in range(n - 1, 0, -1):
         j = roll(dice, i + 1)
         items[i], items[j] = items[j], items[i]

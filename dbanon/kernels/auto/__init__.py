@@ -1,1 +1,1 @@
-"""The loops of the search ``auto``."""
+"""Loops of the search ``auto``."""

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BINS: Any = np.int64(64)
-# A cut is chosen by so many points of a part; more do not change it much.
+# A cut is chosen by this many points of a part; more hardly change it.
 LOOKED_AT = 4096
 
 
 class Bins(NamedTuple):
-    """Points of a part sorted into bins by one column.
+    """Points of a part, binned by one column.
 
-    counts: (BINS,); box: (BINS + 1, d, 2) their bounds, the last those of everything so far; paid:
-    (BINS,) cost of all points up to a bin.
+    counts: (BINS,); box: (BINS + 1, d, 2) bounds, the last of everything so far; paid: (BINS,) cost
+    of all points up to a bin.
     """
 
     counts: NDArray[np.int64]
@@ -32,10 +32,9 @@ class Bins(NamedTuple):
 
 @kernel
 def halve(points: NDArray[np.float32], most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Cut points in two where the sides are narrowest until a part has at most ``most``.
+    """Cut points in two at the narrowest sides until a part has at most ``most``; O(n d) a level.
 
-    points: (n, d) float32, scaled as wished. Return the points in order of their parts, (n,), and
-    where the parts begin, (parts + 1,). O(n d) a level.
+    points: (n, d) float32, scaled. Returns the points by part, (n,), and the starts, (parts + 1,).
     """
     n, d = points.shape
     order, aside = np.arange(n), np.empty(n, np.int64)
@@ -68,7 +67,7 @@ def halve(points: NDArray[np.float32], most: int) -> tuple[NDArray[np.int64], ND
 def _cheapest_cut(
     bins: Bins, points: NDArray[np.float32], part: NDArray[np.int64], least: int
 ) -> tuple[int, float]:
-    """Return the column and the value up to which points are cut off at the least sum of costs."""
+    """Return the column and value of the cheapest cut; points up to the value are cut off."""
     best, cut_at, cut_by = np.inf, np.float32(0), 0
     for column in range(points.shape[1]):
         low = high = points[part[0], column]
@@ -129,7 +128,7 @@ def _cut_bins(bins: Bins, n: int, least: int) -> tuple[float, int]:
 
 @step
 def _unite(box: NDArray[np.float32], b: int) -> float:
-    """Take the box of bin b into the last one; return the sum of its widths."""
+    """Extend the last box by that of bin b; return the sum of its widths."""
     total = 0.0
     for j in range(box.shape[1]):
         box[BINS, j, 0] = min(box[BINS, j, 0], box[b, j, 0])
@@ -146,7 +145,7 @@ def _part(
     threshold: float,
     aside: NDArray[np.int64],
 ) -> int:
-    """Put the points up to a threshold first, keeping their order; return how many there are."""
+    """Move the points up to a threshold to the front, stably; return their number."""
     n_low, n_high = 0, 0
     for i in part:
         if points[i, column] <= threshold:
@@ -168,10 +167,10 @@ def cut_blocks(
     least: int,
     most: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Cut rows where the sides cost least until a part has at most ``most``, where that can be.
+    """Cut rows at least cost into parts of ``least`` to ``most`` rows, if possible.
 
-    A part has at least ``least`` rows; equal rows are never cut. Return the rows in order of their
-    parts, (n,), and where the parts begin, (parts + 1,). O(n d^2) a level.
+    Equal rows are never cut. Returns the rows by part, (n,), and the starts, (parts + 1,). O(n d^2)
+    a level.
     """
     n = codes.shape[0]
     nothing = np.empty(0, np.int64)

@@ -1,7 +1,6 @@
-"""Carving clusters out of all rows: the cheapest box of k rows first, among boxes around seeds.
+"""Carve clusters out of all rows: the cheapest box of k rows first, among boxes around seeds.
 
-For each of some seeds the rows nearest to it are kept, and a box around it is shrunk from all of
-them to k rows. The cheapest box is a cluster; seeds whose boxes have lost rows by that get another.
+A box shrinks from the nearest rows to k; seeds whose boxes lost rows to a cluster get another.
 """
 
 from __future__ import annotations
@@ -40,16 +39,15 @@ if TYPE_CHECKING:
         NDArray[np.float64],
     ]
 
-LOOKED_AT = 2048  # rows by which the distance of the nearest is estimated
-FEWEST = 3  # times as many rows as are asked for must be left of the nearest ones
+LOOKED_AT = 2048  # rows that estimate the distance of the nearest
+FEWEST = 3  # multiple of the requested rows that must be left of the nearest ones
 
 
 class Seeds(NamedTuple):
-    """Rows with the boxes around them.
+    """Seed rows and their boxes, (q,) each.
 
-    row, cost, least: (q,) each row, the cost of its box, infinite once it is of no use, and the
-    rows that the box must have; at: (q, 2 d) its levels; near: (q, room) the nearest rows, of which
-    n_near (q,) may yet live.
+    cost: of the box, infinite once useless; least: its least rows; at: (q, 2 d) its levels; near:
+    (q, room) nearest rows, of which n_near (q,) may be left.
     """
 
     row: NDArray[np.int64]
@@ -62,7 +60,7 @@ class Seeds(NamedTuple):
 
 @step
 def _distance(w: Carver, seed: int, row: int, limit: float) -> float:
-    """Return what a seed and a row cost together, no less than the limit if it is beyond."""
+    """Return the cost of a seed and a row together, at least the limit if above it."""
     total = 0.0
     for j in range(w.codes.shape[1] - 1, -1, -1):  # large taxonomies come first, and take longest
         a, b = w.codes[seed, j], w.codes[row, j]
@@ -74,7 +72,7 @@ def _distance(w: Carver, seed: int, row: int, limit: float) -> float:
 
 @step
 def _gather(w: Carver, seed: int, live: NDArray[np.int64], near: NDArray[np.int32]) -> int:
-    """Put about half as many rows into ``near`` as it has room for; return their number."""
+    """Fill ``near`` with about half as many rows as it holds; return their number."""
     limit, n, room = np.inf, live.shape[0], near.shape[0]
     if n > room:
         looked_at, most = min(n, LOOKED_AT), 0.0
@@ -108,7 +106,7 @@ def _renew(
     live: NDArray[np.int64],
     label: NDArray[np.int32],
 ) -> None:
-    """Find a box around a seed among the rows that have no cluster."""
+    """Find a box around a seed among the rows without a cluster."""
     stand(w, s.row[i])
     near, n = s.near[i], ZERO
     for a in range(s.n_near[i]):
@@ -124,7 +122,7 @@ def _renew(
 
 @step
 def _still_has(w: Carver, s: Seeds, i: int, label: NDArray[np.int32]) -> bool:
-    """Whether the box around a seed still has the rows that it must have."""
+    """Return True if the box around a seed still has its least rows."""
     n = ZERO
     for a in range(s.n_near[i]):
         row = s.near[i, a]
@@ -149,7 +147,7 @@ def _make_seeds(q: int, d: int, room: int) -> Seeds:
 
 @step
 def _list_live(live: NDArray[np.int64], label: NDArray[np.int32]) -> int:
-    """Put the rows without a cluster first, in their order; return their number."""
+    """List the rows without a cluster in order; return their number."""
     n_live = ZERO
     for row in range(label.shape[0]):
         if label[row] == NONE:
@@ -168,10 +166,10 @@ def carve(
     levels: Levels,
     numbers: NDArray[np.int64],
 ) -> NDArray[np.int32]:
-    """Return the cluster of each row, -1 for those that are left: fewer than k, or not diverse.
+    """Return the cluster of each row, -1 for the rest: fewer than k, or not diverse.
 
-    levels: see ``Ladders``; numbers: (5,) k, seeds for each cluster that there may be, times k rows
-    near a seed, tries of a box, seed of the random choices. O(n^2 d seeds / k).
+    levels: of ``Ladders``; numbers: (5,) k, seeds per possible cluster, near rows per k, tries of a
+    box, random seed. O(n^2 d seeds / k).
     """
     n, d = codes.shape
     k, per_cluster = numbers[0], numbers[1]
@@ -207,7 +205,7 @@ def _carve_all(
     label: NDArray[np.int32],
     found: int,
 ) -> int:
-    """Make clusters of the boxes around seeds, cheapest first; return how many there are then."""
+    """Turn the boxes around seeds into clusters, cheapest first; return the number of clusters."""
     n_live = live.shape[0]
     while True:
         i = _cheapest(s, many)
@@ -256,7 +254,7 @@ def _collect(
 
 @step
 def _compact(live: NDArray[np.int64], n_live: int, label: NDArray[np.int32]) -> int:
-    """Put the rows without a cluster first; return their number."""
+    """Move the rows without a cluster to the front; return their number."""
     kept = ZERO
     for a in range(n_live):
         if label[live[a]] == NONE:

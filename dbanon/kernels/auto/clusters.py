@@ -1,9 +1,9 @@
-"""The clusters of a block of rows while a search moves rows between them.
+"""Clusters of a block of rows while a search moves rows between them.
 
-Rows of a cluster are a linked list. Of each column a cluster knows its box and, so that the box
-without any one row is known at once, the second least and second greatest code (the same code
-where two rows share the extreme). A column published as sets has the set of its values in place of
-the box, and the set of the values that two rows share in place of the second bounds.
+Rows of a cluster are a linked list. For each column, a cluster has its box, and the second least
+and greatest code (the same if two rows share the extreme), which give the box without any one row.
+A column published as sets has its set of values instead of the box, and the set of values that two
+rows share instead of the second bounds.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ NOTHING = 2**31 - 1
 class Clusters(NamedTuple):
     """Rows and clusters of a block.
 
-    codes: (n, d) int32; flat, layout: the costs of boxes; box: (g + 1, d, 4) int32, the bounds LO
-    and HI and the second bounds LO2 and HI2, the last for any use; owner, following, previous:
-    (n,) int64, the cluster of each row and its neighbours in the list, -1 at the ends; head: (g,)
-    int64 its first row; size: (g,) int64, 0 when the number is free; cost: (g,) float64 of one
-    row.
+    codes: (n, d) int32; flat, layout: costs of boxes; box: (g + 1, d, 4) int32, bounds LO and HI
+    and second bounds LO2 and HI2, the last for any use; owner, following, previous: (n,) int64,
+    cluster of each row and neighbours in the list, -1 at the ends; head: (g,) int64, first row;
+    size: (g,) int64, 0 if the number is free; cost: (g,) float64, of one row.
     """
 
     codes: NDArray[np.int32]
@@ -53,7 +52,7 @@ def make_clusters(
     label: NDArray[np.int32],
     n_slots: int,
 ) -> Clusters:
-    """Return the clusters of rows whose ``label`` is given; numbers up to ``n_slots`` are free."""
+    """Return the clusters of rows, given their ``label``; numbers up to ``n_slots`` are free."""
     n, d = codes.shape
     s = Clusters(
         codes,
@@ -77,7 +76,7 @@ def make_clusters(
 
 @step
 def link(s: Clusters, row: int, c: int) -> None:
-    """Put a row at the head of a cluster's list; the box is not touched."""
+    """Insert a row at the head of a cluster's list; the box is unchanged."""
     first = s.head[c]
     s.owner[row] = c
     s.following[row] = first
@@ -90,7 +89,7 @@ def link(s: Clusters, row: int, c: int) -> None:
 
 @step
 def unlink(s: Clusters, row: int) -> None:
-    """Take a row out of its cluster's list; the box is not touched."""
+    """Remove a row from its cluster's list; the box is unchanged."""
     c, before, after = s.owner[row], s.previous[row], s.following[row]
     if before == NONE:
         s.head[c] = after
@@ -103,7 +102,7 @@ def unlink(s: Clusters, row: int) -> None:
 
 @step
 def clear(layout: NDArray[np.int64], box: NDArray[np.int32], c: int) -> None:
-    """Make the bounds of a cluster those of no row."""
+    """Reset the bounds of a cluster to those of no row."""
     for j in range(layout.shape[0]):
         is_set = layout[j, STRIDE] == SET
         box[c, j, LO] = box[c, j, LO2] = 0 if is_set else NOTHING
@@ -118,7 +117,7 @@ def widen(
     codes: NDArray[np.int32],
     row: int,
 ) -> None:
-    """Take a row into the bounds of a cluster."""
+    """Extend the bounds of a cluster by a row."""
     for j in range(layout.shape[0]):
         code = codes[row, j]
         if layout[j, STRIDE] == SET:
@@ -153,7 +152,7 @@ def cost_of(
 
 @step
 def rescan(s: Clusters, c: int) -> None:
-    """Compute the bounds and the cost of a cluster anew; O(size * d)."""
+    """Recompute the bounds and the cost of a cluster; O(size * d)."""
     layout, box, codes, following = s.layout, s.box, s.codes, s.following
     clear(layout, box, c)
     row = s.head[c]
@@ -165,7 +164,7 @@ def rescan(s: Clusters, c: int) -> None:
 
 @step
 def join(s: Clusters, c: int, row: int) -> None:
-    """Put a row into a cluster; O(d)."""
+    """Add a row to a cluster; O(d)."""
     if s.size[c] == 0:
         clear(s.layout, s.box, c)
     link(s, row, c)
@@ -175,7 +174,7 @@ def join(s: Clusters, c: int, row: int) -> None:
 
 @step
 def leave(s: Clusters, row: int) -> None:
-    """Take a row out of its cluster; O(size * d), less where bounds stay as they are."""
+    """Remove a row from its cluster; O(size * d), less if bounds do not change."""
     c = s.owner[row]
     unlink(s, row)
     if not _is_inside(s, c, row):
@@ -184,7 +183,7 @@ def leave(s: Clusters, row: int) -> None:
 
 @step
 def _is_inside(s: Clusters, c: int, row: int) -> bool:
-    """Whether the bounds of a cluster are the same without a row."""
+    """Return True if the bounds of a cluster are the same without a row."""
     for j in range(s.layout.shape[0]):
         if s.layout[j, STRIDE] == SET:
             return False
@@ -195,11 +194,7 @@ def _is_inside(s: Clusters, c: int, row: int) -> bool:
 
 @step
 def _shrink(s: Clusters, c: int) -> None:
-    """Compute the bounds and the cost of a cluster that lost a row.
-
-    Bounds only shrink, so that once some rows have the bounds of before, all rows have: this is
-    looked at after 64 rows, 128, and so on.
-    """
+    """Recompute the bounds and the cost of a cluster that lost a row, until they are complete."""
     layout, box, codes, following = s.layout, s.box, s.codes, s.following
     before = box.shape[0] - 1
     for j in range(box.shape[1]):
@@ -220,7 +215,7 @@ def _shrink(s: Clusters, c: int) -> None:
 
 @step
 def _is_same(box: NDArray[np.int32], a: int, b: int) -> bool:
-    """Whether two boxes have the same bounds."""
+    """Return True if two boxes have the same bounds."""
     for j in range(box.shape[1]):
         for bound in range(4):
             if box[a, j, bound] != box[b, j, bound]:
@@ -232,7 +227,7 @@ def _is_same(box: NDArray[np.int32], a: int, b: int) -> bool:
 def without(
     layout: NDArray[np.int64], box: NDArray[np.int32], c: int, j: int, code: int
 ) -> tuple[int, int]:
-    """Return the bounds of column j when one row with that code leaves."""
+    """Return the bounds of column j without one row of that code."""
     lo, hi = box[c, j, LO], box[c, j, HI]
     if layout[j, STRIDE] == SET:
         low, high = half_bits(code)
@@ -273,9 +268,9 @@ def exchanged_cost(
     into: int,
     most: float,
 ) -> float:
-    """Return the cost of a cluster with row ``into`` in the place of its row ``out``; O(d).
+    """Return the cost of a cluster with row ``into`` instead of its row ``out``; O(d).
 
-    Infinity if it is more than ``most``: a sum cut short may not look like a tie when multiplied.
+    Infinite above ``most``: a truncated sum could look like a tie when multiplied.
     """
     total = 0.0
     for j in range(layout.shape[0]):
@@ -317,7 +312,7 @@ def leaving_gains(
     label: NDArray[np.int32],
     n_clusters: int,
 ) -> NDArray[np.float64]:
-    """Return by how much the total of size * cost falls when one row leaves, (n,)."""
+    """Return how much the total of size * cost falls without each row, (n,)."""
     s = make_clusters(codes, flat, layout, label, n_clusters)
     gains = np.zeros(codes.shape[0])
     for row in range(codes.shape[0]):

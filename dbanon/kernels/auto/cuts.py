@@ -1,4 +1,4 @@
-"""Cutting rows in two where the sum of the sides costs least, again and again."""
+"""Repeatedly cut rows in two at the least cost of both sides."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ BINS: Any = np.int64(512)
 
 
 class Cutter(NamedTuple):
-    """What is cut, and work memory.
+    """Rows to cut, and work memory.
 
-    codes: (n, d) int32; flat, layout: costs; factor: (d,) float64, by which the cost of cuts
-    between the values of a column is multiplied; counts: (BINS,) rows of each bin; box: (BINS + 1,
-    d, 4) its bounds, the last those of everything so far; paid: (BINS,) cost of all rows up to a
-    bin; threshold, cost: (d,) the best cut of each column; aside: (n,) int64.
+    codes: (n, d) int32; flat, layout: costs; factor: (d,) float64, of cuts in each column; counts:
+    (BINS,) rows; box: (BINS + 1, d, 4) bounds, the last of everything so far; paid: (BINS,) cost of
+    all rows up to a bin; threshold, cost: (d,) best cut of each column; aside: (n,) int64.
     """
 
     codes: NDArray[np.int32]
@@ -65,7 +64,7 @@ def make_cutter(
 def _unite(
     flat: NDArray[np.float64], layout: NDArray[np.int64], box: NDArray[np.int32], b: int
 ) -> float:
-    """Take the box of bin b into the last one; return what that costs then."""
+    """Extend the last box by that of bin b; return its cost."""
     total = 0.0
     for j in range(layout.shape[0]):
         lo, hi = box[BINS, j, LO], box[BINS, j, HI]
@@ -80,7 +79,7 @@ def _unite(
 
 @step
 def _fill_bins(q: Cutter, rows: NDArray[np.int64], column: int) -> tuple[int, int, int]:
-    """Sort rows into bins of equal width by one column; return base, shift and number of bins."""
+    """Bin rows by equal widths of one column; return base, shift and number of bins."""
     codes, layout, box, count = q.codes, q.layout, q.box, q.counts
     base, top = NOTHING, NONE
     for row in rows:
@@ -104,7 +103,7 @@ def _fill_bins(q: Cutter, rows: NDArray[np.int64], column: int) -> tuple[int, in
 
 @step
 def _cut_column(q: Cutter, rows: NDArray[np.int64], column: int, least: int) -> None:
-    """Find the cheapest cut of one column that leaves ``least`` rows on both sides."""
+    """Find the cheapest cut of one column with ``least`` rows on both sides."""
     flat, layout, box, count, paid = q.flat, q.layout, q.box, q.counts, q.paid
     best, threshold = np.inf, 0
     base, shift, bins = _fill_bins(q, rows, column)
@@ -134,7 +133,7 @@ def _cut_column(q: Cutter, rows: NDArray[np.int64], column: int, least: int) -> 
 
 @step
 def _part(q: Cutter, rows: NDArray[np.int64], column: int, threshold: int) -> int:
-    """Put the rows up to a threshold first, keeping their order; return how many there are."""
+    """Move the rows up to a threshold to the front, stably; return their number."""
     n_low, n_high = 0, 0
     codes, aside = q.codes, q.aside
     for row in rows:
@@ -151,9 +150,9 @@ def _part(q: Cutter, rows: NDArray[np.int64], column: int, threshold: int) -> in
 
 @step
 def cut(q: Cutter, rows: NDArray[np.int64], r: Rules, least: int) -> int:
-    """Cut rows in two at the least cost, both sides keeping the rules; return the first's size.
+    """Cut rows in two at least cost, both sides of ``least`` rows that meet the rules; O(n d^2).
 
-    Both sides have ``least`` rows. 0 when there is no such cut. O(n d^2).
+    Returns the size of the first side, 0 if there is no such cut.
     """
     d = q.layout.shape[0]
     for j in range(d):
@@ -174,7 +173,7 @@ def cut(q: Cutter, rows: NDArray[np.int64], r: Rules, least: int) -> int:
 
 @step
 def is_exact(q: Cutter, rows: NDArray[np.int64]) -> bool:
-    """Whether all rows are equal."""
+    """Return True if all rows are equal."""
     for row in rows:
         for j in range(q.layout.shape[0]):
             if q.codes[row, j] != q.codes[rows[0], j]:
@@ -186,11 +185,10 @@ def is_exact(q: Cutter, rows: NDArray[np.int64]) -> bool:
 def cut_all(
     q: Cutter, rows: NDArray[np.int64], r: Rules, least: int, most: int, ends: NDArray[np.int64]
 ) -> int:
-    """Cut rows until no part of more than ``most`` rows can be cut; return the number of parts.
+    """Cut rows until no part of more than ``most`` unequal rows can be cut; return their number.
 
-    rows: (n,) int64, permuted so that parts are contiguous; ends: where each part ends, in order;
-    it has room for n // least + 1, and at its end the parts wait that may yet be cut. Parts of
-    equal rows stay whole.
+    rows: (n,) int64, permuted into parts; ends: (n // least + 1,) end of each part, and work
+    memory.
     """
     top = ends.shape[0]
     ends[top - 1] = rows.shape[0]

@@ -1,4 +1,4 @@
-"""Cutting rows in two so that sensitive values keep their shares on both sides."""
+"""Cut rows in two so that sensitive values keep their shares on both sides."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
     from dbanon.kernels.auto.diversity import Rules
 
-PLACES = 9  # where a column is cut, at most
+PLACES = 9  # cuts of a column, at most
 MANY, FEW = 2_000, 4  # of more rows, each column is cut at fewer places
 STEPS = 8  # of the rows that a pure side gives up
 GAIN = 1e-9
 
 
 class Cutter(NamedTuple):
-    """Rows, what their groups must keep, and memory that every cut uses anew.
+    """Rows, the requirement of their groups, and reusable work memory.
 
-    key: (n,) the combination of sensitive values of each row, and values: (m, s) those of each;
-    share: (m,) of all rows; order, best: (n,) rows in the order of a column, and in the two parts
-    of the best cut; total, before, pure, kept, rest, quota: (m,) rows by key; ratio: (m,); ends:
-    (PLACES,); lo, hi: (2, d) bounds of the two parts, of a column published as sets its values.
+    key: (n,) combination of sensitive values of each row, values: (m, s) of each, share: (m,) among
+    all rows; order, best: (n,) rows in a column's order, and in the parts of the best cut; total,
+    before, pure, kept, rest, quota: (m,) rows by key; ratio: (m,); ends: (PLACES,); lo, hi: (2, d)
+    bounds of the two parts, or sets of values.
     """
 
     codes: NDArray[np.int32]
@@ -98,7 +98,7 @@ def _make_cutter(
 
 @kernel
 def _hold(c: Cutter, counts: NDArray[np.int64]) -> bool:
-    """Whether rows counted by key are enough and keep every rule; O(m) a rule."""
+    """Return True if rows counted by key are enough and meet every rule; O(m) a rule."""
     n, r = counts.sum(), c.rules
     if n < c.k:
         return False
@@ -122,7 +122,7 @@ def _hold(c: Cutter, counts: NDArray[np.int64]) -> bool:
 
 @kernel
 def _both_hold(c: Cutter) -> bool:
-    """Whether the rows kept on the one side and the rest both keep everything."""
+    """Return True if the rows kept on one side and the others both meet every rule."""
     if not _hold(c, c.kept):
         return False
     for key in range(c.total.shape[0]):
@@ -132,11 +132,7 @@ def _both_hold(c: Cutter) -> bool:
 
 @kernel
 def _keep(c: Cutter) -> bool:
-    """Keep as many rows of a pure side as the rules of both sides allow; False if none.
-
-    The other rows go to the other side: those of values that the pure side has more of than all
-    rows do.
-    """
+    """Keep as many rows of a pure side as the rules of both sides allow; False if none."""
     if c.pure.sum() < c.k:
         return False
     for key in range(c.pure.shape[0]):
@@ -158,7 +154,7 @@ def _keep(c: Cutter) -> bool:
 
 @kernel
 def _keep_below(c: Cutter, tops: NDArray[np.float64], step: int) -> bool:
-    """Keep rows of each value up to a quantile of how many times its share there are."""
+    """Keep rows of each value up to a quantile of its relative frequency."""
     m = tops.shape[0]
     top = tops[step * (m - 1) // STEPS]
     for key in range(m):
@@ -168,7 +164,7 @@ def _keep_below(c: Cutter, tops: NDArray[np.float64], step: int) -> bool:
 
 @kernel
 def _deal(c: Cutter) -> bool:
-    """Keep half of the rows of each value, rounded up and down in turn; False if none does."""
+    """Keep half of the rows of each value, rounded alternately; False if none works."""
     dealt, seen = 0, 0
     for key in range(c.total.shape[0]):
         seen += c.total[key]
@@ -208,11 +204,7 @@ def _cost(c: Cutter, side: int) -> float:
 
 @kernel
 def _tried(c: Cutter, n: int, end: int, low: bool, best: float) -> float:
-    """Price a cut that keeps rows of one side by their quota, outermost first.
-
-    ``low``: whether the side is the first ``end`` rows in order, or those after. A cut that costs
-    less than ``best`` is noted; return the least cost.
-    """
+    """Price a cut that keeps rows of one side by their quota, outermost first; record the best."""
     c.quota[:] = c.kept
     _clear(c, 0)
     _clear(c, 1)
@@ -244,7 +236,7 @@ def _tried(c: Cutter, n: int, end: int, low: bool, best: float) -> float:
 
 @kernel
 def _find_ends(c: Cutter, n: int, j: int) -> int:
-    """Find where the column's code changes, near as many quantiles as there are places."""
+    """Find code changes of the column near the quantiles of the places."""
     found, at, places = 0, 1, PLACES if n <= MANY else FEW
     for place in range(1, places):
         at = max(at, n * place // places)
@@ -281,7 +273,7 @@ def _cut_column(c: Cutter, n: int, j: int, best: float) -> float:
 
 @kernel
 def _cut(c: Cutter, rows: NDArray[np.int32]) -> int:
-    """Put rows in the two parts of the best cut; return the rows of the first, 0 for no cut."""
+    """Move rows into the two parts of the best cut; return the first's size, 0 for no cut."""
     n = rows.shape[0]
     if n < 2 * c.k:
         return 0
@@ -311,14 +303,13 @@ def cut_by_shares(
     share: NDArray[np.float64],
     limits: tuple[int, int],
 ) -> tuple[NDArray[np.int32], float]:
-    """Cut rows in two again and again; return the group of each, and the total of rows * cost.
+    """Cut rows in two repeatedly; return the group of each, and the total of rows * cost.
 
-    key: (n,) the combination of sensitive values of each row; share: (m,) how often each occurs in
-    the whole table; limits: the least rows of a group, and the rows that are not cut any more
-    (0: all are, where the rules allow it). Each cut is the cheapest of: a column cut at one of a
-    few places, one side giving up rows to the other until both keep the rules; and half of the
-    rows of every value, by the order of a column. All rows as one group keep the rules.
-    O(n d^2 log n).
+    key: (n,) combination of sensitive values of each row; share: (m,) of each in the whole table;
+    limits: least rows of a group, and greatest size of a part that stays uncut (0: none). Each cut
+    is the cheapest of two kinds: one column at a few places, rows moving to the other side until
+    both meet the rules; or half of the rows of every value, in the order of a column. All rows as
+    one group meet the rules. O(n d^2 log n).
     """
     n = codes.shape[0]
     c = _make_cutter(codes, sensitive, flat, layout, rules, limits[0], key, share)

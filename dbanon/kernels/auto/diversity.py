@@ -1,4 +1,4 @@
-"""Whether the sensitive values of some rows are diverse enough."""
+"""Check the diversity of the sensitive values of some rows."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ TIE = 1e-9
 
 
 class Rules(NamedTuple):
-    """What every cluster must keep, and work memory.
+    """Rules of every cluster, and work memory.
 
-    kinds, columns: (r,) int64, the rule and the sensitive column that it is about; limits: (r, w)
-    float64, its numbers (l of DISTINCT; the largest share of SHARE; the least entropy of ENTROPY;
-    c and l of RECURSIVE, l = 1 asking for nothing); sensitive: (n, s) int32; counts: (values,)
-    int64, all 0 between calls; members: (n + 1,) int64; tops: (n + values + 1,) int64.
+    kinds, columns: (r,) int64, rule and sensitive column; limits: (r, w) float64 (l of DISTINCT;
+    greatest share of SHARE; least entropy of ENTROPY; c and l of RECURSIVE, unlimited for l = 1);
+    sensitive: (n, s) int32; counts: (values,) int64, 0 between calls; members: (n + 1,) int64;
+    tops: (n + values + 1,) int64.
 
-    Rules from BETWEEN on compare with a distribution over m values. Their numbers begin with a
-    limit, m, and the m shares of the distribution; then come the greatest share of each value and
-    the least (BETWEEN); nothing (EQUAL); the cumulated shares (ORDERED: the limit is that of the
-    sum of differences); or the place of each value among the leaves, the number of nodes, and for
-    each node the weight of the edge above it, its share, and its first and last place (TREE).
+    Rules from BETWEEN compare with a distribution over m values. Their numbers start with a limit,
+    m, and the m shares; then follow the greatest and the least share of each value (BETWEEN);
+    nothing (EQUAL); the cumulative shares (ORDERED: limit of the sum of differences); or the place
+    of each value among the leaves, the number of nodes, and for each node the weight of the edge
+    above, its share, and its first and last place (TREE).
     """
 
     kinds: NDArray[np.int64]
@@ -89,7 +89,7 @@ def _is_near(
     sums: NDArray[np.int64],
     n: int,
 ) -> bool:
-    """Judge counts of all values, n in all, by their distance from a distribution; O(values)."""
+    """Check counts of all values, n in all, by their distance from a distribution; O(values)."""
     m = min(int(numbers[1]), counts.shape[0])
     more = 2 + int(numbers[1])
     if kind == TREE:
@@ -130,10 +130,7 @@ def _is_near_in_tree(
 
 @step
 def is_wanted(r: Rules, rule: int, size: int, row: int) -> bool:
-    """Whether the value of a row brings ``size`` rows, counted in ``counts``, nearer to a rule.
-
-    A new value does, or one that the distribution has more of, up to half a row.
-    """
+    """Return True if a row adds a new value, or one that is too rare for a rule."""
     value = r.sensitive[row, r.columns[rule]]
     count = r.counts[value]
     if r.kinds[rule] < BETWEEN:
@@ -143,7 +140,7 @@ def is_wanted(r: Rules, rule: int, size: int, row: int) -> bool:
 
 @step
 def _counts_hold(r: Rules, rule: int, n: int, distinct: int) -> bool:
-    """Judge the first ``distinct`` counts in ``tops``, which add up to n."""
+    """Check the first ``distinct`` counts in ``tops``, which add up to n."""
     kind, limit = r.kinds[rule], r.limits[rule, 0]
     if kind == DISTINCT:
         return distinct >= limit
@@ -165,7 +162,7 @@ def _counts_hold(r: Rules, rule: int, n: int, distinct: int) -> bool:
 
 @step
 def _put_greatest_first(counts: NDArray[np.int64], start: int) -> int:
-    """Exchange the greatest count from ``start`` on with the one there; return it."""
+    """Swap the greatest count from ``start`` with the one there; return it."""
     at = start
     for i in range(start + 1, counts.shape[0]):
         if counts[i] > counts[at]:
@@ -176,13 +173,13 @@ def _put_greatest_first(counts: NDArray[np.int64], start: int) -> int:
 
 @kernel
 def rows_hold(r: Rules, rows: NDArray[np.int64]) -> bool:
-    """Whether rows, taken together, keep every rule; O(n) a rule."""
+    """Return True if rows together meet every rule; O(n) a rule."""
     return hold(r, rows, rows.shape[0])
 
 
 @step
 def hold(r: Rules, rows: NDArray[np.int64], n: int) -> bool:
-    """Whether the first ``n`` rows, taken together, keep every rule; O(n) a rule."""
+    """Return True if the first ``n`` rows together meet every rule; O(n) a rule."""
     for rule in range(r.kinds.shape[0]):
         if not _rule_holds(r, rule, rows, n):
             return False
@@ -199,9 +196,9 @@ def _only_distinct(r: Rules) -> bool:
 
 @step
 def cluster_holds(r: Rules, s: Clusters, c: int, out: int, into: int) -> bool:
-    """Whether a cluster that keeps the rules does without row ``out`` and with row ``into``.
+    """Return True if a cluster still meets the rules without row ``out``, with row ``into``.
 
-    NONE stands for no row. O(size); O(1) where one more row does no harm.
+    NONE is no row. O(size); O(1) if another row cannot break a rule.
     """
     if r.kinds.shape[0] == 0 or (out == NONE and into != NONE and _only_distinct(r)):
         return True
@@ -220,7 +217,7 @@ def cluster_holds(r: Rules, s: Clusters, c: int, out: int, into: int) -> bool:
 
 @kernel
 def labels_hold(r: Rules, label: NDArray[np.int32], n_clusters: int) -> bool:
-    """Whether every cluster keeps every rule; O(n) a rule."""
+    """Return True if every cluster meets every rule; O(n) a rule."""
     order = np.argsort(label, kind="mergesort")
     start = 0
     for c in range(n_clusters):

@@ -36,9 +36,9 @@ def _equal(codes: NDArray[np.int32], a: int, b: int) -> bool:
 
 @kernel
 def distinct_rows(codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Give distinct rows numbers in order of appearance; O(n d).
+    """Assign numbers to distinct rows (n, d) in order of appearance; O(n d).
 
-    codes: (n, d). Return the number of each row, (n,), and the first row of each number, (u,).
+    Returns the number of each row, (n,), and the first row of each number, (u,).
     """
     n = codes.shape[0]
     room = 1024
@@ -67,7 +67,7 @@ def distinct_rows(codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[
 
 @kernel
 def sort_by(order: NDArray[np.int64], keys: NDArray[np.int32], n_keys: int) -> NDArray[np.int64]:
-    """Return the rows of ``order`` by their keys 0..n_keys - 1, ties as they are; O(n)."""
+    """Return the rows of ``order`` by their keys 0..n_keys - 1, stably; O(n)."""
     starts = np.zeros(n_keys + 1, np.int64)
     for row in order:
         starts[keys[row] + 1] += 1
@@ -82,11 +82,10 @@ def sort_by(order: NDArray[np.int64], keys: NDArray[np.int32], n_keys: int) -> N
 
 @kernel
 def freeze_rows(bounds: NDArray[np.int64], r: Rules, k: int) -> NDArray[np.bool_]:
-    """Tell which rows of frequent tuples need no search.
+    """Return a mask of the rows of frequent tuples that need no search.
 
-    bounds: (u + 1,) where the rows of each tuple begin. A tuple of at least 3k rows gives up all
-    but 2k to 3k - 1 of them, a multiple of k evenly spread over its rows; both parts must keep the
-    rules, or none is given up.
+    bounds: (u + 1,) start of each tuple. A tuple of at least 3k rows freezes all but 2k to 3k - 1
+    of them, a multiple of k, evenly spread, if both parts meet the rules.
     """
     frozen = np.zeros(bounds[-1], np.bool_)
     for t in range(bounds.shape[0] - 1):

@@ -40,12 +40,11 @@ def improve_block(
     label: NDArray[np.int32],
     numbers: NDArray[np.int64],
 ) -> None:
-    """Run one round on the rows of a block.
+    """Run one round on the rows of a block; ``label`` (n,), their clusters, is replaced.
 
-    codes: (n, d), sensitive: (n, s) and label: (n,), the cluster of each row, which is replaced by
-    the new one; levels: see ``Ladders``; numbers: (11,) k, clusters, row passes, tries a cluster,
-    most clusters in a pool, seed, block, rotations, heat in millionths, whether rows that are left
-    may go anywhere, whether boxes are carved.
+    codes: (n, d), sensitive: (n, s); levels: of ``Ladders``; numbers: (11,) k, clusters, row
+    passes, tries per cluster, most clusters in a pool, seed, block, rotations, heat in millionths,
+    flag of rows that may go anywhere, flag of carving.
     """
     k, n_clusters = numbers[0], numbers[1]
     n = codes.shape[0]

@@ -1,8 +1,8 @@
-"""Which clusters of a block take a row in at the least cost.
+"""Find the clusters of a block that a row joins at least cost.
 
-Every row is offered to every cluster, again and again, while clusters seldom change. So the cost
-of a cluster with one more code is kept for each code of a column, and that of a row is a sum over
-contiguous numbers, which processors add several at a time.
+Every row is repeatedly offered to every cluster, while clusters seldom change. So the cost of each
+cluster with one more code is stored by code, and that of a row is a sum over contiguous numbers,
+which vectorizes.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ ORDERED, DIRECT = -1, -2
 
 
 class Offers(NamedTuple):
-    """What clusters cost with one more row.
+    """Costs of clusters with one more row.
 
-    at: (n, d) int32, the line of ``price`` for each row and column, ORDERED where ``low`` and
-    ``high`` tell, DIRECT where nothing is kept; column, code: (m,) of each line; price: (m, g) the
-    cost of that column of each cluster with that code; place: (n, d) the position of a row's code
-    in an ordered column; low, high: (d, g) the least and greatest position; more: (g,) the size of
-    each cluster with one more row; paid: (g,) its size * cost, minus infinity if it has no row;
-    total: (g,) work memory.
+    at: (n, d) int32, line of ``price`` for each row and column, ORDERED if ``low`` and ``high``
+    suffice, DIRECT if nothing is stored; column, code: (m,) of each line; price: (m, g) cost of
+    that column of each cluster with that code; place: (n, d) position in an ordered column; low,
+    high: (d, g) least and greatest position; more: (g,) size with one more row; paid: (g,) size *
+    cost, -inf if empty; total: (g,) work memory.
     """
 
     at: NDArray[np.int32]
@@ -92,7 +91,7 @@ def _list_codes(
     code: NDArray[np.int32],
     m: int,
 ) -> int:
-    """Give each code of column j a line from m on; return how many lines there are then."""
+    """Give each code of column j a line, from m; return the number of lines."""
     at[:, j] = DIRECT
     if layout[j, SIZE] >= MOST_VALUES:
         return m
@@ -121,7 +120,7 @@ def _position(flat: NDArray[np.float64], layout: NDArray[np.int64], j: int, code
 
 @step
 def refresh(o: Offers, s: Clusters, c: int) -> None:
-    """Compute anew what a cluster that has changed costs with one more row."""
+    """Recompute the costs of a changed cluster with one more row."""
     flat, layout, box, price, column, code = s.flat, s.layout, s.box, o.price, o.column, o.code
     o.more[c] = s.size[c] + 1.0
     if s.size[c] == 0:
@@ -171,10 +170,9 @@ def cheapest_offers(
     best: NDArray[np.int64],
     rises: NDArray[np.float64],
 ) -> int:
-    """Fill ``best`` with the clusters that a row joins at the least rise, below ``limit``.
+    """Fill ``best`` with the clusters of least rise for a row, below ``limit``, cheapest first.
 
-    The rise, of size * cost, is put into ``rises``. Return how many were found; cheapest first,
-    ties: lowest number. O(g * d).
+    Fills ``rises`` of size * cost; returns their number. Ties: lowest number. O(g * d).
     """
     _add_up(o, s, row)
     total, more, paid = o.total, o.more, o.paid
@@ -196,11 +194,7 @@ def cheapest_offers(
 
 @step
 def union_offers(o: Offers, s: Clusters, c: int) -> None:
-    """Fill ``o.total`` with the cost of each cluster together with cluster c.
-
-    Two codes of c, the least and the greatest, stand for all: of a taxonomy they tell the common
-    ancestor, of a set only part. O(g * d + size * d).
-    """
+    """Fill ``o.total`` with the cost of each cluster joined with c; a lower bound for sets."""
     total, price, low, high = o.total, o.price, o.low, o.high
     flat, layout, box, more = s.flat, s.layout, s.box, o.more
     g = total.shape[0]
@@ -226,7 +220,7 @@ def union_offers(o: Offers, s: Clusters, c: int) -> None:
 
 @step
 def _extremes(s: Clusters, c: int, j: int) -> tuple[int, int]:
-    """Return rows of a cluster that have the least and the greatest code of a column."""
+    """Return rows of a cluster with the least and the greatest code of a column."""
     codes, following = s.codes, s.following
     row = s.head[c]
     a = b = row

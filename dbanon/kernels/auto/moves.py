@@ -1,4 +1,4 @@
-"""Moving single rows of a block between clusters: move, chain and swap."""
+"""Move single rows of a block between clusters: move, chain and swap."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 # A change must save more than this: sums of costs differ in their last digits.
 LEAST_GAIN = 1e-9
 CANDIDATES = 3
-# Where there are many columns, hardly any group made anew beats one from which single rows have
-# been moved. As long as moving them saves this share of what a block costs, no more is tried there
-# once so many tries in a row have saved nothing.
+# With many columns, a rebuilt group hardly ever beats one from which single rows have
+# been moved. While moving them saves this share of the cost of a block, rebuilding stops
+# after this number of consecutive failures.
 UNSETTLED, FRUITLESS = 0.002, 50
 # The cost of a cluster that is still to be computed.
 STALE = -1.0
@@ -43,9 +43,8 @@ STALE = -1.0
 class Search(NamedTuple):
     """A block under search.
 
-    s: the clusters; r: the rules; k: the least size; dice: the random state; best,
-    rise: (CANDIDATES,) the cheapest clusters for a row and what they would cost more; o: what
-    clusters would cost with one more row.
+    s: clusters; r: rules; k: least size; dice: random state; best, rise: (CANDIDATES,) cheapest
+    clusters for a row and their rises; o: costs with one more row.
     """
 
     s: Clusters
@@ -67,13 +66,13 @@ def make_search(s: Clusters, r: Rules, k: int, dice: NDArray[np.uint64]) -> Sear
 
 @step
 def find_cheapest(w: Search, row: int, not_in: int, most: float) -> int:
-    """Fill ``w.best`` with the clusters that a row joins at the least rise, below ``most``."""
+    """Fill ``w.best`` with the clusters of least rise for a row, below ``most``."""
     return cheapest_offers(w.o, w.s, row, not_in, most, w.best, w.rise)
 
 
 @step
 def pass_rows(w: Search, order: NDArray[np.int64]) -> float:
-    """Try to move every row of a cluster that costs something; return what was saved."""
+    """Try to move every row of a cluster of nonzero cost; return the saving."""
     s = w.s
     shuffle(w.dice, order, order.shape[0])
     saved = 0.0
@@ -117,7 +116,7 @@ def _move(w: Search, row: int, found: int, gain: float) -> float:
 
 @step
 def _chain(w: Search, row: int) -> float:
-    """Move a row to its cheapest cluster and fill its place from a cluster that can spare a row."""
+    """Move a row to its cheapest cluster, and fill its place from a cluster with a spare row."""
     s = w.s
     c, target = s.owner[row], w.best[0]
     budget = s.size[c] * s.cost[c] - w.rise[0]
@@ -144,7 +143,7 @@ def _chain(w: Search, row: int) -> float:
 
 @inlined
 def _refill(s: Clusters, c: int, row: int, donor: int, spare: int, most: float) -> float:
-    """Return the cost of cluster c with ``spare`` in the place of ``row``, less what that saves."""
+    """Return the cost of cluster c with ``spare`` replacing ``row``, minus the donor's saving."""
     saved = 0.0
     if s.cost[donor] > 0.0:
         without = left_cost(s.flat, s.layout, s.box, donor, s.codes, spare)
@@ -163,7 +162,7 @@ def _find_spare(
     most: float,
     dice: NDArray[np.uint64],
 ) -> tuple[int, float]:
-    """Return a row, one at random of each cluster above k, that fills the place of ``row`` best."""
+    """Return the best replacement of ``row``, among one random row of each cluster above k."""
     c = s.owner[row]
     best = NONE
     for donor in range(s.size.shape[0]):
@@ -180,7 +179,7 @@ def _find_spare(
 
 @step
 def _best_of_donor(s: Clusters, row: int, spare: int, change: float) -> tuple[int, float]:
-    """Return the row of the same donor that fills the place best."""
+    """Return the best replacement among the rows of the same donor."""
     c, donor = s.owner[row], s.owner[spare]
     if s.cost[donor] == 0.0:
         return spare, change
@@ -195,7 +194,7 @@ def _best_of_donor(s: Clusters, row: int, spare: int, change: float) -> tuple[in
 
 @step
 def _swap(w: Search, row: int, found: int) -> float:
-    """Exchange a row with a row of one of the clusters that would take it."""
+    """Swap a row with a row of one of the candidate clusters."""
     s = w.s
     c = s.owner[row]
     for i in range(found):
@@ -217,7 +216,7 @@ def _swap(w: Search, row: int, found: int) -> float:
 
 @step
 def best_exchange(s: Clusters, row: int, other: int, most: float) -> tuple[int, float]:
-    """Return the row of a cluster that ``row`` is best exchanged with, and what both cost then."""
+    """Return the best row of a cluster to swap ``row`` with, and the cost of both then."""
     codes, flat, layout, box, following = s.codes, s.flat, s.layout, s.box, s.following
     c = s.owner[row]
     here, there = s.size[c], s.size[other]
@@ -239,7 +238,7 @@ def best_exchange(s: Clusters, row: int, other: int, most: float) -> tuple[int, 
 
 @step
 def absorb_failing(w: Search, members: NDArray[np.int64]) -> None:
-    """Give up every cluster that is too small or breaks a rule, at any price."""
+    """Dissolve every cluster that is too small or violates a rule, at any cost."""
     s = w.s
     for c in range(s.size.shape[0]):
         if s.size[c] > 0 and (s.size[c] < w.k or not cluster_holds(w.r, s, c, NONE, NONE)):
@@ -248,10 +247,7 @@ def absorb_failing(w: Search, members: NDArray[np.int64]) -> None:
 
 @step
 def patience(s: Clusters, saved: float) -> int:
-    """Return how many tries in a row may save nothing, -1 for any number.
-
-    saved: by moving single rows.
-    """
+    """Return how many consecutive tries may fail, -1 for any number; saved: by single moves."""
     paid = 0.0
     for c in range(s.size.shape[0]):
         paid += s.size[c] * s.cost[c]
@@ -260,10 +256,7 @@ def patience(s: Clusters, saved: float) -> int:
 
 @step
 def dissolve_clusters(w: Search, members: NDArray[np.int64], patient: int) -> float:
-    """Give up clusters whose rows cost less elsewhere; return what was saved.
-
-    patient: it ends after so many in a row whose rows do not, -1 for never.
-    """
+    """Dissolve clusters until ``patient`` consecutive failures (-1: any); return the saving."""
     saved, in_vain = 0.0, 0
     for c in range(w.s.size.shape[0]):
         if w.s.size[c] > 0 and w.s.cost[c] > 0.0:
@@ -277,10 +270,7 @@ def dissolve_clusters(w: Search, members: NDArray[np.int64], patient: int) -> fl
 
 @step
 def _dissolve(w: Search, c: int, members: NDArray[np.int64], budget: float) -> float:
-    """Move the rows of a cluster one by one, or none if it costs more than the budget.
-
-    Return what is left of the budget, 0 if nothing was done.
-    """
+    """Move the rows of a cluster one by one within the budget, or none; return the rest of it."""
     s = w.s
     n = ZERO
     row = s.head[c]
@@ -309,7 +299,7 @@ def _dissolve(w: Search, c: int, members: NDArray[np.int64], budget: float) -> f
 
 @step
 def _undo(w: Search, c: int, members: NDArray[np.int64], n: int) -> None:
-    """Bring the first n rows back to the cluster, whose bounds were left as they are."""
+    """Move the first n rows back to the cluster, whose bounds are unchanged."""
     s = w.s
     for i in range(n - 1, -1, -1):
         s.cost[s.owner[members[i]]] = STALE

@@ -1,4 +1,4 @@
-"""Peeling classes off a generalization lattice, cheapest node first."""
+"""Peel classes off a generalization lattice, cheapest node first."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ class Table(NamedTuple):
     """A hash table of the generalized tuples of one node.
 
     keys: (room,) uint64; rows: (room,) int64, rows of each class; head: (room,) int32, its last
-    tuple; chain: (u,) int32, the tuple before each in its class; used: (u,) int64, the places in
-    use.
+    tuple; chain: (u,) int32, the previous tuple of the class; used: (u,) int64, slots in use.
     """
 
     keys: NDArray[np.uint64]
@@ -54,14 +53,13 @@ def peel(
     k: int,
     budget: int,
 ) -> NDArray[np.int32]:
-    """Give every class of k rows that keeps the rules a number, node after node.
+    """Assign a number to every class of k rows that meets the rules, node after node.
 
-    marks: one random number for each (column, level, generalized code), looked up at ``begin``
-    (d, levels) + code; nodes: (m, d) the level of each column; codes: (u, d) distinct tuples;
-    bounds: (u + 1,) where the rows of each tuple begin, rows being in the order of the tuples;
-    budget: how many tuples may be looked up before it ends. Return the class of each tuple, (u,),
-    -1 for those left at the end. The sum of the marks stands for the generalized tuple: two that
-    share a sum by accident share a class, which costs but harms nothing.
+    marks: a random number for each (column, level, generalized code), indexed by ``begin`` (d,
+    levels) + code; nodes: (m, d) level of each column; codes: (u, d) distinct tuples; bounds: (u +
+    1,) start of each tuple's rows; budget: most tuples to look up. Returns the class of each tuple,
+    (u,), -1 for the rest. The sum of marks identifies a generalized tuple; a collision merges two
+    classes, which costs but is safe.
     """
     u = codes.shape[0]
     label = np.full(u, NONE, np.int32)
@@ -96,7 +94,7 @@ def _fill(
     bounds: NDArray[np.int64],
     live: NDArray[np.int32],
 ) -> int:
-    """Put the live tuples into the table by their generalized codes; return the places in use."""
+    """Insert the live tuples by their generalized codes; return the number of used slots."""
     keys, rows, head, chain = t.keys, t.rows, t.head, t.chain
     room = keys.shape[0]
     while room > SMALLEST and room > 8 * live.shape[0]:

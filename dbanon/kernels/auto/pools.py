@@ -1,7 +1,6 @@
-"""Greedy k-member clustering of a few hundred rows, of a pool or of each block of a start.
+"""Greedy k-member clustering of a few hundred rows (after Byun et al., DASFAA 2007, section 3.2).
 
-After Byun et al., DASFAA 2007, section 3.2, but for what saves time without changing the result:
-the cost of taking a row in is computed anew only in columns where the last row changed the box.
+Costs are recomputed only in columns where the last row changed the box.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ if TYPE_CHECKING:
 
 
 class Pool(NamedTuple):
-    """Rows to be grouped and work memory; all arrays have room for the largest pool.
+    """Rows to be grouped, and work memory with room for the largest pool.
 
-    codes: (n, d) of all rows; flat, layout: costs; rows: the rows in the pool; label: the group of
-    each; left: places of ``rows`` not grouped yet; code: (d, room) their codes; part: (d, room)
-    what the growing box would cost with each of them, by column; cost: (room,) the sum; taken:
-    (room,) 0, infinite once the row is in the growing group; picked: rows of the growing group;
-    box: (groups + 1, d, 4) of the groups, the last for any use; size: (groups,).
+    codes: (n, d) of all rows; flat, layout: costs; rows: of the pool; label: group of each; left:
+    indices into ``rows`` not grouped yet; code: (d, room) their codes; part: (d, room) cost of the
+    growing box with each, by column; cost: (room,) the sum; taken: (room,) 0, infinite once in the
+    growing group; picked: rows of the growing group; box: (groups + 1, d, 4), the last for any use;
+    size: (groups,).
     """
 
     codes: NDArray[np.int32]
@@ -85,10 +84,10 @@ def make_pool(
 def grow_groups(
     p: Pool, n: int, r: Rules, k: int, dice: NDArray[np.uint64], far: bool, most: int
 ) -> int:
-    """Group the first n rows of a pool; return the number of groups, 0 when it fails.
+    """Group the first n rows of a pool; return the number of groups, 0 on failure.
 
-    ``far`` takes the row farthest from the last one for the next seed, else a random one. Groups
-    have at least k rows; the rules are sought, not proved. O(n^2 / k * changes of the box).
+    far: the next seed is the row farthest from the last one, otherwise random. Groups have at least
+    k rows; the rules are a goal, not guaranteed. O(n^2 / k * changes of the box).
     """
     codes, rows, left, code = p.codes, p.rows, p.left, p.code
     for i in range(n):
@@ -114,7 +113,7 @@ def grow_groups(
 
 @step
 def attach_rest(p: Pool, n: int, groups: int) -> None:
-    """Put every row of the pool that is in no group into the one whose cost rises least."""
+    """Add every ungrouped row of the pool to the group of least rise."""
     for i in range(n if groups > 0 else 0):
         if p.label[i] == NONE:
             attach(p, i, groups)
@@ -131,7 +130,7 @@ def _price_column(
     part: NDArray[np.float64],
     n_left: int,
 ) -> None:
-    """Compute what bounds would cost in column j with each of the rows left."""
+    """Compute the cost of bounds in column j with each of the remaining rows."""
     start, width = layout[j, START] + 1, layout[j, SIZE] + 1
     if layout[j, STRIDE] == TABLE:
         for i in range(n_left):
@@ -143,7 +142,7 @@ def _price_column(
 
 @step
 def _price(p: Pool, g: int, n_left: int, changed: int) -> None:
-    """Compute what group g would cost with each of the rows left, where columns changed."""
+    """Compute the cost of group g with each of the remaining rows, for changed columns."""
     flat, layout, box, code, part, cost = p.flat, p.layout, p.box, p.code, p.part, p.cost
     taken = p.taken
     for i in range(n_left):
@@ -157,7 +156,7 @@ def _price(p: Pool, g: int, n_left: int, changed: int) -> None:
 
 @step
 def _farthest(p: Pool, n_left: int, row: int) -> int:
-    """Return the place in ``left`` of the row that costs most together with ``row``."""
+    """Return the index in ``left`` of the row that costs most together with ``row``."""
     last = p.box.shape[0] - 1
     clear(p.layout, p.box, last)
     widen_pair(p.layout, p.box, last, p.codes, row)
@@ -171,10 +170,7 @@ def _farthest(p: Pool, n_left: int, row: int) -> int:
 
 @step
 def _grow(p: Pool, n_left: int, r: Rules, k: int, g: int, seed: int) -> int:
-    """Grow one group from a place of ``left``; return its size.
-
-    0 when the rows left cannot make a group that keeps the rules.
-    """
+    """Grow a group from an index of ``left``; return its size, 0 if it cannot meet the rules."""
     codes, layout, box, rows, left, picked = p.codes, p.layout, p.box, p.rows, p.left, p.picked
     cost, taken, ruled = p.cost, p.taken, r.kinds.shape[0] > 0
     place, size = seed, ZERO
@@ -206,7 +202,7 @@ def _grow(p: Pool, n_left: int, r: Rules, k: int, g: int, seed: int) -> int:
 
 @step
 def _squeeze(p: Pool, n_left: int, g: int) -> int:
-    """Label the rows that the group has taken, and close up the others; return their number."""
+    """Label the rows taken by the group, and close the gaps; return the remaining number."""
     label, left, code, taken = p.label, p.left, p.code, p.taken
     kept = 0
     for i in range(n_left):
@@ -229,10 +225,7 @@ def widen_pair(
     codes: NDArray[np.int32],
     row: int,
 ) -> int:
-    """Take a row into the first bounds of a group; return the changed columns as bits.
-
-    All columns from the 63rd on share a bit.
-    """
+    """Extend bounds of a group by a row; return changed columns as bits (the last is shared)."""
     changed = 0
     for j in range(layout.shape[0]):
         code = codes[row, j]
@@ -249,10 +242,7 @@ def widen_pair(
 
 @step
 def _cheapest_new(p: Pool, n_left: int, r: Rules, k: int, size: int) -> int:
-    """Return the place of the cheapest row of a wanted value if a rule presses, else NONE.
-
-    HOPELESS when a rule asks for a new value and none is left.
-    """
+    """Return the cheapest row of a value that a rule needs, NONE, or HOPELESS if none is left."""
     rule = _pressing_rule(p, r, k, size)
     if rule == NONE:
         return NONE
@@ -270,7 +260,7 @@ def _cheapest_new(p: Pool, n_left: int, r: Rules, k: int, size: int) -> int:
 
 @step
 def _pressing_rule(p: Pool, r: Rules, k: int, size: int) -> int:
-    """Return a rule that the group will not keep unless the next row has a new value, or NONE."""
+    """Return a rule that fails unless the next row has a new value, or NONE."""
     for rule in range(r.kinds.shape[0]):
         if r.kinds[rule] != DISTINCT:
             if size >= k or r.kinds[rule] >= BETWEEN:
@@ -291,7 +281,7 @@ def _pressing_rule(p: Pool, r: Rules, k: int, size: int) -> int:
 
 @step
 def attach(p: Pool, place: int, groups: int) -> None:
-    """Put a row that is left into the group whose cost rises least."""
+    """Add a remaining row to the group of least rise."""
     codes, flat, layout, box, size = p.codes, p.flat, p.layout, p.box, p.size
     row = p.rows[place]
     best, least = 0, np.inf
@@ -312,7 +302,7 @@ def attach(p: Pool, place: int, groups: int) -> None:
 
 @step
 def groups_hold(p: Pool, n: int, groups: int, r: Rules) -> bool:
-    """Whether every group of the first n rows keeps the rules."""
+    """Return True if every group of the first n rows meets the rules."""
     if r.kinds.shape[0] == 0:
         return True
     for g in range(groups):
@@ -337,10 +327,10 @@ def start_segment(
     most: int,
     seed: int,
 ) -> NDArray[np.int32]:
-    """Return the cluster of each row; the segment as a whole must keep the rules.
+    """Return the cluster of each row; the segment as a whole must meet the rules.
 
-    most: the rows of a block. A block whose greedy clusters do not keep the rules is one cluster,
-    which does because cuts see to it. O(n d^2 log(n / most) + n most d).
+    most: rows of a block, which is one cluster if its greedy clusters violate the rules. O(n d^2
+    log(n / most) + n most d).
     """
     n = codes.shape[0]
     r = make_rules(rules[0], rules[1], rules[2], sensitive)

@@ -1,4 +1,4 @@
-"""Rebuilding a few neighbouring clusters of a block from their rows."""
+"""Rebuild a few neighbouring clusters of a block from their rows."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 NOISE = 0.3
 CUT_NOISE = 0.1
-# Boxes are carved where k is large, where growing far apart and cutting win next to nothing.
+# Boxes are carved if k is large, when growing far apart and cutting gain almost nothing.
 BUILDERS, GROW_FAR, CUT, RANDOM, CARVE = 3, 0, 1, 2, 3
 
 
 class Ways(NamedTuple):
     """How pools are rebuilt.
 
-    heat: a pool may cost more than before, by up to this share of it; anywhere: rows for which
-    there is no group of k may go to any cluster of the block; carved: boxes are carved as well.
+    heat: accepted relative rise of a pool's cost; anywhere: rows without a group of k may go to any
+    cluster of the block; carved: boxes are carved as well.
     """
 
     heat: float
@@ -47,10 +47,9 @@ class Ways(NamedTuple):
 class Rebuild(NamedTuple):
     """Work memory of rebuilds.
 
-    p: the pool; q: for cutting it; chosen: (most,) int64, the clusters in the pool, where ``most``
-    is the largest number of them; distance: (most,) float64; ends: where the groups end; rows, old:
-    (n,) int64, old the cluster that each row of the pool had; lossy: (g,) int64, the clusters that
-    cost something; carver: for boxes, near: (n,) int32 the rows that are in none.
+    p: the pool; q: for cutting; chosen, distance: (most,) clusters of the pool, at most ``most``;
+    ends: of the groups; rows, old: (n,) int64, old the previous cluster of each row; lossy: (g,)
+    int64, clusters of nonzero cost; carver: for boxes; near: (n,) int32, rows in none.
     """
 
     p: Pool
@@ -87,10 +86,7 @@ def make_rebuild(s: Clusters, k: int, most: int, levels: Levels, carved: bool) -
 
 @step
 def rebuild_clusters(w: Search, b: Rebuild, tries: int, patient: int, how: Ways) -> float:
-    """Rebuild ``tries`` pools for each cluster of the block; return what was saved.
-
-    patient: it ends after so many tries in a row that saved nothing, -1 for never.
-    """
+    """Rebuild ``tries`` pools a cluster until ``patient`` failures (-1: any); return the saving."""
     s = w.s
     n_slots, most = s.size.shape[0], b.chosen.shape[0]
     lossy = b.lossy
@@ -146,7 +142,7 @@ def _choose(w: Search, b: Rebuild, c: int, others: int) -> int:
 
 @step
 def _rebuild(w: Search, b: Rebuild, found: int, how: Ways) -> float:
-    """Group the rows of the chosen clusters anew; keep the result if it costs less."""
+    """Regroup the rows of the chosen clusters; keep the result if it costs less."""
     s, p = w.s, b.p
     n, paid = ZERO, 0.0
     for i in range(found):
@@ -179,7 +175,7 @@ def _rebuild(w: Search, b: Rebuild, found: int, how: Ways) -> float:
 
 @step
 def _group(w: Search, b: Rebuild, n: int, found: int, how: Ways) -> int:
-    """Group the pool in one of the ways there are; return the number of groups."""
+    """Group the pool by a random method; return the number of groups."""
     p, most = b.p, n
     if how.anywhere:
         most = max(found - roll(w.dice, 2), 1)
@@ -197,10 +193,7 @@ def _group(w: Search, b: Rebuild, n: int, found: int, how: Ways) -> int:
 
 @step
 def _insert_rest(w: Search, b: Rebuild, n: int, budget: float) -> float:
-    """Put every row of the pool that is in no group where it costs least.
-
-    Return what is left of the budget, -1 when it does not suffice.
-    """
+    """Insert ungrouped rows of the pool at least cost; return the rest of the budget, or -1."""
     s, p = w.s, b.p
     for i in range(n):
         if p.label[i] != NONE:
@@ -220,7 +213,7 @@ def _insert_rest(w: Search, b: Rebuild, n: int, budget: float) -> float:
 
 @step
 def _restore(w: Search, b: Rebuild, n: int) -> None:
-    """Bring the rows of a pool back to where they were."""
+    """Move the rows of a pool back."""
     s, p = w.s, b.p
     for i in range(n - 1, -1, -1):
         row = p.rows[i]
@@ -259,7 +252,7 @@ def _cut_pool(w: Search, b: Rebuild, n: int) -> int:
 
 @step
 def _carve_pool(w: Search, b: Rebuild, n: int, most: int) -> int:
-    """Group the pool by boxes around random rows, at most so many; return the number of groups."""
+    """Group the pool by at most ``most`` boxes around random rows; return the number of groups."""
     p, q, near, left = b.p, b.carver, b.near, b.p.left
     for i in range(n):
         left[i], near[i] = i, p.rows[i]
@@ -288,7 +281,7 @@ def _carve_pool(w: Search, b: Rebuild, n: int, most: int) -> int:
 
 @step
 def _replace(w: Search, b: Rebuild, found: int, n: int, groups: int) -> bool:
-    """Put the groups of the pool in place of the chosen clusters; whether there was room."""
+    """Replace the chosen clusters by the groups of the pool; False if there is no room."""
     s = w.s
     free = found
     for c in range(s.size.shape[0]):
@@ -320,7 +313,7 @@ def _replace(w: Search, b: Rebuild, found: int, n: int, groups: int) -> bool:
 
 @step
 def _link_all(w: Search, b: Rebuild, n: int) -> None:
-    """Put the rows of the pool into the clusters of their groups; the others have none."""
+    """Add the rows of the pool to the clusters of their groups; the others have none."""
     s, p = w.s, b.p
     for i in range(n):
         if p.label[i] == NONE:

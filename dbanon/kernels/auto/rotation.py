@@ -1,8 +1,8 @@
-"""Rows of many clusters that change places at once, each to the cluster where all cost least.
+"""Rotate rows among many clusters at once, at least total cost.
 
-One row leaves each cluster, and one comes in: which, is the least sum of an assignment, solved by
-shortest augmenting paths (Jonker and Volgenant, Computing 1987, without their first phases). So
-rows go round in circles of any length, of which an exchange of two is the shortest.
+One row leaves each cluster, and one enters; an assignment problem determines which, solved by
+shortest augmenting paths (Jonker and Volgenant, Computing 1987, without their first phases). Rows
+move along cycles of any length, at least 2.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ MOST = 300  # clusters of one assignment
 
 
 class Ring(NamedTuple):
-    """Clusters whose rows change places, and work memory.
+    """Clusters that rotate rows, and work memory.
 
-    clusters: (g,) int64, those that cost something; rows: (m,) int64, the row that leaves each;
-    price: (m, m) what cluster i costs with the row of cluster j in the place of its own; taken:
-    (m + 1,) int64, the cluster that each row goes to, from 1 on, 0 for none; row_dual, dual:
-    (m + 1,) dual prices; slack: (m + 1,); before: (m + 1,) int64; seen: (m + 1,) bool.
+    clusters: (g,) int64, those of nonzero cost; rows: (m,) int64, the leaving row of each; price:
+    (m, m) cost of cluster i with the row of cluster j instead of its own; taken: (m + 1,) int64,
+    new cluster of each row, from 1, 0 for none; row_dual, dual: (m + 1,) dual prices; slack: (m +
+    1,); before: (m + 1,) int64; seen: (m + 1,) bool.
     """
 
     clusters: NDArray[np.int64]
@@ -66,7 +66,7 @@ def make_ring(n_slots: int) -> Ring:
 
 @step
 def rotate(w: Search, a: Ring) -> float:
-    """Have a row of each cluster change places with others; return what was saved."""
+    """Rotate a row of each cluster; return the saving."""
     s, found = w.s, ZERO
     for c in range(s.size.shape[0]):
         if s.size[c] > 1 and s.cost[c] > 0.0:
@@ -88,7 +88,7 @@ def rotate(w: Search, a: Ring) -> float:
 
 @step
 def _dear_row(w: Search, c: int) -> int:
-    """Return a row of a cluster, at random, the more likely the more its leaving saves."""
+    """Return a random row of a cluster, weighted by the saving without it."""
     s = w.s
     row, best, most = s.head[c], s.head[c], -1.0
     while row != NONE:
@@ -118,7 +118,7 @@ def _set_prices(w: Search, a: Ring, chosen: NDArray[np.int64]) -> None:
 
 @step
 def assign(a: Ring, m: int) -> None:
-    """Fill ``taken`` with the assignment of m clusters to m rows at the least sum of prices."""
+    """Fill ``taken`` with the assignment of m clusters to m rows of least total price."""
     taken, before = a.taken, a.before
     for j in range(m + 1):
         taken[j], a.dual[j], a.row_dual[j] = 0, 0.0, 0.0
@@ -135,7 +135,7 @@ def assign(a: Ring, m: int) -> None:
 
 @step
 def _next_row(a: Ring, m: int, at: int) -> int:
-    """Go on from a row along the cheapest edge that leads to a new one; return that row."""
+    """Follow the cheapest edge from a row to a new one; return that row."""
     price, taken, dual, row_dual = a.price, a.taken, a.dual, a.row_dual
     slack, before, seen = a.slack, a.before, a.seen
     seen[at] = True
@@ -159,7 +159,7 @@ def _next_row(a: Ring, m: int, at: int) -> int:
 
 @step
 def _follow(w: Search, a: Ring, chosen: NDArray[np.int64]) -> float:
-    """Move rows along each circle that saves something and keeps the rules."""
+    """Move rows along each cycle that saves something and meets the rules."""
     s, m, saved = w.s, chosen.shape[0], 0.0
     for j in range(1, m + 1):
         a.seen[j] = False
@@ -182,7 +182,7 @@ def _follow(w: Search, a: Ring, chosen: NDArray[np.int64]) -> float:
 
 @step
 def _turn(w: Search, a: Ring, chosen: NDArray[np.int64], first: int, length: int) -> None:
-    """Move the rows of a circle, from one of them on, each to its new cluster."""
+    """Move each row of a cycle to its new cluster."""
     j = first
     for _ in range(length):
         leave(w.s, a.rows[j - 1])

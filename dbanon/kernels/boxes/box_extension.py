@@ -1,4 +1,4 @@
-"""What it costs to stretch a box so that it holds a row, or each of many rows."""
+"""Cost of extending a box to a row, or to each of many rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Costs(NamedTuple):
-    """The costs of boxes, and a table by code that is filled anew for each column."""
+    """The costs of boxes, and a table by code, filled for each column."""
 
     flat: Floats
     layout: Int64s
@@ -24,7 +24,7 @@ class Costs(NamedTuple):
 
 @kernel
 def costs_of(flat: Floats, layout: Int64s) -> Costs:
-    """Return the costs with memory for the column of most values."""
+    """Return the costs with memory for the largest column."""
     return Costs(flat, layout, np.empty(layout[:, SIZE].max() + 1))
 
 
@@ -39,7 +39,7 @@ def cost_of(lo: Int32s, hi: Int32s, flat: Floats, layout: Int64s) -> float:
 
 @kernel
 def cost_with(codes: Int32s, lo: Int32s, hi: Int32s, c: Costs) -> float:
-    """Return the cost of a box stretched to a row; codes past the d columns are ignored."""
+    """Return the cost of a box extended to a row; codes beyond d columns are ignored."""
     total = 0.0
     for j in range(lo.shape[0]):
         total += box_cost(c.flat, c.layout, j, min(lo[j], codes[j]), max(hi[j], codes[j]))
@@ -48,7 +48,7 @@ def cost_with(codes: Int32s, lo: Int32s, hi: Int32s, c: Costs) -> float:
 
 @kernel
 def stretch(codes: Int32s, lo: Int32s, hi: Int32s) -> None:
-    """Stretch a box to a row; codes past the d columns are ignored."""
+    """Extend a box to a row; codes beyond d columns are ignored."""
     for j in range(lo.shape[0]):
         lo[j], hi[j] = min(lo[j], codes[j]), max(hi[j], codes[j])
 
@@ -57,7 +57,7 @@ def stretch(codes: Int32s, lo: Int32s, hi: Int32s) -> None:
 def _reach_positions(
     n: int, codes: Int32s, j: int, bounds: tuple[int, int], c: Costs, total: Floats
 ) -> None:
-    """Add what an ordered column costs with each row, its bounds being values."""
+    """Add the cost of an ordered column with each row, if its bounds are values."""
     size, start = c.layout[j, SIZE], c.layout[j, START]
     low, high = c.flat[start + 1 + bounds[0]], c.flat[start + 1 + bounds[1]]
     for i in range(n):
@@ -70,10 +70,7 @@ def _reach_positions(
 
 @kernel
 def reach_rows(n: int, codes: Int32s, lo: Int32s, hi: Int32s, c: Costs, total: Floats) -> None:
-    """Fill the cost of the box lo..hi, (d,), with each of the first n rows of codes, (d, n).
-
-    Where a column has fewer values than there are rows, each is priced once for all of them.
-    """
+    """Fill the cost of the box lo..hi, (d,), with each of the first n rows of codes, (d, n)."""
     total[:n] = 0.0
     for j in range(codes.shape[0]):
         size, low, high = c.layout[j, SIZE], lo[j], hi[j]

@@ -1,17 +1,17 @@
-"""What a box costs: the normalized certainty penalty of a set of rows given by its bounds.
+"""Cost of a box: the normalized certainty penalty of a set of rows, given by its bounds.
 
-A box is the least and the greatest code of each column. The costs of all columns lie in two
-arrays. ``layout`` is (d, 3) int64: where the column begins in ``flat``, its number of values
-``size`` (also the code of NULL), and ``stride``. ``flat`` is float64 and holds for each column the
-cost of everything, and then
+A box is the least and the greatest code of each column. The costs of all columns are in two arrays.
+``layout`` is (d, 3) int64: the column's start in ``flat``, its number of values ``size`` (also the
+code of NULL), and ``stride``. ``flat`` is float64 and has for each column the cost of everything,
+then
 
 - ordered, ``stride`` 0: the position of each of the ``size`` values;
 - taxonomy, ``stride`` = size - 1: a sparse table of range maxima over the ``stride`` pairs of
-  adjacent leaves, level by level, each entry the cost of the lowest common ancestor of the pair.
-  Leaves are in depth-first order, so the ancestor of a set is the dearest one between neighbours;
+  adjacent leaves, level by level; an entry is the cost of the pair's lowest common ancestor. In
+  depth-first order, the ancestor of a set is the costliest one between neighbours;
 - small taxonomy, ``stride`` TABLE: the cost of each pair of codes, (size + 1, size + 1);
-- set of values, ``stride`` SET: the cost of a set by the number of its values, 0..size + 1. The
-  bounds are then no bounds but the two halves of the set, 31 values in each.
+- set of values, ``stride`` SET: the cost by number of values, 0..size + 1. The bounds are then the
+  two halves of the set, of 31 values each.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def box_cost(
 
 @inlined
 def half_bits(code: int) -> tuple[int, int]:
-    """Return the set of one value as its two halves."""
+    """Return the set of one value as two halves."""
     if code < HALF:
         return 1 << code, 0
     return 0, 1 << (code - HALF)
@@ -76,7 +76,7 @@ def half_bits(code: int) -> tuple[int, int]:
 def with_code(
     flat: NDArray[np.float64], layout: NDArray[np.int64], column: int, lo: int, hi: int, code: int
 ) -> float:
-    """Return the cost of the bounds lo, hi of a column when they take in one more code."""
+    """Return the cost of the bounds lo, hi of a column, extended by one code."""
     if layout[column, STRIDE] == SET:
         low, high = half_bits(code)
         return box_cost(flat, layout, column, lo | low, hi | high)
@@ -104,7 +104,7 @@ def group_boxes(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
     """Return the bounds and the size of each group: lo, hi (n_groups, d) and size (n_groups,).
 
-    codes: (n, d); group: (n,), rows below 0 are in no group. Every group has a row; O(n d).
+    codes: (n, d); group: (n,), below 0 for none. No group is empty; O(n d).
     """
     n_columns = codes.shape[1]
     lo = np.full((n_groups, n_columns), np.iinfo(np.int32).max, np.int32)

@@ -1,8 +1,8 @@
-"""The values of one column of a box as at most SLOTS neighbouring slots, between which it is cut.
+"""Values of one column of a box in at most SLOTS adjacent slots, the candidates of cuts.
 
-Each function fills ``w.slot`` (the slot of each row), ``w.counts``, ``w.lows`` and ``w.highs``
-(rows, least and greatest code of each slot) of the work memory, and returns how many slots there
-are. NULL has a slot of its own, the last.
+Each function fills ``w.slot`` (slot of each row), ``w.counts``, ``w.lows`` and ``w.highs`` (rows,
+least and greatest code of each slot), and returns the number of slots. NULL has its own slot, the
+last.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ SLOTS = 65
 
 
 class Work(NamedTuple):
-    """The costs of boxes, and memory that every box uses anew.
+    """The costs of boxes, and reusable work memory.
 
-    open: (d,) the columns that have more than one value; lo, hi, top: (d,) least and greatest code
-    of the box, and the greatest that is not NULL; cost: (d,) what it costs; slot, keys: (n,);
-    counts, lows, highs: (SLOTS,) rows, least and greatest code of each slot; box_lo, box_hi:
-    (SLOTS, d) its box; below, above: (SLOTS,) costs of the boxes up to and from each slot on;
-    arrivals, departures: (SLOTS,) sensitive values met first and last; first, last, seen: by
-    sensitive value.
+    open: (d,) columns with more than one value; lo, hi, top: (d,) least and greatest code of the
+    box, and greatest but NULL; cost: (d,); slot, keys: (n,); counts, lows, highs: (SLOTS,) rows,
+    least and greatest code; box_lo, box_hi: (SLOTS, d) boxes; below, above: (SLOTS,) costs of the
+    boxes up to and from each slot; arrivals, departures: (SLOTS,) sensitive values met first and
+    last; first, last, seen: by sensitive value.
     """
 
     flat: Floats
@@ -58,10 +57,7 @@ class Work(NamedTuple):
 
 @kernel
 def grid_slots(segment: Int32s, column: int, base: int, top: int, w: Work) -> int:
-    """Fill the slots by a grid of equal steps over base..top; one value a slot when they suffice.
-
-    Codes outside go to the first and the last step; O(rows).
-    """
+    """Fill the slots by equal steps over base..top, or one value a slot; O(rows)."""
     shift = 0
     while (top - base) >> shift >= SLOTS - 1:
         shift += 1
@@ -93,7 +89,7 @@ def grid_slots(segment: Int32s, column: int, base: int, top: int, w: Work) -> in
 
 @kernel
 def sorted_codes(segment: Int32s, column: int, w: Work) -> Int32s:
-    """Return the codes of the rows in order, in the memory of ``w.keys``; O(rows log rows)."""
+    """Return the sorted codes of the rows, in the memory of ``w.keys``; O(rows log rows)."""
     n_rows = segment.shape[0]
     for row in range(n_rows):
         w.keys[row] = segment[row, column]
@@ -111,7 +107,7 @@ def _fill_from_highs(segment: Int32s, column: int, n_slots: int, w: Work) -> int
 
 @kernel
 def value_slots(segment: Int32s, column: int, w: Work) -> int:
-    """Fill one slot for each value of fewer than SLOTS rows, by insertion sort of code and row."""
+    """Fill one slot for each value of fewer than SLOTS rows, by insertion sort."""
     n_rows = segment.shape[0]
     for row in range(n_rows):
         key = np.int64(segment[row, column]) * SLOTS + row
@@ -133,10 +129,9 @@ def value_slots(segment: Int32s, column: int, w: Work) -> int:
 
 @kernel
 def child_slots(segment: Int32s, column: int, w: Work) -> int:
-    """Fill one slot for each child of the common ancestor that has rows; O(rows log rows).
+    """Fill one slot for each nonempty child of the common ancestor; O(rows log rows).
 
-    Where there are too many, neighbours share a slot until they hold their share of the rows; a
-    child that holds it alone is never joined to what comes before it.
+    If there are too many, neighbours share a slot up to an equal share of the rows.
     """
     codes = sorted_codes(segment, column, w)
     n_rows = codes.shape[0]
@@ -169,8 +164,8 @@ def allowable_cuts(
 ) -> tuple[int, int]:
     """Return the first and the last slot after which the column may be cut; none if first > last.
 
-    Left of a cut the rows and the distinct sensitive values only grow from slot to slot, so the
-    allowable cuts are contiguous. O(rows * sensitive columns).
+    Allowable cuts are contiguous, because counts grow from slot to slot. O(rows * sensitive
+    columns).
     """
     n_rows = segment.shape[0]
     first, last, left = n_slots, -1, 0
@@ -199,7 +194,7 @@ def allowable_cuts(
 
 @kernel
 def _spread(segment: Int32s, column: int, n_slots: int, w: Work) -> None:
-    """Count, by slot, the sensitive values that first and that last occur in it."""
+    """Count, by slot, the sensitive values with their first and last occurrence in it."""
     for slot in range(n_slots):
         w.arrivals[slot] = w.departures[slot] = 0
     n_seen = 0

@@ -1,4 +1,4 @@
-"""Growing groups one after the other, each from a seed by the row that costs it least."""
+"""Grow groups one after the other, each from a seed by the row of least cost."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ FAR_FROM_LAST, FAR_FROM_FIRST, NEIGHBOURS = 0, 1, 2
 
 
 class Pool(NamedTuple):
-    """The rows that have no group yet, the first of each array, in row order.
+    """The rows without a group, first in each array, in row order.
 
-    codes: (d, n); sensitive: (s, n); row: (n,) row number; total: (n,) what the box costs with
-    the row at least; taken: (n,) places of the group's rows; lo, hi: (d,) the box; origin: (d,)
-    the record that the next seed is far from; occurs: (s, values) rows by sensitive value;
-    n_distinct: (s,) values that occur; met: (s, values) the last group that has the value;
-    lacking: (s,) distinct values that the group still lacks.
+    codes: (d, n); sensitive: (s, n); row: (n,) row number; total: (n,) lower bound of the box's
+    cost with the row; taken: (n,) indices of the group's rows; lo, hi: (d,) the box; origin: (d,)
+    the record from which the next seed is farthest; occurs: (s, values) rows by sensitive value;
+    n_distinct: (s,) values that occur; met: (s, values) last group with the value; lacking: (s,)
+    missing distinct values of the group.
     """
 
     codes: Int32s
@@ -75,7 +75,7 @@ def _fill(rows: Int32s, d: int) -> Pool:
 
 @kernel
 def _can_grow(n: int, k: int, l: int, p: Pool) -> bool:
-    """Return whether the rows left have enough rows and sensitive values for a group."""
+    """Return True if the remaining rows and sensitive values suffice for a group."""
     enough = n >= k
     for j in range(p.n_distinct.shape[0]):
         enough = enough and p.n_distinct[j] >= l
@@ -84,7 +84,7 @@ def _can_grow(n: int, k: int, l: int, p: Pool) -> bool:
 
 @kernel
 def _seed(n: int, p: Pool, c: Costs) -> int:
-    """Return the place of the row farthest from the origin; ties: lowest row."""
+    """Return the index of the row farthest from the origin; ties: lowest row."""
     reach_rows(n, p.codes, p.origin, p.origin, c, p.total)
     best = 0
     for i in range(n):
@@ -95,7 +95,7 @@ def _seed(n: int, p: Pool, c: Costs) -> int:
 
 @kernel
 def _take(i: int, size: int, label: int, rule: int, p: Pool) -> None:
-    """Add the row at place i to the group, and to its box unless neighbours are looked for."""
+    """Add the row at index i to the group, and to its box unless the rule is NEIGHBOURS."""
     if size == 0:
         p.lo[:] = p.hi[:] = p.codes[:, i]
     elif rule != NEIGHBOURS:
@@ -111,7 +111,7 @@ def _take(i: int, size: int, label: int, rule: int, p: Pool) -> None:
 
 @kernel
 def _adds(i: int, need: int, label: int, p: Pool) -> bool:
-    """Return whether the row brings a value to a column that lacks ``need`` of them."""
+    """Return True if the row adds a value to a column that lacks ``need`` of them."""
     for j in range(p.sensitive.shape[0]):
         if p.lacking[j] >= need and p.met[j, p.sensitive[j, i]] != label:
             return True
@@ -120,10 +120,7 @@ def _adds(i: int, need: int, label: int, p: Pool) -> bool:
 
 @kernel
 def _cheapest(n: int, need: int, label: int, p: Pool, c: Costs) -> int:
-    """Return the place of the row of least cost that is not taken; ties: lowest row.
-
-    A row costs at least what it did when the box was smaller, so few are measured again.
-    """
+    """Return the cheapest row that is not taken (ties: lowest), using earlier costs as bounds."""
     best, least = NONE, np.inf
     for i in range(n):
         if p.total[i] >= least or (need > 0 and not _adds(i, need, label, p)):
@@ -136,10 +133,7 @@ def _cheapest(n: int, need: int, label: int, p: Pool, c: Costs) -> int:
 
 @kernel
 def _grow(n: int, seed: int, label: int, k: int, l: int, rule: int, p: Pool, c: Costs) -> int:
-    """Fill ``taken`` with the places of a group, the last one added last; return its size.
-
-    Once the places left are as few as the values lacking, only rows with a new one may join.
-    """
+    """Fill ``taken`` with the indices of a group, in order of addition; return its size."""
     p.lacking[:] = l
     size, i = 0, seed
     while True:
@@ -158,7 +152,7 @@ def _grow(n: int, seed: int, label: int, k: int, l: int, rule: int, p: Pool, c: 
 
 @kernel
 def _emit(n: int, size: int, label: int, group: Int32s, p: Pool) -> int:
-    """Give the taken rows their group and close the gaps they leave; return how many remain."""
+    """Assign the taken rows to their group and close the gaps; return the remaining number."""
     for i in p.taken[:size]:
         group[p.row[i]] = label
     gaps = np.sort(p.taken[:size])
@@ -180,7 +174,7 @@ def _shift(values: NDArray[np.signedinteger], start: int, stop: int, step: int) 
 
 @kernel
 def _place(rows: Int32s, order: Int64s, group: Int32s, n_groups: int, c: Costs) -> None:
-    """Give each row without a group, in order, the one whose rows times cost rises least."""
+    """Add each row without a group, in order, to the group of least rise."""
     b = boxes_of(rows, group, n_groups, c.flat, c.layout)
     for row in order:
         if group[row] >= 0:
@@ -201,14 +195,14 @@ def _place(rows: Int32s, order: Int64s, group: Int32s, n_groups: int, c: Costs) 
 def growth(
     rows: Int32s, order: Int64s, flat: Floats, layout: Int64s, k: int, l: int, rule: int
 ) -> tuple[Int32s, int]:
-    """Grow groups until too few rows or sensitive values are left, then place the rest.
+    """Grow groups until too few rows or sensitive values remain, then place the rest.
 
-    rows: (n, d + s) codes of the d columns and of the s sensitive columns; order: (n,) the rows in
-    the order of chance; rule: FAR_FROM_LAST or FAR_FROM_FIRST, each seed is the row farthest from
-    the last or the first row of the group before (from order[0] at the start) and each row added
-    stretches the box that the next is measured by; NEIGHBOURS, each seed is the next in order and
-    rows are measured by their distance from it. Return the group of each row and how many there
-    are, one when no group can be grown. O(n^2 d).
+    rows: (n, d + s) codes of the d columns and the s sensitive columns; order: (n,) random order.
+    rule: FAR_FROM_LAST or FAR_FROM_FIRST: each seed is the row farthest from the last or first row
+    of the previous group (initially order[0]), and each row extends the box by which the next is
+    measured; NEIGHBOURS: each seed is the next in order, and rows are measured by their distance
+    from it. Returns the group of each row and the number of groups, one if no group can grow. O(n^2
+    d).
     """
     d, n = layout.shape[0], rows.shape[0]
     p, c = _fill(rows, d), costs_of(flat, layout)

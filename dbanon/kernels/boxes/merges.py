@@ -1,4 +1,4 @@
-"""Boxes that merge, and the groups of rows that they bound."""
+"""Merge boxes, and the groups of rows that they bound."""
 
 from __future__ import annotations
 
@@ -18,11 +18,7 @@ NONE = -1
 
 
 class Boxes(NamedTuple):
-    """Boxes of rows and what they cost.
-
-    lo, hi: (g, d) least and greatest codes; size: (g,) rows, 0 for a box that is no more; cost:
-    (g,); flat, layout: as ``dbanon.kernels.boxes.costs`` describes them.
-    """
+    """Boxes (g, d) and their rows (0 if absorbed) and costs, (g,); flat, layout: of costs."""
 
     lo: Int32s
     hi: Int32s
@@ -34,7 +30,7 @@ class Boxes(NamedTuple):
 
 @kernel
 def boxes_of(rows: Int32s, group: Int32s, n_groups: int, flat: Floats, layout: Int64s) -> Boxes:
-    """Return the boxes of groups; rows: (n, d + s), codes past the d columns are ignored."""
+    """Return the boxes of groups; rows: (n, d + s), codes beyond d columns are ignored."""
     lo, hi, size = group_boxes(rows[:, : layout.shape[0]], group, n_groups)
     boxes = Boxes(lo, hi, size, np.empty(n_groups), flat, layout)
     for a in range(n_groups):
@@ -44,11 +40,7 @@ def boxes_of(rows: Int32s, group: Int32s, n_groups: int, flat: Floats, layout: I
 
 @kernel
 def union_rises(lo: Int32s, hi: Int32s, size: int, boxes: Boxes) -> Floats:
-    """Return what the total (rows * cost) rises by when a box of rows joins each of the boxes.
-
-    lo, hi: (d,) and size are those of the joining box. (g,), infinite for boxes that are no more;
-    O(g d).
-    """
+    """Return the rise of rows * cost if a box joins each of g boxes, inf if absorbed; O(g d)."""
     rises = np.zeros(boxes.size.shape[0])
     own = 0.0
     flat, layout, los, his = boxes.flat, boxes.layout, boxes.lo, boxes.hi
@@ -67,7 +59,7 @@ def union_rises(lo: Int32s, hi: Int32s, size: int, boxes: Boxes) -> Floats:
 
 @kernel
 def absorb(a: int, other: int, b: Boxes) -> None:
-    """Stretch box ``a`` over another, which is gone afterwards."""
+    """Extend box ``a`` over another, which is then absorbed."""
     stretch(b.lo[other], b.lo[a], b.hi[a])
     stretch(b.hi[other], b.lo[a], b.hi[a])
     b.size[a] += b.size[other]
@@ -76,7 +68,7 @@ def absorb(a: int, other: int, b: Boxes) -> None:
 
 
 class Corners(NamedTuple):
-    """What is looked up before boxes are: lo: (d, g) theirs column by column; total: (g,)."""
+    """Index of boxes: lo (d, g) by column, and total (g,)."""
 
     lo: Int32s
     total: Floats
@@ -85,16 +77,16 @@ class Corners(NamedTuple):
 
 @kernel
 def corners_of(b: Boxes) -> Corners:
-    """Return the corners of boxes, which are to follow them."""
+    """Return the corners of boxes; they must be kept up to date."""
     return Corners(b.lo.T.copy(), np.empty(b.size.shape[0]), costs_of(b.flat, b.layout))
 
 
 @kernel
 def nearest_box(a: int, b: Boxes, c: Corners) -> tuple[int, float]:
-    """Return the box whose union with box ``a`` has the least rows times cost; ties: lowest.
+    """Return the box whose union with box ``a`` has the least rows times cost, and that cost.
 
-    It is followed by the cost of the union; it is -1 when there is no other. What the union costs
-    with one corner of a box alone is looked up first and rules most boxes out.
+    Ties: lowest; -1 if there is no other box. The cost with one corner is a bound that excludes
+    most.
     """
     reach_rows(b.size.shape[0], c.lo, b.lo[a], b.hi[a], c.costs, c.total)
     best, best_cost, least = NONE, np.inf, np.inf
@@ -115,11 +107,10 @@ def nearest_box(a: int, b: Boxes, c: Corners) -> tuple[int, float]:
 def merge_small(
     codes: Int32s, group: Int32s, n_groups: int, flat: Floats, layout: Int64s, k: int
 ) -> Int64s:
-    """Merge every group of fewer than k rows, in order, with the group nearest to it.
+    """Merge every group of fewer than k rows, in order, with the nearest group; O(g^2 d).
 
-    codes: (n, d); group: (n,). Return the new group of each row, which is the lower of the two at
-    each merge, so that no group is merged on its own account twice: one round of the bottom-up
-    algorithm (Xu et al., KDD 2006). O(g^2 d).
+    codes: (n, d); group: (n,). Returns the new group of each row, the lower of two merged ones, so
+    that no group is merged as the small one twice: one round of bottom-up (Xu et al., KDD 2006).
     """
     boxes = boxes_of(codes, group, n_groups, flat, layout)
     corners, into = corners_of(boxes), np.arange(n_groups)
@@ -141,8 +132,7 @@ def merge_small(
 class Groups(NamedTuple):
     """Groups as linked lists of rows, with their boxes.
 
-    rows: (n, d + s); boxes: of the groups; head: (g,) the first row of each; following: (n,) the
-    next row of the same group, -1 after the last.
+    rows: (n, d + s); head: (g,) first row of each; following: (n,) next row, -1 after the last.
     """
 
     rows: Int32s
@@ -153,7 +143,7 @@ class Groups(NamedTuple):
 
 @kernel
 def groups_of(rows: Int32s, group: Int32s, n_groups: int, flat: Floats, layout: Int64s) -> Groups:
-    """Return the groups of rows, each list in rising order; O(n d)."""
+    """Return the groups of rows, each list ascending; O(n d)."""
     head, following = np.full(n_groups, NONE), np.full(rows.shape[0], NONE)
     for row in range(rows.shape[0] - 1, -1, -1):
         following[row] = head[group[row]]
@@ -175,7 +165,7 @@ def merge(a: int, b: int, g: Groups) -> None:
 
 @kernel
 def unlink(row: int, a: int, g: Groups) -> None:
-    """Take a row out of the list of group a."""
+    """Remove a row from the list of group a."""
     if g.head[a] == row:
         g.head[a] = g.following[row]
         return
@@ -187,7 +177,7 @@ def unlink(row: int, a: int, g: Groups) -> None:
 
 @kernel
 def numbered(g: Groups) -> tuple[Int32s, int]:
-    """Return the group of each row, and how many there are, those without rows left out."""
+    """Return the group of each row, and the number of nonempty groups."""
     group, n_groups = np.empty(g.rows.shape[0], np.int32), 0
     for a in range(g.boxes.size.shape[0]):
         if g.boxes.size[a] == 0:

@@ -57,7 +57,7 @@ def _allocate(n_rows: int, flat: Floats, layout: Int64s, cardinality: int) -> Wo
 
 @kernel
 def _measure(segment: Int32s, w: Work) -> int:
-    """Fill the bounds and costs of the box; return how many columns have more than one value."""
+    """Fill the bounds and costs of the box; return the number of columns with several values."""
     n_columns = w.layout.shape[0]
     for column in range(n_columns):
         w.lo[column] = w.hi[column] = segment[0, column]
@@ -80,11 +80,7 @@ def _measure(segment: Int32s, w: Work) -> int:
 
 @kernel
 def _find_slots(segment: Int32s, column: int, k: int, l: int, w: Work) -> tuple[int, int, int]:
-    """Sort the rows into slots of the column; return their number and the first and last cut.
-
-    A column of many values is looked at through a grid; where the grid has no allowable cut the
-    slot that any finer cut would fall into is looked at through a grid of its own.
-    """
+    """Sort the rows into slots of the column; return their number and the first and last cut."""
     d = w.layout.shape[0]
     n_rows = segment.shape[0]
     base, top = w.lo[column], w.top[column]
@@ -121,7 +117,7 @@ def _slot_boxes(segment: Int32s, n_open: int, n_slots: int, w: Work) -> None:
 
 @kernel
 def _accumulate(costs: Floats, start: int, step: int, i: int, w: Work) -> None:
-    """Add the cost of the i-th open column's box from slot ``start`` up to each slot in turn."""
+    """Add the cost of the i-th open column's box from slot ``start`` to each slot."""
     column, cost = w.open[i], 0.0
     lo, hi = w.box_lo[start, i], w.box_hi[start, i]
     known = False
@@ -153,10 +149,7 @@ def _side_costs(segment: Int32s, n_open: int, n_slots: int, w: Work) -> float:
 def _best_in_column(
     segment: Int32s, column: int, n_open: int, k: int, l: int, w: Work
 ) -> tuple[float, int]:
-    """Return the score of the column's best cut and the greatest code left of it.
-
-    NULL is cut off first; a taxonomy is cut between children of the box's common ancestor.
-    """
+    """Return the score of the column's best cut (NULL first) and the greatest code left of it."""
     n_slots, first, last = _find_slots(segment, column, k, l, w)
     if first > last:
         return -1.0, NONE
@@ -196,7 +189,7 @@ def _best_cut(segment: Int32s, n_open: int, k: int, l: int, w: Work) -> tuple[in
 
 @kernel
 def _split(segment: Int32s, column: int, code: int, ties: int) -> int:
-    """Move rows below the code, and as many at it as asked for, to the front; return how many."""
+    """Move rows below the code, and ``ties`` rows at it, to the front; return their number."""
     left, right = 0, segment.shape[0]
     while left < right:
         value = segment[left, column]
@@ -212,10 +205,7 @@ def _split(segment: Int32s, column: int, code: int, ties: int) -> int:
 
 @kernel
 def _halve(segment: Int32s, n_open: int, l: int, w: Work) -> int:
-    """Divide the rows evenly at the median of the dearest column that allows it, ties included.
-
-    Return how many rows are left of the median, 0 when no column leaves both sides diverse.
-    """
+    """Halve the rows at the median of the costliest possible column; return the left size, or 0."""
     d = w.layout.shape[0]
     half = segment.shape[0] // 2
     for _ in range(n_open):
@@ -241,8 +231,8 @@ def mondrian(
     """Cut the rows into groups of at least k rows with l values of every sensitive column.
 
     rows: (n, d + s + 1), overwritten: codes of the d columns, codes (below ``cardinality``) of the
-    s sensitive columns, row number. Return the group of each row number, (n,), and how many there
-    are, numbered from the lowest cut to the highest. O(n d^2) for each level of cuts.
+    s sensitive columns, row number. Returns the group of each row number, (n,), and the number of
+    groups, numbered from the lowest cut to the highest. O(n d^2) for each level of cuts.
     """
     group = np.empty(rows.shape[0], np.int32)
     w = _allocate(rows.shape[0], flat, layout, cardinality)

@@ -1,4 +1,4 @@
-"""One-pass k-means: every record is assigned once, then sizes are evened out (Lin, Wei, 2008)."""
+"""One-pass k-means: assign every record once, then balance the sizes (Lin, Wei, 2008)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ NONE = -1
 
 
 class Centers(NamedTuple):
-    """The clusters and their centers, column by column.
+    """The clusters and their centers, by column.
 
-    code: (d, c) the most frequent code of a tree; mean: (d, c) the mean position of an ordered
-    column, NaN while all values are NULL; sum, present: (d, c) what the mean is made of; often:
-    (d, c) how often the most frequent code occurs; size: (c,); head: (c,) last row added, and
-    following: (n,) the one added before; distance: (c,) from the record looked at; table: by code.
+    code: (d, c) most frequent code of a tree; mean: (d, c) mean position of an ordered column, NaN
+    if all are NULL; sum, present: (d, c) its sum and count; often: (d, c) frequency of the most
+    frequent code; size: (c,); head: (c,) last row added, following: (n,) the one before; distance:
+    (c,) from the current record; table: by code.
     """
 
     codes: Int32s
@@ -99,7 +99,7 @@ def _nearest(row: int, fewer_than: int, w: Centers) -> int:
 
 @kernel
 def _add(row: int, a: int, w: Centers) -> None:
-    """Add a record to a cluster and update its center; of codes as frequent the lowest counts."""
+    """Add a record to a cluster and update its center; ties of codes: lowest."""
     w.following[row] = w.head[a]
     w.head[a] = row
     w.size[a] += 1
@@ -122,7 +122,7 @@ def _add(row: int, a: int, w: Centers) -> None:
 
 @kernel
 def _reduce(a: int, k: int, group: Int32s, w: Centers) -> None:
-    """Leave a cluster the k records nearest to its center; ties: lowest row."""
+    """Reduce a cluster to the k records nearest to its center; ties: lowest row."""
     members, distance = np.empty(w.size[a], np.int64), np.empty(w.size[a])
     row = w.head[a]
     for i in range(w.size[a] - 1, -1, -1):
@@ -148,14 +148,13 @@ def one_pass(
     layout: Int64s,
     k: int,
 ) -> Int32s:
-    """Assign each record to the nearest center, even the sizes out; return the clusters, (n,).
+    """Assign each record to the nearest center, then balance the sizes; return the clusters, (n,).
 
-    codes: (n, d); ordered: (d,) which columns have positions, the others being trees; seeds: (c,)
-    distinct rows that found the clusters, c <= n // k; visit: (n,) the rows in the order of
-    assignment, the centers following; order: (n,) in that of adjustment. Clusters of more than k
-    give up the records farthest from their center, which go to the nearest cluster of fewer than
-    k, or when there is none to the nearest. The centers stay by then. O(n c d), and for trees the
-    squares of the clusters' sizes.
+    codes: (n, d); ordered: (d,) columns with positions, the others are trees; seeds: (c,) distinct
+    initial rows, c <= n // k; visit: (n,) order of assignment, which moves centers; order: (n,)
+    order of balancing. Clusters of more than k release the records farthest from their fixed
+    center, which join the nearest cluster of fewer than k, otherwise the nearest. O(n c d), and for
+    trees the squared cluster sizes.
     """
     w = _allocate(codes, ordered, seeds.shape[0], flat, layout)
     group = np.full(codes.shape[0], NONE, np.int32)

@@ -1,4 +1,4 @@
-"""Merging groups that lack distinct sensitive values."""
+"""Merge groups that lack distinct sensitive values."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 @kernel
 def _is_diverse(a: int, b: int, l: int, seen: Int64s, g: Groups) -> bool:
-    """Return whether two groups (or one, given twice) have l values of each sensitive column.
-
-    seen: by value when it was last seen, the first place being the time.
-    """
+    """Return True if two groups (or one, twice) have l values of each sensitive column."""
     for column in range(g.boxes.lo.shape[1], g.rows.shape[1]):
         seen[0] += 1
         met = 0
@@ -37,10 +34,7 @@ def _is_diverse(a: int, b: int, l: int, seen: Int64s, g: Groups) -> bool:
 
 @kernel
 def _partner(a: int, l: int, seen: Int64s, g: Groups) -> int:
-    """Return the group whose union with ``a`` costs least among those that make it diverse.
-
-    When there is none, the one of least cost. Ties: lowest group.
-    """
+    """Return the group of least union cost with ``a``, if possible one that makes it diverse."""
     boxes = g.boxes
     rises = union_rises(boxes.lo[a], boxes.hi[a], boxes.size[a], boxes)
     rises[a] = np.inf
@@ -60,9 +54,9 @@ def merge_groups(
 ) -> tuple[Int32s, int]:
     """Merge every group that lacks l values of a sensitive column until none does or one is left.
 
-    rows: (n, d + s) codes of the d columns and of the s sensitive columns; group: (n,) without
-    suppressed rows. Return the new group of each row and how many there are. O(merges * groups *
-    d), and the look at a union's values where it would be the cheapest.
+    rows: (n, d + s) codes of the d columns and the s sensitive columns; group: (n,) without
+    suppressed rows. Returns the new group of each row and their number. O(merges * groups * d),
+    plus checks of the cheapest unions.
     """
     g = groups_of(rows, group, n_groups, flat, layout)
     seen = np.zeros(rows[:, layout.shape[0] :].max() + 2, np.int64)

@@ -1,8 +1,4 @@
-"""Shrinking a box around a row to the cheapest that still has so many rows.
-
-It begins with all rows near the seed, and gives up levels always on the side, and as many of them,
-where that saves most for each row that falls out.
-"""
+"""Shrink a box around a row to the cheapest with a given number of rows, by saving per lost row."""
 
 from __future__ import annotations
 
@@ -17,19 +13,18 @@ from dbanon.kernels.layout import SIZE, START
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-WIDER = 2  # levels by which a box grows on every side before it is shrunk once more
+WIDER = 2  # levels of growth on every side before a box is shrunk again
 FREE: Any = np.float64(1e9)
 BINS = 256
 NONE: Any = np.int64(-1)
 
 
 class Ladders(NamedTuple):
-    """The levels of every column.
+    """Levels of every column.
 
-    heights: (d,) int64, the levels of a taxonomy, 0 for an ordered column; begin: (d,) int64, where
-    those of a column begin; first, last: int32, the leaves below each ancestor of each leaf, those
-    of a leaf side by side; steps: float64, how far a level of an ordered column reaches to one
-    side, in shares of all.
+    heights: (d,) int64, levels of a taxonomy, 0 if ordered; begin: (d,) int64, start of each
+    column; first, last: int32, leaves below each ancestor of each leaf, by leaf; steps: float64,
+    reach of a level of an ordered column to one side, as a share of all.
     """
 
     heights: NDArray[np.int64]
@@ -42,12 +37,11 @@ class Ladders(NamedTuple):
 class Carver(NamedTuple):
     """Rows and costs, the levels around one seed, and work memory.
 
-    A column has two sides: that of greater codes, or all ancestors, and that of lesser codes. lo,
-    hi, cost: (2 d, levels) the codes that a level of a side takes in, and what that costs; top, at:
-    (2 d,) the highest level, and that of the box; level: (room, d) of the rows near the seed, below
-    0 on the lesser side; inside: (room,) which of them are in the box; counts: (2 d, levels) how
-    many of these each level has; kept: (2 d,); bins: (BINS,); tries: how often a box is widened and
-    shrunk again.
+    A column has two sides: greater codes, or all ancestors, and lesser codes. lo, hi, cost: (2 d,
+    levels) codes that a level of a side includes, and their cost; top, at: (2 d,) highest level,
+    and that of the box; level: (room, d) of the near rows, below 0 on the lesser side; inside:
+    (room,) those in the box; counts: (2 d, levels) how many of these each level has; kept: (2 d,);
+    bins: (BINS,); tries: how often a box is widened and shrunk again.
     """
 
     codes: NDArray[np.int32]
@@ -103,7 +97,7 @@ def make_carver(
 
 @step
 def stand(w: Carver, seed: int) -> None:
-    """Put the levels around a seed."""
+    """Set the levels around a seed."""
     for j in range(w.codes.shape[1]):
         code, size, side = w.codes[seed, j], w.layout[j, SIZE], 2 * j
         w.top[side], w.top[side + 1] = 0, 0
@@ -123,7 +117,7 @@ def stand(w: Carver, seed: int) -> None:
 
 @step
 def _climb(w: Carver, j: int, code: int) -> None:
-    """Make a level of each ancestor."""
+    """Add a level for each ancestor."""
     side, height = 2 * j, w.ladders.heights[j]
     begin = w.ladders.begin[j] + code * height
     for level in range(height):
@@ -135,7 +129,7 @@ def _climb(w: Carver, j: int, code: int) -> None:
 
 @step
 def _reach_up(w: Carver, j: int, code: int) -> None:
-    """Make a level of each step to greater codes that takes in more of them."""
+    """Add a level for each step to greater codes that includes more of them."""
     start, side, level, end = w.layout[j, START], 2 * j, 0, code
     positions = w.flat[start + 1 : start + 1 + w.layout[j, SIZE]]
     for reach in w.ladders.steps:
@@ -166,7 +160,7 @@ def _reach_down(w: Carver, j: int, code: int) -> None:
 
 @step
 def _n_up_to(positions: NDArray[np.float64], limit: float) -> int:
-    """Return how many positions, which rise, are up to a limit."""
+    """Return how many ascending positions are at most a limit."""
     lo, hi = ZERO, positions.shape[0]
     while lo < hi:
         middle = (lo + hi) // 2
@@ -179,14 +173,14 @@ def _n_up_to(positions: NDArray[np.float64], limit: float) -> int:
 
 @step
 def copy_levels(to: NDArray[np.int64], other: NDArray[np.int64]) -> None:
-    """Make levels those of another box."""
+    """Copy the levels of another box."""
     for i in range(other.shape[0]):
         to[i] = other[i]
 
 
 @step
 def _level(w: Carver, j: int, code: int) -> int:
-    """Return the lowest level that takes a code in, below 0 on the lesser side."""
+    """Return the lowest level that includes a code, below 0 on the lesser side."""
     side, level = 2 * j, ZERO
     if w.top[side + 1] > 0 and code < w.lo[side, 0]:
         side += 1
@@ -202,7 +196,7 @@ def _level(w: Carver, j: int, code: int) -> int:
 
 @step
 def is_in(w: Carver, at: NDArray[np.int64], row: int) -> bool:
-    """Whether a box around the seed has a row."""
+    """Return True if a box around the seed contains a row."""
     for j in range(w.codes.shape[1]):
         code, side = w.codes[row, j], 2 * j
         lo = w.lo[side, at[side]]
@@ -215,7 +209,7 @@ def is_in(w: Carver, at: NDArray[np.int64], row: int) -> bool:
 
 @step
 def _enter(w: Carver, n: int) -> int:
-    """Count the rows, of the first n, that are in the box; return how many there are."""
+    """Count the first n rows by level if they are in the box; return their number."""
     found = ZERO
     w.counts[:] = 0
     d = w.codes.shape[1]
@@ -245,7 +239,7 @@ def _count(w: Carver, i: int, by: int) -> None:
 
 @step
 def _shrink(w: Carver, n: int, least: int) -> None:
-    """Shrink the box, which has n rows, as long as it has so many."""
+    """Shrink the box of n rows while it has ``least``."""
     while True:
         best, chosen, level = -1.0, NONE, ZERO
         for side in range(w.at.shape[0]):
@@ -266,7 +260,7 @@ def _shrink(w: Carver, n: int, least: int) -> None:
 
 @step
 def _leave(w: Carver, n: int, side: int, to: int) -> int:
-    """Take the rows out that are beyond a level; return how many are left."""
+    """Remove the rows beyond a level; return the remaining number."""
     j, sign, kept = side // 2, 1 - 2 * (side % 2), ZERO
     for a in range(n):
         i = w.inside[a]
@@ -288,10 +282,7 @@ def _total(w: Carver) -> float:
 
 @step
 def find_box(w: Carver, near: NDArray[np.int32], least: int) -> float:
-    """Find a box around the seed of ``least`` of the rows near; return its cost.
-
-    It is infinite when there are too few.
-    """
+    """Find a box around the seed with ``least`` of the near rows; return its cost, or inf."""
     n = near.shape[0]
     if n < least:
         return np.inf

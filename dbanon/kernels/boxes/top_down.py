@@ -1,4 +1,4 @@
-"""Dividing a table at its most distant pairs of rows (Xu et al., KDD 2006)."""
+"""Divide a table at its most distant pairs of rows (Xu et al., KDD 2006)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ if TYPE_CHECKING:
 
 
 class Work(NamedTuple):
-    """The rows and their costs, and memory that every segment uses anew.
+    """The rows and their costs, and reusable work memory.
 
-    rows: (n, d + s); lo, hi: (2, d) the boxes of the two sides; size: (2,) their rows; total:
-    (2,) their rows times cost; goes_right: (n,) which side each row of the segment is on; spare:
-    (n,).
+    rows: (n, d + s); lo, hi: (2, d) boxes of the two sides; size: (2,) rows; total: (2,) rows times
+    cost; goes_right: (n,) side of each row; spare: (n,).
     """
 
     rows: Int32s
@@ -48,7 +47,7 @@ def _farthest(segment: Int64s, row: int, w: Work) -> tuple[int, float]:
 
 @kernel
 def _seeds(segment: Int64s, rounds: int, w: Work) -> tuple[int, int]:
-    """Return two rows that cost much together, going from each to the farthest one."""
+    """Return two rows of high cost, by going to the farthest row in turn."""
     u, v, greatest = segment[0], segment[1], -1.0
     start = u
     for _ in range(rounds):
@@ -62,7 +61,7 @@ def _seeds(segment: Int64s, rounds: int, w: Work) -> tuple[int, int]:
 
 @kernel
 def _total_with(row: int, side: int, w: Work) -> float:
-    """Return the rows times cost of a side with one row more."""
+    """Return the rows times cost of a side with one more row."""
     return (w.size[side] + 1) * cost_with(w.rows[row], w.lo[side], w.hi[side], w.costs)
 
 
@@ -88,7 +87,7 @@ def _distribute(segment: Int64s, u: int, v: int, w: Work) -> None:
 
 @kernel
 def _divide(segment: Int64s, k: int, rounds: int, w: Work) -> int:
-    """Put the rows of one side first, in their order; return how many, 0 to leave it whole."""
+    """Move the rows of one side to the front, stably; return their number, 0 to stop."""
     u, v = _seeds(segment, rounds, w)
     _distribute(segment, u, v, w)
     if max(w.size[0], w.size[1]) < k:
@@ -110,11 +109,11 @@ def _divide(segment: Int64s, k: int, rounds: int, w: Work) -> int:
 def divide(
     rows: Int32s, order: Int64s, flat: Floats, layout: Int64s, k: int, rounds: int
 ) -> tuple[Int32s, int]:
-    """Divide the rows until no part has a side of k rows; return the group of each, and how many.
+    """Divide the rows until no part has a side of k rows; return the group of each, and the number.
 
-    rows: (n, d + s); order: (n,) the rows in the order of chance, in which the first of a part is
-    its first seed and the rest are distributed; it is overwritten. Groups may have fewer than k
-    rows, and have at most 2k - 2 where k > 1. O(n d log n) for balanced sides.
+    rows: (n, d + s); order: (n,) random order, overwritten, which determines first seeds and
+    distribution. Groups may have fewer than k rows, and have at most 2k - 2 for k > 1. O(n d log n)
+    for balanced sides.
     """
     d, n = layout.shape[0], order.shape[0]
     lo, hi = np.empty((2, d), np.int32), np.empty((2, d), np.int32)

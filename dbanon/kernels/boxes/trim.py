@@ -1,4 +1,4 @@
-"""Leaving out the rows that cost their group the most."""
+"""Suppress the rows that cost their group the most."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ if TYPE_CHECKING:
 
 
 class Work(NamedTuple):
-    """Memory that every group uses anew.
+    """Reusable work memory of a group.
 
-    lo, hi: (d,) the bounds of the group looked at, next_lo, next_hi: (d,) what they become when
-    one row at the bound leaves; occurs: (s, values) rows of the group by sensitive value;
-    n_distinct: (s,) values that occur.
+    lo, hi: (d,) its bounds, next_lo, next_hi: (d,) without one row at the bound; occurs: (s,
+    values) rows by sensitive value; n_distinct: (s,) values that occur.
     """
 
     lo: Int32s
@@ -85,7 +84,7 @@ def _forget(a: int, g: Groups, w: Work) -> None:
 
 @kernel
 def _may_leave(row: int, l: int, g: Groups, w: Work) -> bool:
-    """Return whether the group keeps l values of each sensitive column without the row."""
+    """Return True if the group keeps l values of each sensitive column without the row."""
     for column in range(w.occurs.shape[0]):
         value = g.rows[row, w.lo.shape[0] + column]
         if w.n_distinct[column] - (w.occurs[column, value] == 1) < l:
@@ -95,7 +94,7 @@ def _may_leave(row: int, l: int, g: Groups, w: Work) -> bool:
 
 @kernel
 def _best_row(a: int, l: int, price: float, g: Groups, w: Work) -> tuple[float, int]:
-    """Return the gain of leaving out the best row of a group and the row, -1 when none gains."""
+    """Return the greatest gain of suppressing a row of a group, and the row, -1 for none."""
     n = g.boxes.size[a]
     cost = _bound(a, g, w)
     best, best_row = 0.0, NONE
@@ -140,13 +139,13 @@ def trim(
     l: int,
     budget: int,
 ) -> Int32s:
-    """Leave out up to ``budget`` single rows, best gain first; return the groups, -1 for those.
+    """Suppress up to ``budget`` single rows, best gain first; return the groups, -1 for those.
 
-    rows: (n, d + s) codes of the d columns and of the s sensitive columns; group: (n,) without
-    suppressed rows, n at least 1; price: the cost of a suppressed row. A row gains what its group's
-    total cost (rows * cost of the box) drops by, less the price. Groups keep k rows and l values of
-    each sensitive column. Ties: lowest group, then lowest row. O(n d), and the size of its group
-    for each row left out.
+    rows: (n, d + s) codes of the d columns and the s sensitive columns; group: (n,) without
+    suppressed rows, n >= 1; price: the cost of a suppressed row. The gain is the drop of the
+    group's total (rows * cost of the box), minus the price. Groups keep k rows and l values of each
+    sensitive column. Ties: lowest group, then lowest row. O(n d), and the size of its group for
+    each suppressed row.
     """
     n_groups = group.max() + 1
     d, n_sensitive = layout.shape[0], rows.shape[1] - layout.shape[0]

@@ -1,4 +1,4 @@
-"""Bringing groups of fewer than k rows up to k (Xu et al., KDD 2006)."""
+"""Fill groups of fewer than k rows up to k (Xu et al., KDD 2006)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 class Work(NamedTuple):
-    """Memory of the search for rows to borrow.
+    """Work memory of the search for rows to borrow.
 
-    corners: of the groups' boxes; low, high: (d,) a box that is tried; picked: (n,) the rows that
-    it would take, and taken: (n,) whether a row is one of them; codes: (d, n) of the rows; near:
-    (n,) what the box that borrows costs with each.
+    corners: of the groups' boxes; low, high: (d,) a tried box; picked: (n,) the rows it would take,
+    taken: (n,) their mask; codes: (d, n) of the rows; near: (n,) cost of the borrowing box with
+    each.
     """
 
     corners: Corners
@@ -42,7 +42,7 @@ class Work(NamedTuple):
 
 @kernel
 def _pick(b: int, found: int, g: Groups, w: Work) -> tuple[int, float]:
-    """Return the row of group b, not yet taken, that costs the tried box least, and the cost."""
+    """Return the row of group b, not yet taken, of least cost for the tried box, and the cost."""
     best, least = NONE, np.inf
     row = g.head[b]
     while row != NONE:
@@ -70,11 +70,7 @@ def _cost_without(b: int, g: Groups, w: Work) -> float:
 
 @kernel
 def _borrow(a: int, b: int, k: int, most: float, g: Groups, w: Work) -> float:
-    """Fill ``picked`` with the rows that bring group a to k out of group b; return the rise.
-
-    The nearest row goes first, then the nearest to both. Returns infinity as soon as the rise
-    cannot be less than ``most``, because what group a costs by then is a part of it.
-    """
+    """Fill ``picked`` with rows that bring group a to k out of group b; return the rise, or inf."""
     boxes = g.boxes
     w.low[:], w.high[:] = boxes.lo[a], boxes.hi[a]
     need = k - boxes.size[a]
@@ -130,11 +126,11 @@ def _move(a: int, b: int, k: int, g: Groups, w: Work) -> None:
 def make_up(
     rows: Int32s, group: Int32s, n_groups: int, flat: Floats, layout: Int64s, k: int
 ) -> Int32s:
-    """Bring every group to k rows, by borrowing rows or by merging, whichever costs less.
+    """Bring every group to k rows, by borrowing or merging at least cost; O(small groups * n d).
 
     rows: (n, d + s); group: (n,). A group borrows from one that keeps k rows, or merges with the
-    group whose union with it has the least rows times cost; merging wins ties. Return the new
-    group of each row, (n,). O(small groups * n d).
+    group of least rows times cost of the union; ties: merging. Returns the new group of each row,
+    (n,).
     """
     n, d = rows.shape[0], layout.shape[0]
     g = groups_of(rows, group, n_groups, flat, layout)

@@ -1,9 +1,9 @@
-"""A kd-tree of points with tight boxes that shrink as points are taken out.
+"""A kd-tree of points with tight boxes that shrink as points are removed.
 
-Cuts halve the rows at a column of greatest variance until a leaf is small. Nodes are numbered as
-in a heap: the root is 1, the children of i are 2i and 2i + 1, and the leaves come last. Bounds are
-computed term by term like distances, so that rounding never prunes what it must not, and ties go
-to the lowest row: answers equal those of a scan to the last bit.
+Cuts halve the rows at the column of greatest variance until a leaf is small. Nodes are numbered as
+in a heap: root 1, children 2i and 2i + 1, leaves last. Bounds are computed term by term like
+distances, so rounding never prunes wrongly, and ties go to the lowest row: answers equal those of a
+scan exactly.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class Tree(NamedTuple):
-    """The points in the order of the leaves, those that remain at the begin of their leaf.
+    """The points by leaf, remaining ones first in their leaf.
 
-    points: (n, d) float64; row: (n,) int64, the row of each place; place: (n,) int64, the place of
-    each row, below 0 when it was taken out; start, end: (leaves,) places of the remaining points;
-    boxes: (nodes, 2, d) least and greatest; first: (nodes,) the lowest remaining row, n when there
-    is none; reach: (nodes,) see ``farthest``; stack, bounds: work memory of a walk.
+    points: (n, d) float64; row: (n,) int64, row at each place; place: (n,) int64, place of each
+    row, below 0 if removed; start, end: (leaves,) places of the remaining points; boxes: (nodes, 2,
+    d); first: (nodes,) lowest remaining row, n if none; reach: (nodes,) see ``farthest``; stack,
+    bounds: work memory.
     """
 
     points: Floats
@@ -62,7 +62,7 @@ def _less(a: float, row_a: int, b: float, row_b: int) -> bool:
 
 @kernel
 def _select(points: Floats, row: Int64s, at: int, column: int) -> None:
-    """Move the ``at`` least points of a column to the front, equal values by row (quickselect)."""
+    """Move the ``at`` least points of a column to the front, ties by row (quickselect)."""
     low, high = 0, points.shape[0] - 1
     while low < high:
         middle = (low + high) // 2
@@ -89,10 +89,10 @@ def _select(points: Floats, row: Int64s, at: int, column: int) -> None:
 
 @kernel
 def split(points: Floats, row: Int64s, shares: Floats, multiple: int) -> Int64s:
-    """Sort points, and their rows with them, into parts; return where each part begins, and n.
+    """Sort points and their rows into parts; return the start of each part, and n.
 
-    shares: (parts,), the share of a node that goes left, by number of the node; parts is a power
-    of two. All cuts lie at a multiple from the begin. O(n d log parts).
+    shares: (parts,), left share of each node; parts is a power of two. Cuts are at multiples of
+    ``multiple``. O(n d log parts).
     """
     n_parts = shares.shape[0]
     starts = np.zeros(n_parts + 1, np.int64)
@@ -134,7 +134,7 @@ def plant(points: Floats, leaf: int) -> Tree:
 
 @kernel
 def _fit(node: int, t: Tree) -> bool:
-    """Make the box of a node tight; return whether that changed it."""
+    """Tighten the box of a node; return True if that changed it."""
     n_leaves, changed, first = t.start.shape[0], False, t.row.shape[0]
     if node >= n_leaves:
         begin, end = t.start[node - n_leaves], t.end[node - n_leaves]
@@ -159,7 +159,7 @@ def _fit(node: int, t: Tree) -> bool:
 
 @kernel
 def remove(row: np.int64 | int, t: Tree) -> None:
-    """Take a point out and shrink the boxes above it, as far as they change."""
+    """Remove a point and shrink the boxes above it, as far as they change."""
     place, n_leaves = t.place[row], t.start.shape[0]
     leaf = np.searchsorted(t.start, place, side="right") - 1
     t.end[leaf] -= 1
@@ -199,7 +199,7 @@ def _farthest_of_box(point: Floats, node: int, boxes: Floats) -> float:
 
 @inlined
 def squared_distance(point: Floats, i: int, points: Floats) -> float:
-    """Add the squared differences from the i-th point in the order of the columns."""
+    """Return the squared distance from the i-th point, added in column order."""
     total = 0.0
     for j in range(point.shape[0]):
         step = points[i, j] - point[j]
@@ -209,7 +209,7 @@ def squared_distance(point: Floats, i: int, points: Floats) -> float:
 
 @inlined
 def _insert(distance: float, row: int, found: int, rows: Int64s, distances: Floats) -> int:
-    """Put a row among the nearest so far; return how many there are."""
+    """Insert a row into the nearest so far; return their number."""
     place = min(found, rows.shape[0] - 1)
     if found == rows.shape[0] and not _less(distance, row, distances[place], rows[place]):
         return found
@@ -222,10 +222,10 @@ def _insert(distance: float, row: int, found: int, rows: Int64s, distances: Floa
 
 @kernel
 def nearest(point: Floats, rows: Int64s, distances: Floats, slack: float, t: Tree) -> int:
-    """Fill the nearest rows in order, ties by row; return how many there are.
+    """Fill the nearest rows in order, ties by row; return their number.
 
-    slack: 1 for the nearest; with more, boxes whose distance times the slack is greater than the
-    farthest found are left out, so that some nearer rows can be missed.
+    slack: 1 is exact; above, boxes beyond the farthest found over the slack are skipped, so that
+    some nearer rows can be missed.
     """
     # arrays are taken out of the tuple once, which saves counting references in the loop
     points, row, start, end, boxes = t.points, t.row, t.start, t.end, t.boxes
@@ -258,11 +258,11 @@ def nearest(point: Floats, rows: Int64s, distances: Floats, slack: float, t: Tre
 
 @kernel
 def farthest(point: Floats, drift: float, t: Tree) -> int:
-    """Return the farthest remaining row, the lowest of those; -1 when none remains.
+    """Return the farthest remaining row, the lowest of equals; -1 if none remains.
 
-    drift: the length of the way that a moving point has come, infinite for any other point. What
-    lay at a distance when the drift was less is no farther than that plus the way since, so
-    ``reach``, the distance less the drift, bounds what is below a node for good.
+    drift: length of the path of a moving point, infinite for any other point. A point's distance
+    grows at most by the path since, so ``reach``, distance minus drift, is a permanent bound below
+    a node.
     """
     n, n_leaves, top, best, answer = t.row.shape[0], t.start.shape[0], 1, -1.0, -1
     t.stack[0], t.bounds[0] = 1, np.inf
@@ -299,14 +299,14 @@ def farthest(point: Floats, drift: float, t: Tree) -> int:
 
 @kernel
 def _reach(squared: float, drift: float) -> float:
-    """Return the distance less the drift, a little too much for the sake of rounding."""
+    """Return the distance minus the drift, rounded up."""
     distance = np.sqrt(squared)
     return distance - drift + 1e-12 * (distance + drift)
 
 
 @kernel
 def _known(bound: float, node: int, drift: float, reach: Floats) -> float:
-    """Return the lesser of a bound and what ``reach`` knows, which learns from the bound."""
+    """Return the lesser of a bound and that of ``reach``, and update ``reach``."""
     most = reach[node] + drift
     if bound < most * most:
         reach[node] = _reach(bound, drift)
@@ -315,7 +315,7 @@ def _known(bound: float, node: int, drift: float, reach: Floats) -> float:
 
 @kernel
 def _lift(node: int, reach: Floats) -> None:
-    """Make ``reach`` of a node and of those above the greater of their children's."""
+    """Propagate ``reach`` of a node upwards as the maximum of children."""
     while node > 0:
         most = max(reach[2 * node], reach[2 * node + 1])
         if most == reach[node]:
@@ -326,7 +326,7 @@ def _lift(node: int, reach: Floats) -> None:
 
 @kernel
 def survey(point: Floats, t: Tree) -> None:
-    """Fill ``reach`` for a point that will move; without that the boxes alone are bounds."""
+    """Fill ``reach`` for a point that will move; otherwise the boxes alone are bounds."""
     n_leaves = t.start.shape[0]
     for leaf in range(n_leaves):
         most = 0.0

@@ -1,4 +1,4 @@
-"""Large-neighbourhood search: groups that lie together are dissolved and built anew (POPMUSIC)."""
+"""Large-neighbourhood search: adjacent groups are dissolved and rebuilt (POPMUSIC)."""
 
 from __future__ import annotations
 
@@ -32,10 +32,7 @@ def _surround(
     own: Int32s,
     means: Floats,
 ) -> int:
-    """Add to a group the nearest of those its members' neighbours are in; return how many.
-
-    chosen: begins with the group; own: its members.
-    """
+    """Add the nearest groups of the members' neighbours to a group; return the number of groups."""
     found, label, last = 1, chosen[0], chosen[0]
     far[:wanted] = np.inf
     for row in own:
@@ -71,7 +68,7 @@ def _choose(
     means: Floats,
     state: UInt64s,
 ) -> int:
-    """Fill a random point's group and some of those around it; return how many."""
+    """Fill a random point's group and some around it; return their number."""
     chosen[0] = group[_below(group.shape[0], state)]
     own, wanted = members[chosen[0], : size[chosen[0]]], 3 + _below(MOST_GROUPS - 2, state)
     return _surround(wanted, neighbours, chosen, np.empty(wanted), group, own, means)
@@ -87,7 +84,7 @@ def _unite(
     members: Int32s,
     size: Int64s,
 ) -> int:
-    """Copy the points of groups, and their sizes; return how many points they are."""
+    """Copy the points of groups, and their sizes; return the number of points."""
     n = 0
     for c in range(chosen.shape[0]):
         sizes[c] = size[chosen[c]]
@@ -104,7 +101,7 @@ def _unite(
 def _number(
     chosen: Int64s, old: int, wanted: int, size: Int64s, free: Int64s, counts: Int64s
 ) -> None:
-    """Take a free number for a group more, or set one free."""
+    """Reserve a free number for another group, or release one."""
     if wanted > old:
         counts[0] -= 1
         chosen[old] = free[counts[0]]
@@ -124,7 +121,7 @@ def _write(
     members: Int32s,
     means: Floats,
 ) -> None:
-    """Put points of a union into a group."""
+    """Assign points of a union to a group."""
     d = points.shape[1]
     for j in range(d):
         means[label, j] = 0.0
@@ -139,14 +136,14 @@ def _write(
 
 @kernel
 def _divide(means: Floats, size: Int64s) -> None:
-    """Make means of sums."""
+    """Turn sums into means."""
     for label in range(size.shape[0]):
         means[label] /= max(size[label], 1)
 
 
 @kernel
 def _pick(n: int, wanted: int, picks: Int64s, state: UInt64s) -> bool:
-    """Draw where groups begin to grow; return whether at the farthest points instead."""
+    """Draw the starting points of groups; return True to start at the farthest points instead."""
     farthest = _below(2, state) == 0
     for i in range(wanted):
         picks[i] = _below(n, state)
@@ -155,7 +152,7 @@ def _pick(n: int, wanted: int, picks: Int64s, state: UInt64s) -> bool:
 
 @inlined
 def _touch(rows: Int64s, n: int, touched: Int64s, n_touched: int) -> int:
-    """Note rows; return how many there are. Too many are not noted: all are copied then."""
+    """Record rows; return their number. On overflow all rows are copied later."""
     found = n_touched
     if found <= touched.shape[0] - rows.shape[0]:
         for i in range(n):
@@ -166,7 +163,7 @@ def _touch(rows: Int64s, n: int, touched: Int64s, n_touched: int) -> int:
 
 @inlined
 def _keep(best: Int32s, group: Int32s, touched: Int64s, n_touched: int) -> None:
-    """Bring a copy of the groups up to date, which lacks what was touched since."""
+    """Update a copy of the groups by the rows touched since."""
     for i in range(min(n_touched, best.shape[0])):
         row = touched[i] if n_touched <= best.shape[0] else i
         best[row] = group[row]
@@ -174,7 +171,7 @@ def _keep(best: Int32s, group: Int32s, touched: Int64s, n_touched: int) -> None:
 
 @kernel
 def _wanted(n: int, old: int, k: int, state: UInt64s) -> int:
-    """Return one group less, as many or one more, whichever n points allow."""
+    """Return one group less, the same number or one more, as n points allow."""
     wanted = old - 1 + _below(3, state)
     return wanted if wanted * k <= n <= wanted * (2 * k - 1) else old
 
@@ -191,9 +188,9 @@ def rebuild(
 ) -> tuple[Int32s, Int32s, float, float]:
     """Rebuild the groups around random points; return the last groups, the best and their gains.
 
-    A union may get worse by a share of its own error, ``heat`` at the begin and at the end, times
-    a random number: relative to the place, it suits dense and sparse regions alike. state: (1,)
-    uint64 of the random numbers, moved on. O(k^2 d) for a trial.
+    A union may get worse by a share of its own error, ``heat`` at the start and end, times a random
+    number; being relative, it suits dense and sparse regions alike. state: (1,) uint64, advanced.
+    O(k^2 d) for a trial.
     """
     n, d = points.shape
     g, u = gather(points, group, k), union_of(MOST_GROUPS, k)

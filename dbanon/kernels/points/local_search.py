@@ -1,9 +1,8 @@
 """Local search over groups of k to 2k - 1 points for the least sum of squared errors.
 
-Moves of single points (relocate, swap) and of whole groups (dissolve, create), each taken when it
-lowers the sum. With sums of the members at hand a move is priced from centroids in O(d): a point
-that leaves a group of m gives m / (m - 1) of its squared distance, one that joins takes
-m / (m + 1).
+Moves of single points (relocate, swap) and of whole groups (dissolve, create) that lower the sum.
+Sums of the members price a move from centroids in O(d): a point that leaves a group of m saves m /
+(m - 1) of its squared distance, one that joins costs m / (m + 1).
 """
 
 from __future__ import annotations
@@ -21,12 +20,11 @@ LEAST_GAIN = 1e-9  # of the squared distances in a move; below it rounding decid
 
 
 class Groups(NamedTuple):
-    """Who is where.
+    """State of a partition.
 
-    points: (n, d); group: (n,) int32, the group of each point; members: (g, 2k - 1), the points of
-    each group; size: (g,), 0 for a number that is free; sums: (g, d); free: (g,) the free numbers;
-    counts: (2,) how many are free, and moves made so far; changed: (g,) the last of those that
-    touched the group.
+    points: (n, d); group: (n,) int32; members: (g, 2k - 1), points of each group; size: (g,), 0 for
+    a free number; sums: (g, d); free: (g,) free numbers; counts: (2,) number of free ones, and of
+    moves so far; changed: (g,) last move that touched the group.
     """
 
     points: Floats
@@ -41,7 +39,7 @@ class Groups(NamedTuple):
 
 @kernel
 def gather(points: Floats, group: Int32s, k: int) -> Groups:
-    """Return the state of a partition; ``group`` is taken over. O(n d)."""
+    """Return the state of a partition; takes over ``group``. O(n d)."""
     n, d = points.shape
     most = max(n // k, 1)
     free = np.arange(most - 1, -1, -1)
@@ -76,7 +74,7 @@ def distance(point: int, points: Floats, label: int, sums: Floats, size: int) ->
 
 @kernel
 def leave(point: int, g: Groups) -> None:
-    """Take a point out of its group."""
+    """Remove a point from its group."""
     points, members, sums = g.points, g.members, g.sums
     label = g.group[point]
     size = g.size[label] - 1
@@ -92,7 +90,7 @@ def leave(point: int, g: Groups) -> None:
 
 @kernel
 def join(point: int, label: int, g: Groups) -> None:
-    """Put a point that left its group into another."""
+    """Add a point that left its group to another."""
     points, sums = g.points, g.sums
     g.group[point] = label
     g.members[label, g.size[label]] = point
@@ -110,7 +108,7 @@ def _touch(label: int, count: Int64s, changed: Int64s) -> None:
 
 @inlined
 def candidates(point: int, neighbours: Int32s, group: Int32s, found: Int64s) -> int:
-    """Fill the groups of a point's neighbours but its own, nearest first; return how many."""
+    """Fill the groups of a point's neighbours but its own, nearest first; return their number."""
     count, own = 0, group[point]
     for i in range(neighbours.shape[1]):
         label = group[neighbours[point, i]]
@@ -127,10 +125,7 @@ def candidates(point: int, neighbours: Int32s, group: Int32s, found: Int64s) -> 
 def _swap_partner(
     point: int, others: Int32s, limit: float, both: float, line: Floats, points: Floats
 ) -> tuple[int, float]:
-    """Return the point to swap with for the greatest gain above a limit, or -1.
-
-    line: (d,) twice the way from the other centroid to the own; both: the sum of 1 / size.
-    """
+    """Return the point to swap with for the greatest gain above a limit, or -1."""
     best, partner = limit, -1
     for place in range(others.shape[0]):
         candidate = others[place]
@@ -171,10 +166,7 @@ def _best_move(point: int, k: int, near: Int64s, line: Floats, g: Groups) -> tup
 
 @kernel
 def _sweep(k: int, neighbours: Int32s, seen: Int64s, found: Int64s, g: Groups) -> int:
-    """Relocate or swap every point whose surroundings changed since it was last looked at.
-
-    The best of all moves to the groups of its neighbours is taken.
-    """
+    """Apply the best relocation or swap of every point with changed surroundings."""
     group, changed, counts = g.group, g.changed, g.counts
     moves, line = 0, np.empty(g.points.shape[1])
     for point in range(group.shape[0]):
@@ -209,7 +201,7 @@ def _error(label: int, g: Groups) -> float:
 
 @kernel
 def _dissolve(label: int, k: int, neighbours: Int32s, found: Int64s, g: Groups) -> bool:
-    """Give each member to its cheapest group with room, if the sum falls by that."""
+    """Move each member to its cheapest group with room, if that lowers the sum."""
     points, group, sizes, sums = g.points, g.group, g.size, g.sums
     size = sizes[label]
     budget = _error(label, g)
@@ -239,7 +231,7 @@ def _dissolve(label: int, k: int, neighbours: Int32s, found: Int64s, g: Groups) 
 
 @kernel
 def _cheapest(label: int, k: int, near: Int64s, g: Groups) -> int:
-    """Return the point of groups of more than k that a group takes in at the least cost, or -1."""
+    """Return the cheapest point for a group from groups of more than k, or -1."""
     points, members, sizes, sums = g.points, g.members, g.size, g.sums
     best, point, size = np.inf, -1, sizes[label]
     for other in near:
@@ -255,10 +247,7 @@ def _cheapest(label: int, k: int, near: Int64s, g: Groups) -> int:
 
 @kernel
 def _create(seed: int, k: int, neighbours: Int32s, found: Int64s, g: Groups) -> bool:
-    """Make a group around a point from groups of more than k, if the sum falls by that.
-
-    There is a free number, and the point's group has more than k.
-    """
+    """Create a group around a point from groups of more than k, if that lowers the sum."""
     group = g.group
     n_near = candidates(seed, neighbours, group, found)
     found[n_near] = group[seed]
@@ -294,10 +283,7 @@ def _create(seed: int, k: int, neighbours: Int32s, found: Int64s, g: Groups) -> 
 
 @kernel
 def search(k: int, neighbours: Int32s, sweeps: int, g: Groups) -> None:
-    """Sweep until nothing changes, ``sweeps`` times at most.
-
-    neighbours: (n, m) the points near each point. O(n m k d) for a sweep.
-    """
+    """Sweep until nothing changes, at most ``sweeps`` times; neighbours: (n, m). O(n m k d)."""
     n = g.points.shape[0]
     seen, found = np.zeros(n, np.int64), np.empty(neighbours.shape[1] + 1, np.int64)
     for _ in range(sweeps):

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Records(NamedTuple):
-    """The records that have no group yet, the first of each array, in row order.
+    """The records without a group, first in each array, in row order.
 
-    points: (n, p) float64, NaN for NULL; codes: (n, q) int32; row: (n,) row number; distance:
-    (n,) squared distance from the record looked at last; counts, squares: by code, memory.
+    points: (n, p) float64, NaN for NULL; codes: (n, q) int32; row: (n,) row number; distance: (n,)
+    squared, from the last measured record; counts, squares: by code, memory.
     """
 
     points: Floats
@@ -33,10 +33,7 @@ class Records(NamedTuple):
 
 @kernel
 def _measure(n: int, point: Floats, code: Int32s, r: Records) -> None:
-    """Fill the squared distances of the first n records from a record.
-
-    NULL and NULL are 0 apart, NULL and a value 1.
-    """
+    """Fill the squared distances of the first n records from a record; NULL and a value: 1."""
     for i in range(n):
         total = 0.0
         for j in range(point.shape[0]):
@@ -66,7 +63,7 @@ def _squared_step(column: int, a: int, b: int, r: Records) -> float:
 
 @kernel
 def add_exactly(value: float, total: Floats) -> None:
-    """Add to a sum kept as two numbers, which loses next to nothing (Knuth's two-sum)."""
+    """Add to a sum stored as two numbers, almost without loss (Knuth's two-sum)."""
     whole = total[0] + value
     part = whole - total[0]
     error = (total[0] - (whole - part)) + (value - part)
@@ -77,10 +74,7 @@ def add_exactly(value: float, total: Floats) -> None:
 
 @kernel
 def _average(n: int, point: Floats, code: Int32s, r: Records) -> None:
-    """Fill the mean of each number, the lower median of ordered codes and the mode of all others.
-
-    NULL has no part in a mean or a median, which are NULL when all are. Ties: lowest code.
-    """
+    """Fill means, lower medians of ordered codes, modes of others; NULL counts for modes only."""
     total = np.empty(2)
     for j in range(point.shape[0]):
         total[:], present = 0.0, 0
@@ -105,7 +99,7 @@ def _average(n: int, point: Floats, code: Int32s, r: Records) -> None:
 
 @kernel
 def _median(size: int, present: int, r: Records) -> int:
-    """Return the lower median of the codes that are counted, ``size`` when none is present."""
+    """Return the lower median of the counted codes, ``size`` if there is none."""
     if present == 0:
         return size
     below, value = r.counts[0], 0
@@ -147,7 +141,7 @@ def _take_nearest(n: int, seed: int, other: int, chosen: Int64s, r: Records) -> 
 
 @kernel
 def _emit(n: int, chosen: Int64s, label: int, group: Int32s, r: Records) -> int:
-    """Give the chosen records a group and close the gaps they leave; return how many remain."""
+    """Assign the chosen records to a group and close the gaps; return the remaining number."""
     for i in chosen:
         group[r.row[i]] = label
     kept = 0
@@ -163,11 +157,10 @@ def _emit(n: int, chosen: Int64s, label: int, group: Int32s, r: Records) -> int:
 
 @kernel
 def mdav(points: Floats, codes: Int32s, flat: Floats, layout: Int64s, k: int) -> tuple[Int32s, int]:
-    """Group the records; return the group of each, (n,), and how many there are.
+    """Group the records; return the group of each, (n,), and the number of groups.
 
-    points: (n, p) standardized numbers, NaN for NULL; codes: (n, q) of the columns that ``flat``
-    and ``layout`` give the distances of; both are overwritten. Needs n >= k. Every group has k to
-    2k - 1 records. O(n^2 (p + q) / k).
+    points: (n, p) standardized numbers, NaN for NULL; codes: (n, q) of the columns of ``flat`` and
+    ``layout``; both are overwritten. n >= k. Groups have k to 2k - 1 records. O(n^2 (p + q) / k).
     """
     n = points.shape[0]
     group = np.full(n, -1, np.int32)

@@ -1,6 +1,6 @@
 """MDAV on a kd-tree: the groups of ``kernels.points.mdav`` for numbers without NULL, faster.
 
-And V-MDAV: groups of k points that grow where the next point is near (Solanas, 2006).
+And V-MDAV: groups of k points that grow if the next point is near (Solanas, 2006).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LEAF = 16  # points in a leaf that make the search fast
 
 @kernel
 def _take(row: np.int64, label: int, points: Floats, group: Int32s, sums: Floats, t: Tree) -> None:
-    """Give a row its group, and take it out of the tree and the sums."""
+    """Assign a row to its group, and remove it from the tree and the sums."""
     group[row] = label
     remove(row, t)
     for j in range(sums.shape[0]):
@@ -32,7 +32,7 @@ def _take(row: np.int64, label: int, points: Floats, group: Int32s, sums: Floats
 
 @kernel
 def _move(average: Floats, sums: Floats, n: int) -> float:
-    """Make the average that of n points, and return how far it went."""
+    """Set the average to that of n points, and return the distance moved."""
     way = 0.0
     for j in range(average.shape[0]):
         mean = sums[j, 0] / n
@@ -43,10 +43,10 @@ def _move(average: Floats, sums: Floats, n: int) -> float:
 
 @kernel
 def mdav_tree(points: Floats, k: int, leaf: int) -> tuple[Int32s, int]:
-    """Group the points; return the group of each, (n,), and how many there are.
+    """Group the points; return the group of each, (n,), and the number of groups.
 
-    points: (n, d) without NaN, n >= k; leaf: points in a leaf of the tree, which only matters for
-    speed. Every group has k to 2k - 1 points.
+    points: (n, d) without NaN, n >= k; leaf: points per leaf, affects speed only. Groups have k to
+    2k - 1 points.
     """
     n, d = points.shape
     group, n_groups, rest = np.full(n, -1, np.int32), 0, n
@@ -81,7 +81,7 @@ def mdav_tree(points: Floats, k: int, leaf: int) -> tuple[Int32s, int]:
 
 @kernel
 def _next(points: Floats, members: Int64s, gain: float, t: Tree) -> int:
-    """Return the free point nearest to a group if it is near enough to join it, else -1."""
+    """Return the free point nearest to a group if it is near enough to join it, otherwise -1."""
     rows, distances = np.empty(2, np.int64), np.empty(2)
     best, inside = -1, np.inf
     for member in members:
@@ -97,7 +97,7 @@ def _next(points: Floats, members: Int64s, gain: float, t: Tree) -> int:
 
 @kernel
 def _spread(points: Floats, group: Int32s, means: Floats) -> None:
-    """Give every point without a group that of the nearest mean, the first of those."""
+    """Assign every point without a group to that of the nearest mean; ties: first."""
     for i in range(points.shape[0]):
         if group[i] < 0:
             best = np.inf
@@ -109,7 +109,7 @@ def _spread(points: Floats, group: Int32s, means: Floats) -> None:
 
 @kernel
 def v_mdav(points: Floats, k: int, gain: float, leaf: int) -> tuple[Int32s, int]:
-    """Group the points; return the group of each, (n,), and how many there are; n >= k."""
+    """Group the points; return the group of each, (n,), and the number of groups; n >= k."""
     n, d = points.shape
     group, n_groups, rest = np.full(n, -1, np.int32), 0, n
     t, average = plant(points, leaf), np.empty(d)

@@ -34,10 +34,7 @@ def blocks(points: Floats, k: int, n_blocks: int) -> Int32s:
 
 @kernel
 def near_places(n_near: int, slack: float, t: Tree) -> Int32s:
-    """Return the places of the nearest other points of each place, (n, n_near), nearest first.
-
-    slack: more than 1 to miss some of them in less time, see ``nearest``.
-    """
+    """Return the places of the nearest other points of each place, (n, n_near), nearest first."""
     n = t.row.shape[0]
     near = np.empty((n, n_near), np.int32)
     rows, distances = np.empty(n_near + 1, np.int64), np.empty(n_near + 1)

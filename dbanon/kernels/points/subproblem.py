@@ -1,8 +1,6 @@
-"""The groups of a few points by the distances between any two of them.
+"""Groups of a few points, by their pairwise distances.
 
-The squared error of a group is the sum of the squared distances of its pairs over its size. With
-the sum of the distances of each point to each group at hand, a move is priced without a look at
-the coordinates.
+The squared error of a group is the sum of squared distances of its pairs over its size.
 """
 
 from __future__ import annotations
@@ -24,10 +22,9 @@ class Union(NamedTuple):
     """Groups of n points.
 
     apart: (n, n) squared distances; links: (groups + 1, n), their sums from each point to the
-    members of each group, and to the free points; group: (n,), below 0 when free; members:
-    (groups, 2k - 1); size: (groups,); pairs: (groups,), the sum of the distances of the pairs;
-    seen: (n,), changed: (groups,), when a point was looked at, and when a group changed, in moves;
-    least: (1,), by how much a move must lower the error.
+    members of each group, and to the free points; group: (n,), below 0 if free; members: (groups,
+    2k - 1); size: (groups,); pairs: (groups,), sum over pairs; seen: (n,), changed: (groups,), move
+    count at the last inspection or change; least: (1,), least improvement of a move.
     """
 
     apart: Floats
@@ -100,8 +97,8 @@ def measure(points: Floats, n: int, sizes: Int64s, u: Union) -> float:
 def _move(
     point: int, target: int, n: int, apart: Floats, links: Floats, group: Int64s, pairs: Floats
 ) -> None:
-    """Tell all points that one goes to another group; members and sizes are left as they are."""
-    # the last row of links is that of the free points, whose number is -1
+    """Update distance sums for a point that changes groups, not members and sizes."""
+    # the last row of links belongs to the free points, number -1
     own = group[point] if group[point] >= 0 else pairs.shape[0]
     if own < pairs.shape[0]:
         pairs[own] -= links[own, point]
@@ -124,7 +121,7 @@ def _least_free(n: int, group: Int64s, cost: Floats) -> int:
 
 @inlined
 def _seed(n: int, pick: int, farthest: bool, group: Int64s, cost: Floats) -> int:
-    """Return the free point of greatest cost, or the free point of a number."""
+    """Return the free point of greatest cost, or the ``pick``-th free point."""
     best, point, skip = -np.inf, -1, pick
     for i in range(n):
         if group[i] < 0:
@@ -138,9 +135,9 @@ def _seed(n: int, pick: int, farthest: bool, group: Int64s, cost: Floats) -> int
 def build(n: int, n_groups: int, k: int, farthest: bool, picks: Int64s, u: Union) -> None:
     """Divide the free points into groups of k to 2k - 1.
 
-    Groups grow one after the other, from the free point farthest from the average of all of them
-    or from a free one of the given number, by the point nearest to the growing centroid. Then
-    each point that is left goes where the error rises least.
+    Groups grow one after the other, from the free point farthest from the average of all, or from a
+    given one, by the point nearest to the growing centroid. The remaining points join at least
+    rise.
     """
     apart, links, group, members = u.apart, u.links, u.group, u.members
     size, pairs, n_free = u.size, u.pairs, n
@@ -169,7 +166,7 @@ def build(n: int, n_groups: int, k: int, farthest: bool, picks: Int64s, u: Union
 
 @inlined
 def _replace(members: Int64s, label: int, old: int, new: int) -> None:
-    """Put a point in the place of another among the members of a group."""
+    """Replace a point by another among the members of a group."""
     place = 0
     while members[label, place] != old:
         place += 1
@@ -180,11 +177,7 @@ def _replace(members: Int64s, label: int, old: int, new: int) -> None:
 def _next_move(
     point: int, now: int, n: int, n_groups: int, k: int, u: Union
 ) -> tuple[int, int, int]:
-    """Return the next point with a move, its group to be and whom to swap with or -1; -1 for none.
-
-    The best move of that point is taken. Pairs of groups that have not changed since a point was
-    looked at are left out.
-    """
+    """Return the next point with a move, its best new group and swap partner; -1 for none."""
     apart, links, members, size, group = u.apart, u.links, u.members, u.size, u.group
     pairs, seen, changed, least = u.pairs, u.seen, u.changed, u.least[0]
     for _ in range(n):
@@ -217,7 +210,7 @@ def _next_move(
 
 @kernel
 def settle(n: int, n_groups: int, k: int, u: Union) -> float:
-    """Relocate and swap points as long as the error falls; return it."""
+    """Relocate and swap points while the error falls; return it."""
     apart, links, group, members = u.apart, u.links, u.group, u.members
     size, pairs, changed = u.size, u.pairs, u.changed
     u.seen[:n] = 0

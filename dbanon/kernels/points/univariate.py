@@ -16,12 +16,12 @@ TIE = 1e-12  # errors that differ by a smaller share are equal
 
 @kernel
 def least_error_blocks(x: Floats, k: int) -> tuple[Int32s, int]:
-    """Cut sorted numbers into blocks of k to 2k - 1 with the least squared error.
+    """Cut sorted numbers into blocks of k to 2k - 1 with the least squared error; O(n k).
 
-    x: (n,) in rising order, n >= k. Returns the block of each, (n,), and how many there are. Ties:
-    the first cut where the choices differ is the earliest. The shortest path is followed from the
-    end, where ``best[i]`` is the least error of x[i:]; the error of a block grows by one number
-    at a time around its running mean, which loses no digits where sums of squares would. O(n k).
+    x: (n,) ascending, n >= k. Returns the block of each, (n,), and the number of blocks. Ties:
+    earliest first cut. Shortest path from the end: ``best[i]`` is the least error of x[i:]. The
+    error of a block is updated around its running mean, which loses no digits, unlike sums of
+    squares.
     """
     n = x.shape[0]
     best = np.full(n + 1, np.inf)
