@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from dbanon.domain.progress import Stages
 
     Level = tuple[int, ...]
-    """How many rows of each table."""
+    """Number of rows of each table."""
     Alike = dict[Level, NDArray[np.int64]]
     """The persons who keep so many of each."""
 

@@ -53,13 +53,13 @@ _UNSURE = {
     Attacker.JOURNALIST: ("re-identification, journalist", "membership"),
     Attacker.MARKETER: ("re-identification, marketer",),
 }
-"""What those try who do not know who is in the relation."""
+"""Attacks that need no knowledge of membership."""
 
 BY: Mapping[Attacker, tuple[str, ...]] = {
     Attacker.PROSECUTOR: tuple(name for name in ATTACKS if name not in chain(*_UNSURE.values())),
     **_UNSURE,
 }
-"""What each attacker tries."""
+"""Attacks by attacker."""
 
 
 LATE = "there was no time left"

@@ -260,7 +260,7 @@ DISTANCES: Mapping[str, Distance] = {
     "cosine": Angle(is_centered=False),
     "pearson": Angle(is_centered=True),
 }
-"""What the parameter ``distance`` of an algorithm may name, in addition to minkowski:ORDER."""
+"""Values of the parameter ``distance`` of an algorithm, in addition to minkowski:ORDER."""
 
 
 def require_metric(name: str, *, algorithm: str) -> None:
