@@ -98,7 +98,7 @@ def asked_of_values(
     cell, person = next(free), next(free)
     asked = [
         demand
-        for demand in demands(policy.models, quasi=[cell], sensitive=sensitive, plain=True)
+        for demand in demands(policy.models, quasi=[cell], sensitive=sensitive)
         if MODELS[demand.spec.name].scope is Scope.SENSITIVE
         and not MODELS[demand.spec.name].of_whole
         and demand.column in sensitive

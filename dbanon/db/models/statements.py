@@ -11,7 +11,7 @@ from dbanon.db.models.functions import TYPES, check_name, judgement
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.registry import MODELS
-from dbanon.models.specs import arguments, is_plain, is_strict, sensitive_of, texts
+from dbanon.models.specs import arguments, is_strict, sensitive_of, texts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 class Demand(NamedTuple):
     """A model to check on a sensitive column; quasi: the columns of its classes.
 
-    For (X, Y)-anonymity, quasi is X and column lists Y.
+    For (X, Y)-anonymity, quasi is X and column lists Y. For a model of the rows of classes or of a
+    population, column is empty.
     """
 
     spec: ModelSpec
@@ -36,29 +37,35 @@ class Demand(NamedTuple):
 
 
 def demands(
-    models: Iterable[ModelSpec],
-    *,
-    quasi: Sequence[str],
-    sensitive: Sequence[str],
-    plain: bool = False,
+    models: Iterable[ModelSpec], *, quasi: Sequence[str], sensitive: Sequence[str]
 ) -> Iterator[Demand]:
-    """Yield the checks of columns; with ``plain``, l distinct values of each sensitive one, too."""
+    """Yield the checks of models, one for each sensitive column."""
     for spec in models:
-        if MODELS[spec.name].scope is Scope.LINKS:
-            y = texts(spec, "y")
-            x = texts(spec, "x") or tuple(name for name in quasi if name not in y)
-            yield Demand(spec, ", ".join(y), x)
-        if is_plain(spec) and not plain:
-            continue
-        for column in sensitive_of(spec, sensitive):
-            others = [name for name in sensitive if name != column]
-            yield Demand(spec, column, (*quasi, *others) if is_strict(spec) else tuple(quasi))
+        match MODELS[spec.name].scope:
+            case Scope.SENSITIVE:
+                for column in sensitive_of(spec, sensitive):
+                    others = [name for name in sensitive if name != column]
+                    yield Demand(spec, column, (*quasi, *(others if is_strict(spec) else ())))
+            case Scope.LINKS:
+                y = texts(spec, "y")
+                x = texts(spec, "x") or tuple(name for name in quasi if name not in y)
+                yield Demand(spec, ", ".join(y), x)
+            case _:
+                yield Demand(spec, "", tuple(quasi))
 
 
 def model_statement(
-    relation: sql.Composable, demand: Demand, *, trees: Mapping[str, object]
+    relation: sql.Composable,
+    demand: Demand,
+    *,
+    trees: Mapping[str, object],
+    population: sql.Composable | None = None,
 ) -> sql.Composed:
-    """Compose the call of the check; trees: taxonomies or orders of sensitive columns."""
+    """Compose the call of the check.
+
+    relation, population: expressions of type regclass; trees: taxonomies or orders of sensitive
+    columns, or for a population, labels of quasi-identifiers.
+    """
     spec = demand.spec
     given: dict[str, object] = {
         name: list(value) if isinstance(value, tuple) else value
@@ -66,9 +73,15 @@ def model_statement(
     }
     if given.get("distance") in {HIERARCHICAL, ORDERED} and demand.column in trees:
         given["tree"] = Jsonb(trees[demand.column])
-    columns = [sql.Literal(list(demand.quasi)), sql.Literal(demand.column)]
-    if MODELS[spec.name].scope is Scope.LINKS:
-        columns, given["x"] = [], list(demand.quasi)
+    columns: list[sql.Composable] = [sql.Literal(list(demand.quasi))]
+    match MODELS[spec.name].scope:
+        case Scope.SENSITIVE:
+            columns.append(sql.Literal(demand.column))
+        case Scope.LINKS:
+            columns, given["x"] = [], list(demand.quasi)
+    if population is not None:
+        columns.append(population)
+        given["trees"] = Jsonb(trees)
     named = [
         sql.SQL("{} => {}").format(sql.Identifier(name), sql.Literal(value))
         for name, value in given.items()

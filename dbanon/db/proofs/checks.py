@@ -11,21 +11,19 @@ from dbanon.db.models.statements import demands, model_statement
 from dbanon.db.queries import relation as relation_name
 from dbanon.domain.checks import CheckReport, CheckResult, Verdict
 from dbanon.domain.errors import DatabaseError, SchemaOutOfDate
-from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, PROBABILISTIC
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, PROBABILISTIC, ModelSpec
 from dbanon.formats.policies import model_documents
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS
-from dbanon.models.specs import model_of, sensitive_of, texts
+from dbanon.models.specs import is_plain, model_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from dbanon.db.releases.guarantee import Promise
     from dbanon.db.session import Session
     from dbanon.domain.table import TableInfo, TableName
 
-_K = "SELECT * FROM dbanon.check_k_anonymity({relation}, {quasi}, {k})"
-_L = "SELECT * FROM dbanon.check_l_diversity({relation}, {quasi}, {sensitive}, {l})"
 _ANATOMY = "SELECT * FROM dbanon.check_anatomy({relation}, {sensitive}, {l})"
 _K_AND_L = """\
 SELECT required, achieved, classes, failing_classes, row_count, verdict
@@ -45,19 +43,26 @@ def proofs(relation: sql.Composable, promise: Promise) -> Iterator[Proof]:
     if promise.anatomy:
         yield from _of_anatomy(relation, promise)
         return
-    known = {"relation": relation, "quasi": sql.Literal(list(promise.quasi))}
-    if promise.l <= 1 or not promise.sensitive:
-        yield Proof(((K_ANONYMITY, None),), sql.SQL(_K).format(**known, k=promise.k))
-    else:
-        first, *others = promise.sensitive
-        both = sql.SQL(_K_AND_L).format(**known, k=promise.k, sensitive=first, l=promise.l)
-        yield Proof(((K_ANONYMITY, None), (L_DIVERSITY, first)), both)
-        for column in others:
-            statement = sql.SQL(_L).format(**known, sensitive=column, l=promise.l)
-            yield Proof(((L_DIVERSITY, column),), statement)
-    for demand in demands(promise.models, quasi=promise.quasi, sensitive=promise.sensitive):
-        statement = model_statement(relation, demand, trees=promise.trees)
-        yield Proof(((demand.spec.name, demand.column),), statement)
+    quasi, sensitive = promise.quasi, promise.sensitive
+    counted = [ModelSpec(K_ANONYMITY, {"k": promise.k})]
+    if promise.l > 1:
+        counted.append(ModelSpec(L_DIVERSITY, {"l": promise.l}))
+    others = [s for s in promise.models if not is_plain(s)]
+    asked = [*demands((*counted, *others), quasi=quasi, sensitive=sensitive)]
+    if len(counted) > 1 and sensitive:
+        both = sql.SQL(_K_AND_L).format(
+            relation=relation,
+            quasi=sql.Literal(list(quasi)),
+            k=promise.k,
+            sensitive=sensitive[0],
+            l=promise.l,
+        )
+        yield Proof(((K_ANONYMITY, None), (L_DIVERSITY, sensitive[0])), both)
+        asked = asked[2:]
+    for demand in asked:
+        if MODELS[demand.spec.name].scope is not Scope.POPULATION:
+            statement = model_statement(relation, demand, trees=promise.trees)
+            yield Proof(((demand.spec.name, demand.column or None),), statement)
 
 
 def _of_anatomy(relation: sql.Composable, promise: Promise) -> Iterator[Proof]:
@@ -149,13 +154,8 @@ def _questions(promise: Promise) -> Iterator[_Question]:
     """Yield the expected rows for a promise."""
     for spec, document in zip(promise.models, model_documents(promise.models), strict=True):
         parameters = _values(cast("dict[str, object]", document["params"]))
-        columns: Sequence[str | None] = [None]
-        match MODELS[spec.name].scope:
-            case Scope.SENSITIVE:
-                columns = sensitive_of(spec, promise.sensitive)
-            case Scope.LINKS:
-                columns = [", ".join(texts(spec, "y"))]
-        for column in columns:
+        for demand in demands([spec], quasi=promise.quasi, sensitive=promise.sensitive):
+            column = demand.column or None
             yield _Question(spec.name, column, parameters, model_of(spec).required)
 
 

@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from psycopg import sql
-from psycopg.types.json import Jsonb
 
 from dbanon.db import catalog, identity
 from dbanon.db.metadata import ledger, store
-from dbanon.db.models.functions import check_name
+from dbanon.db.models.statements import demands, model_statement
 from dbanon.db.queries import query
 from dbanon.db.session import only
 from dbanon.domain.checks import CheckReport, CheckResult, Verdict
@@ -19,14 +18,14 @@ from dbanon.domain.policy import Role
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
 from dbanon.models.base import Scope
-from dbanon.models.specs import arguments, model_of, of_scope
+from dbanon.models.specs import model_of, of_scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from dbanon.db.releases.guarantee import Promise
     from dbanon.db.session import Session
-    from dbanon.domain.policy import ModelSpec, Policy
+    from dbanon.domain.policy import Policy
     from dbanon.domain.release import Release
     from dbanon.domain.table import TableInfo, TableName
     from dbanon.domain.taxonomy import Taxonomy
@@ -130,10 +129,11 @@ def prove(
     known = store.load_taxonomies(session, {name: versions.get(name, 0) for name in named.values()})
     trees = {column: labels_document(known[name]) for column, name in named.items()}
     results = list(report.results)
-    for spec in specs:
-        call = statement(spec, info.oid, people, [rule.column for rule in quasi], trees)
+    published = sql.SQL("{}::oid::regclass").format(info.oid)
+    for demand in demands(specs, quasi=[rule.column for rule in quasi], sensitive=()):
+        call = model_statement(published, demand, trees=trees, population=people)
         *figures, verdict = only(identity.harmless(session, call))
-        results.append(CheckResult(spec.name, None, *(*figures, Verdict(verdict))))
+        results.append(CheckResult(demand.spec.name, None, *(*figures, Verdict(verdict))))
     return CheckReport(report.relation, tuple(results))
 
 
@@ -171,24 +171,6 @@ def _is_there(session: Session, release: Release) -> bool:
     except (TableNotFound, NotPermitted, PolicyError):
         return False
     return True
-
-
-def statement(
-    spec: ModelSpec, published: int, population: sql.Composable, quasi: list[str], trees: object
-) -> sql.Composed:
-    """Compose the call of a check; published: an OID, population: of type regclass."""
-    named = [
-        sql.SQL("{} => {}").format(sql.Identifier(name), sql.Literal(value))
-        for name, value in arguments(spec).items()
-    ]
-    return sql.SQL("SELECT * FROM {}({}::oid::regclass, {}, {}, trees => {}, {})").format(
-        sql.Identifier("dbanon", check_name(spec.name)),
-        sql.Literal(published),
-        sql.Literal(quasi),
-        population,
-        sql.Literal(Jsonb(trees)),
-        sql.SQL(", ").join(named),
-    )
 
 
 def labels_document(tree: Taxonomy) -> dict[str, object]:

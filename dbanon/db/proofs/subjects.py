@@ -106,8 +106,8 @@ def prove_persons(
     quasi = [column for column, _ in publication.recodings]
     more = {} if apart is None else {_unused({*quasi, *sensitive, subject}): apart}
     every = [*quasi, *more]
-    for demand in demands(policy.models, quasi=every, sensitive=sensitive, plain=True):
-        if MODELS[demand.spec.name].scope is Scope.LINKS:
+    for demand in demands(policy.models, quasi=every, sensitive=sensitive):
+        if MODELS[demand.spec.name].scope is not Scope.SENSITIVE:
             continue  # rows and persons have the same number of distinct values
         used = [name for name in sensitive if name in {demand.column, *demand.quasi}]
         session.pg.execute(_create(publication, subject, quasi, used, more=more))

@@ -17,7 +17,7 @@ from dbanon.domain.errors import NotPermitted
 from dbanon.domain.policy import Role
 from dbanon.models.base import Reads
 from dbanon.models.registry import MODELS
-from dbanon.models.specs import arguments
+from dbanon.models.specs import arguments, is_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -361,7 +361,8 @@ def depends_on_settings(publication: Publication) -> bool:
 def model_blocks(publication: Publication, members: sql.Composable) -> Iterator[sql.Composed]:
     """Yield the blocks that hide changed classes that fail another model."""
     names = [rule.column for rule in publication.policy.with_role(Role.SENSITIVE)]
-    for demand in demands(publication.policy.models, quasi=(), sensitive=names):
+    models = [spec for spec in publication.policy.models if not is_plain(spec)]
+    for demand in demands(models, quasi=(), sensitive=names):
         yield _block(publication, demand, members)
 
 
