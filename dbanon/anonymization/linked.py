@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.adjusting.merging import merge_with_nearest, numbered
+from dbanon.anonymization.adjusting.merging import merged, numbered
 from dbanon.anonymization.adjusting.repair import failing
 from dbanon.anonymization.interfaces import timed
 from dbanon.anonymization.outcome import (
+    budget_of,
     certify,
     nobody,
     outcome,
@@ -293,17 +294,16 @@ class _Alike:
         whole = replace(self.persons, quasi=(*self.persons.quasi, *known))
         found = search_rows(whole, policy, seed=seed, stages=stages)
         judges = [table.judge() for table in self.tables]
-        while True:
-            bad = np.zeros(found.n_groups, np.bool_)
-            for fail in judges:
-                bad |= fail(found)
-            if not bad.any():
-                break
-            if found.n_groups == 1:
-                msg = "without the persons who are left out, the others do not meet what is asked"
-                raise Unsatisfiable(msg, hint="ask for less, or set --max-suppressed to 0")
-            found = merge_with_nearest(whole, found, bad)
-        budget = requirement_of(whole, policy).budget(whole.n_rows)
+        found = merged(
+            whole,
+            found,
+            lambda found: np.any([fail(found) for fail in judges], axis=0),
+            impossible=lambda _: Unsatisfiable(
+                "without the persons who are left out, the others do not meet what is asked",
+                hint="ask for less, or set --max-suppressed to 0",
+            ),
+        )
+        budget = budget_of(policy, whole.n_rows)
         certify(publish(whole, policy, found), policy, None, budget=budget)
         return found
 
@@ -322,4 +322,4 @@ def _outcome(
     name = quote_identifier(policy.table.name)
     require_within(assignment, requirement, n_sampled=n_sampled, of=f" of {name}")
     published = publish(table, policy, assignment, values=values)
-    return outcome(published, policy, requirement=requirement, n_sampled=n_sampled)
+    return outcome(published, policy, n_sampled=n_sampled)

@@ -57,22 +57,30 @@ def outcome(
     published: Publication,
     policy: Policy,
     *,
-    requirement: Requirement,
+    is_limited: bool = True,
     n_sampled: int = 0,
     population: Population | None = None,
     metrics: Mapping[str, Metric] = METRICS,
 ) -> Outcome:
     """Certify that the published classes meet the policy, and measure their loss.
 
-    n_sampled: rows outside the budget; population: for models of a population. Raises as
-    ``certify``.
+    is_limited: whether the budget applies; n_sampled: rows outside the budget; population: for
+    models of a population. Raises as ``certify``.
     """
-    n_rows = published.table.n_rows
-    budget = requirement.budget(n_rows - n_sampled) + n_sampled
+    table = published.table
+    n_limited = table.n_rows - n_sampled
+    budget = n_sampled + (budget_of(policy, n_limited) if is_limited else n_limited)
     certify(published, policy, population, budget=budget)
+    demands = (*demands_of(table, policy), *linked_demands(table, policy))
+    asked = Requirement(policy.k, policy.l, demands=demands)
     loss = report(published, metrics)
-    loss = replace(loss, sensitive_aware=requirement.sensitive_aware, n_sampled=n_sampled)
+    loss = replace(loss, sensitive_aware=asked.sensitive_aware, n_sampled=n_sampled)
     return Outcome(published.assignment, published.values, loss)
+
+
+def budget_of(policy: Policy, n_rows: int) -> int:
+    """Return how many of so many rows the policy lets be left out."""
+    return Requirement(policy.k, max_suppressed=policy.max_suppressed).budget(n_rows)
 
 
 def publish(
@@ -257,8 +265,7 @@ def without(
     assignment = Assignment(number[group], len(stay))
     columns = tuple(column.of_groups(stay) for column in found.values.columns)
     published = publish(encoded, policy, assignment, values=GroupValues(columns, len(stay)))
-    requirement = replace(requirement_of(encoded, policy), max_suppressed=1.0)
-    return outcome(published, policy, requirement=requirement, metrics={})
+    return outcome(published, policy, is_limited=False, metrics={})
 
 
 def nobody(encoded: EncodedTable) -> Outcome:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dbanon.anonymization.adjusting.feasible import rows_in_reach
-from dbanon.anonymization.adjusting.merging import merge_with_nearest
+from dbanon.anonymization.adjusting.merging import merged
 from dbanon.anonymization.adjusting.repair import enforce, failing
 from dbanon.anonymization.outcome import requirement_of
 from dbanon.domain.assignment import Assignment
@@ -171,14 +171,15 @@ class Persons:
     def merged(self, assignment: Assignment, requirement: Requirement) -> Assignment:
         """Merge groups until all meet the demands on rows and on persons."""
         self.require_possible(assignment, requirement)
-        while True:
-            assignment = enforce(self._encoded, assignment, requirement, regroup=False)
-            bad, reason = self.failing(assignment)
-            if not bad.any():
-                return assignment
-            if assignment.n_groups == 1:
-                raise _unsatisfiable(reason, "persons who are left out are missing")
-            assignment = merge_with_nearest(self._encoded, assignment, bad)
+        then = partial(enforce, self._encoded, requirement=requirement, regroup=False)
+        why = "persons who are left out are missing"
+        return merged(
+            self._encoded,
+            then(assignment),
+            lambda found: self.failing(found)[0],
+            then=then,
+            impossible=lambda found: _unsatisfiable(self.failing(found)[1], why),
+        )
 
     def require_possible(self, assignment: Assignment, requirement: Requirement) -> None:
         """Raise Unsatisfiable unless all grouped rows, as one group, meet the demands."""

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymization.adjusting.feasible import rows_in_reach
-from dbanon.anonymization.adjusting.merging import merge_with_nearest, moved, numbered
+from dbanon.anonymization.adjusting.merging import merged, moved, numbered
 from dbanon.anonymization.adjusting.population_merging import cover
 from dbanon.anonymization.adjusting.repair import enforce
 from dbanon.anonymization.buckets import in_buckets
 from dbanon.anonymization.interfaces import timed
 from dbanon.anonymization.outcome import (
+    budget_of,
     certify,
     outcome,
     publish,
@@ -82,13 +83,10 @@ def solve(problem: Problem, *, seed: int, stages: Stages) -> Outcome:
             return in_buckets(encoded, policy, problem.subjects, problem.draws)
     found, n_sampled = _grouped(problem, seed=seed, stages=stages)
     with stages("recode"):
-        requirement = requirement_of(encoded, policy)
-        if problem.atoms is not None:  # no budget limits the rows that are in none
-            requirement = replace(requirement, max_suppressed=1.0)
         return outcome(
             publish(encoded, policy, found),
             policy,
-            requirement=requirement,
+            is_limited=problem.atoms is None,  # rows that are in no atom are left out anyway
             n_sampled=n_sampled,
             population=problem.population,
         )
@@ -162,8 +160,7 @@ def _by_number(
         own = timed(policy, share=float((level_of == number).mean()))
         part = encoded.take(rows)
         found = _of_persons(part, own, dense(subjects[rows]), seed=seed, stages=stages)
-        budget = requirement_of(part, own).budget(len(rows))
-        certify(publish(part, own, found), own, None, budget=budget)
+        certify(publish(part, own, found), own, None, budget=budget_of(own, len(rows)))
         parts.append((rows, found))
     n_kept = int((place < level_of[subjects]).sum())
     return Assignment.of_parts(n_rows, parts), n_rows - n_kept
@@ -223,13 +220,15 @@ class _Atoms:
         units = numbered(atoms)
         found = self._enforced(units, stages)
         found = moved(self._encoded, units, found, self._requirement, stages=stages)
-        while True:
-            bad = np.zeros(0, np.bool_) if self._of_persons is None else self._of_persons(found)
-            if not bad.any():
-                break
-            if found.n_groups == 1:
-                raise Unsatisfiable("all persons as one class do not meet what is asked of them")
-            found = self._enforced(merge_with_nearest(self._encoded, found, bad), stages)
+        if self._of_persons is not None:
+            msg = "all persons as one class do not meet what is asked of them"
+            found = merged(
+                self._encoded,
+                found,
+                self._of_persons,
+                then=lambda found: self._enforced(found, stages),
+                impossible=lambda _: Unsatisfiable(msg),
+            )
         if self._population is None:
             return found
         publish = partial(published_values, self._encoded)

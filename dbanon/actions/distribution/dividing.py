@@ -127,7 +127,7 @@ def _grouped(
         moved = repaired(blocks, root, run, most=division.rows_per_block, stages=stages)
     _require_shown(blocks, budget=requirement.budget(job.domains.n_rows))
     with stages("recode"):
-        return joined(job, blocks, moved, requirement)
+        return joined(job, blocks, moved)
 
 
 def _domains(session: Session, loaded: Loaded, policy: Policy) -> Domains:
@@ -323,10 +323,8 @@ def _neighbours(
         yield from _neighbours(part, below, grouped, most=most)
 
 
-def joined(
-    job: Job, blocks: Blocks, moved: Moved, requirement: Requirement
-) -> tuple[Outcome, SourceRows]:
-    """Return all rows, block by block, and their groups; requirement: of all of them."""
+def joined(job: Job, blocks: Blocks, moved: Moved) -> tuple[Outcome, SourceRows]:
+    """Return all rows, block by block, and their groups."""
     import pyarrow as pa
 
     from dbanon.anonymization.regions.grouping import join
@@ -342,7 +340,7 @@ def joined(
         sensitive[:, i] = values.codes[places[:, i]]
         columns = columns.append_column(name, _texts(values, places[:, i]))
     parts = [grouped.groups for _, grouped in blocks]
-    outcome = join(parts, moved, domains, sensitive, policy=job.policy, requirement=requirement)
+    outcome = join(parts, moved, domains, sensitive, policy=job.policy)
     return outcome, SourceRows(keys, columns)
 
 

@@ -12,7 +12,7 @@ from dbanon.kernels.layout import START
 from dbanon.models.demands import meets, wholes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -105,6 +105,26 @@ def merge_with_nearest(
         merging.absorb(a, b)
         done[[a, b]] = True
     return merging.assignment()
+
+
+def merged(
+    table: EncodedTable,
+    assignment: Assignment,
+    failing: Callable[[Assignment], NDArray[np.bool_]],
+    *,
+    then: Callable[[Assignment], Assignment] = lambda found: found,
+    impossible: Callable[[Assignment], Exception],
+) -> Assignment:
+    """Merge every failing group with its nearest, round by round, until none fails.
+
+    failing: returns (g,) which groups fail; then: what is done with the groups after each round;
+    impossible: returns the error to raise when a single group is left and fails.
+    """
+    while (bad := failing(assignment)).any():
+        if assignment.n_groups == 1:
+            raise impossible(assignment)
+        assignment = then(merge_with_nearest(table, assignment, bad))
+    return assignment
 
 
 def numbered(group: NDArray[np.integer]) -> Assignment:

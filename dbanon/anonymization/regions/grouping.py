@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.auto.space import Loss
-    from dbanon.anonymization.interfaces import Requirement
     from dbanon.anonymization.outcome import Outcome
     from dbanon.anonymization.regions.cutting import Domains
     from dbanon.domain.assignment import EncodedTable, ValueColumn
@@ -160,13 +159,11 @@ def join(
     sensitive: NDArray[np.int32],
     *,
     policy: Policy,
-    requirement: Requirement,
 ) -> Outcome:
     """Return the outcome of all regions, their rows one region after the other.
 
-    moved: rows that were regrouped, and their groups; sensitive: (n, s) the codes of all rows;
-    requirement: of all rows. Empty groups are dropped. Metrics that need each row's values are
-    omitted.
+    moved: rows that were regrouped, and their groups; sensitive: (n, s) the codes of all rows.
+    Empty groups are dropped. Metrics that need each row's values are omitted.
     """
     tables = [*parts, *(groups for _, groups in moved)]
     group, kept = _numbered(parts, moved, tables)
@@ -186,7 +183,7 @@ def join(
         hi=np.concatenate([one.hi[of] for one, of in zip(tables, kept, strict=True)]),
     )
     metrics = {name: metric for name, metric in METRICS.items() if name not in _OF_ROWS}
-    return outcome(joined, policy, requirement=requirement, metrics=metrics)
+    return outcome(joined, policy, metrics=metrics)
 
 
 def _numbered(

@@ -12,7 +12,7 @@ import pytest
 from dbanon.anonymization.encoding.encode import encode
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss.metrics import publication, report
-from dbanon.anonymization.outcome import published_values, requirement_of
+from dbanon.anonymization.outcome import published_values
 from dbanon.anonymization.regions.cutting import cut_regions, domains_of, slices_of
 from dbanon.anonymization.regions.grouping import border_of, group_rows, improve_border, join
 from dbanon.anonymization.registry import METRICS
@@ -173,8 +173,7 @@ def test_what_is_joined_costs_what_it_costs_in_one_piece(rows):
         placed.append(own)
         parts.append(group_rows(sample.take(own), policy, seed=0, stages=Stages()))
     order = np.concatenate(placed)
-    requirement = requirement_of(sample, policy)
-    joined = join(parts, [], known, sample.sensitive[order], policy=policy, requirement=requirement)
+    joined = join(parts, [], known, sample.sensitive[order], policy=policy)
     group = np.empty(ROWS, np.int32)
     group[order] = joined.assignment.group
     assignment = Assignment(group, joined.assignment.n_groups)
