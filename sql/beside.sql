@@ -1,7 +1,7 @@
--- Relations beside a release: buckets, counts and labels.
+-- Companion relations of a release: buckets, counts and labels.
 
 -- name: create_buckets
--- How many persons of each bucket have each sensitive value, in an order that tells nothing of the source's.
+-- The number of persons with each sensitive value per bucket, in an order independent of the source.
 CREATE TABLE {buckets} AS
 SELECT g.q1 AS bucket, {value} AS {sensitive}, count(*) AS count
   FROM {source} AS s
@@ -11,11 +11,11 @@ SELECT g.q1 AS bucket, {value} AS {sensitive}, count(*) AS count
  ORDER BY gen_random_uuid()
 
 -- name: create_counts
--- About how many persons have each combination of values.
+-- The noisy number of persons for each combination of values.
 CREATE TABLE {counts} ({columns}, persons bigint NOT NULL)
 
 -- name: create_labels
--- What readers may know of labels: those that are published, and what is above them.
+-- The published labels and their ancestors.
 CREATE TABLE {labels} (
     column_name text NOT NULL,
     label text NOT NULL,
@@ -25,13 +25,13 @@ CREATE TABLE {labels} (
 )
 
 -- name: values
--- The sensitive value of each row that is published.
+-- The sensitive value of each published row.
 SELECT {value} AS {sensitive}
   FROM {source} AS s
   JOIN {rows} AS r ON {join}
 
 -- name: values_of_buckets
--- The sensitive values of all buckets, each as often as it is counted.
+-- The sensitive values of all buckets, each repeated by its count.
 (SELECT b.{sensitive}
    FROM {buckets} AS b
   CROSS JOIN generate_series(1, b.count))

@@ -1,8 +1,7 @@
--- What the catalogs know of tables, columns, types and relations.
+-- Facts about tables, columns, types and relations from the catalogs.
 
 -- name: below
--- What a view or a materialized view is made of, down to the tables and their partitions, and through
--- other views.
+-- The relations that a view or materialized view reads, through other views, down to tables and partitions.
 WITH RECURSIVE below (oid) AS (
     SELECT d.refobjid
       FROM pg_rewrite AS w
@@ -35,7 +34,7 @@ SELECT n.nspname, c.relname, c.relkind::text, c.relrowsecurity
  ORDER BY 1, 2
 
 -- name: columns
--- The columns of a relation, each with the type that lies below all its domains.
+-- The columns of a relation, each with the base type of its domains.
 WITH RECURSIVE base (attnum, typid) AS (
     SELECT a.attnum, a.atttypid
       FROM pg_attribute AS a
@@ -131,8 +130,7 @@ SELECT a.attname,
  ORDER BY a.attnum
 
 -- name: describe
--- The first relation of that name along a list of schemas, with what publishing depends on, its columns
--- and what it is made of.
+-- The first relation of a name in a list of schemas, with its columns and the relations that it reads.
 WITH found AS MATERIALIZED (
     SELECT c.oid,
            n.nspname,
@@ -177,8 +175,8 @@ SELECT f.*,
   FROM found AS f
 
 -- name: foreign_keys
--- The foreign keys of a table to others, or of the tables that a view is made of: their columns, and the
--- relation that they refer to. One to a partitioned table has a copy for each partition, which is left out.
+-- The foreign keys of a table, or of the tables below a view: their columns and the referenced relation.
+-- The copies for partitions of a referenced table are left out.
 WITH RECURSIVE part (oid) AS (
     SELECT %(relation)s::oid
     UNION
@@ -215,7 +213,7 @@ SELECT n.nspname,
  WHERE c.oid = %(relation)s
 
 -- name: partitions
--- A partitioned table with all its partitions, those above before those below, each with its ancestors.
+-- A partitioned table with all its partitions, parents first, each with its ancestors.
 SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text,
        ARRAY(SELECT a.relid::oid::bigint FROM pg_partition_ancestors(c.oid) AS a)
   FROM pg_partition_tree(f.oid) AS t
@@ -224,7 +222,7 @@ SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text,
  ORDER BY t.level, c.oid
 
 -- name: readable_columns
--- Those of some columns of a relation that the current role may read.
+-- The columns of a relation, among some, that the current role may read.
 SELECT a.attname::text
   FROM pg_attribute AS a
  WHERE a.attrelid = %(relation)s
@@ -246,14 +244,13 @@ SELECT c.oid
    AND c.relname = %s
 
 -- name: schema_exists
--- Whether a schema of that name exists.
+-- Test if a schema of that name exists.
 SELECT 1
   FROM pg_namespace
  WHERE nspname = %s
 
 -- name: similar_relations
--- Tables of this database, those first whose name differs only in case or in the schema; then, in the
--- order of their names, those of about the same length, among which a slip of the pen is looked for.
+-- Tables of this database: those that differ only in case or schema first, then names of similar length.
 SELECT n.nspname, c.relname
   FROM pg_class AS c
   JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -266,7 +263,7 @@ SELECT n.nspname, c.relname
  LIMIT 5000
 
 -- name: table_shape
--- What a policy depends on in a table, as a document; names and types as no search path changes them.
+-- The parts of a table that a policy depends on, as a document; names and types do not depend on search_path.
 WITH RECURSIVE part (oid) AS (
     SELECT %(relation)s::oid
     UNION
@@ -343,8 +340,8 @@ SELECT jsonb_build_object(
  WHERE c.oid = %(relation)s
 
 -- name: unique_columns
--- The columns of every UNIQUE index of a table, also of some of its rows or of one of its partitions.
--- What an expression is made of tells rows apart wherever the expression does.
+-- The columns of every UNIQUE index of a table, including partial indexes and those of partitions.
+-- An index on an expression counts for the columns of the expression.
 WITH RECURSIVE part (oid) AS (
     SELECT %(relation)s::oid
     UNION
@@ -367,7 +364,7 @@ SELECT DISTINCT ARRAY(SELECT a.attname::text
  ORDER BY columns
 
 -- name: view_definition
--- What a view stands for, and how it is secured.
+-- The definition and the options of a view.
 SELECT pg_get_viewdef(c.oid) || coalesce(array_to_string(c.reloptions, ','), '')
   FROM pg_class AS c
  WHERE c.oid = %s
@@ -382,9 +379,8 @@ SELECT c.reloptions
    AND c.relkind = 'v'
 
 -- name: volatile_functions
--- Functions that a view calls whenever it is read, and whose results may differ from row to row and
--- from reading to reading. The catalogs record no dependency on PostgreSQL's own, so the stored
--- tree of the query is asked. What a materialized view calls was called when it was filled.
+-- The VOLATILE functions that reading a view calls. The catalogs record no dependency on built-in functions, so
+-- the stored query tree is searched. A materialized view calls its functions only when it is refreshed.
 WITH RECURSIVE viewed (oid) AS (
     SELECT c.oid
       FROM pg_class AS c

@@ -1,4 +1,4 @@
--- Tables of the demo.
+-- Tables of the demonstration.
 
 -- name: create_demo_adult
 -- The persons of the census excerpt, numbered.
@@ -16,7 +16,7 @@ CREATE TABLE {table} (
 )
 
 -- name: create_demo_clinic_conditions
--- What was found at these visits, of which most found one thing or nothing.
+-- The diagnoses at these visits, mostly one or none per visit.
 CREATE TABLE {table} AS
 SELECT (row_number() OVER (ORDER BY e.encounter_id, n))::integer AS condition_id,
        e.encounter_id,
@@ -31,7 +31,7 @@ ALTER TABLE {table} ADD PRIMARY KEY (condition_id);
 ALTER TABLE {table} ALTER person_id SET NOT NULL, ADD FOREIGN KEY (person_id) REFERENCES public.clinic_persons
 
 -- name: create_demo_clinic_encounters
--- Their visits to it: none of some, up to eight of others.
+-- The visits of these persons, up to eight each.
 CREATE TABLE {table} AS
 SELECT (row_number() OVER (ORDER BY i, n))::integer AS encounter_id,
        i AS person_id,
@@ -46,7 +46,7 @@ ALTER TABLE {table} ADD PRIMARY KEY (encounter_id);
 ALTER TABLE {table} ALTER person_id SET NOT NULL, ADD FOREIGN KEY (person_id) REFERENCES public.clinic_persons
 
 -- name: create_demo_clinic_persons
--- Invented persons of a clinic, the same ones each time.
+-- Generated persons of a clinic, the same ones each time.
 CREATE TABLE {table} AS
 SELECT i AS person_id,
        'Person ' || i AS name,

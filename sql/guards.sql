@@ -1,8 +1,8 @@
 -- Triggers that guard the source of a live view.
 
 -- name: create_fence
--- Keep the source out of hierarchies: what is done through a parent fires no guard. PostgreSQL gives
--- no parent to a table with a trigger of this kind, which itself never runs.
+-- Keep the source out of inheritance, because statements on a parent fire no guard. PostgreSQL gives no parent to
+-- a table with a row trigger with a transition table; this trigger itself never runs.
 CREATE TRIGGER {trigger}
  AFTER DELETE ON {source}
 REFERENCING OLD TABLE AS removed
@@ -11,9 +11,9 @@ REFERENCING OLD TABLE AS removed
 EXECUTE FUNCTION {guard}()
 
 -- name: create_guard
--- A guard runs with its owner's rights: those who write the source have none on the release. Its
--- statements are not planned anew each time, which takes longer than to run them, nor for the many
--- classes that PostgreSQL expects of an array: without indexes it would read the whole source.
+-- A guard runs with its owner's rights, because writers of the source have none on the release. Plans are generic,
+-- because planning takes longer than running, and use indexes: PostgreSQL overestimates the number of classes in an
+-- array, and would scan the source.
 CREATE OR REPLACE FUNCTION {guard}()
 RETURNS trigger
 LANGUAGE plpgsql
@@ -28,21 +28,21 @@ SET jit = off
 AS {body}
 
 -- name: create_route
--- Look at every row that is written to a partition, by whatever way it is reached.
+-- Check every row that is written to a partition, through any relation.
 CREATE TRIGGER {trigger}
  AFTER DELETE OR UPDATE ON {source}
    FOR EACH ROW
 EXECUTE FUNCTION {guard}({ancestors})
 
 -- name: create_row_trigger
--- Let the guard see every row that replication changes: what it applies fires no trigger of statements.
+-- Run the guard for every row that replication changes, which fires no statement trigger.
 CREATE TRIGGER {trigger}
  AFTER {event} ON {source}
    FOR EACH ROW
 EXECUTE FUNCTION {guard}()
 
 -- name: create_trigger
--- Let the guard see every statement of its kind on the source.
+-- Run the guard for every statement of one kind on the source.
 CREATE TRIGGER {trigger}
  AFTER {event} ON {source}
   {transition}
@@ -50,7 +50,7 @@ CREATE TRIGGER {trigger}
 EXECUTE FUNCTION {guard}()
 
 -- name: disarm_guard
--- Let the guard of a release that nobody reads do nothing, until its triggers can be dropped.
+-- Replace the guard of a withdrawn release with a no-op, until its triggers can be dropped.
 CREATE OR REPLACE FUNCTION {guard}()
 RETURNS trigger
 LANGUAGE plpgsql

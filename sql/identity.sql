@@ -1,7 +1,7 @@
--- Whether relations, functions and schemas are those that dbanon made.
+-- Checks that relations, functions and schemas are those that dbanon made.
 
 -- name: event_triggers
--- Event triggers that run at a change of definitions, each with its function.
+-- Event triggers on DDL, each with its function.
 SELECT e.evtname::text, n.nspname::text, p.proname::text
   FROM pg_event_trigger AS e
   JOIN pg_proc AS p ON p.oid = e.evtfoid
@@ -11,12 +11,11 @@ SELECT e.evtname::text, n.nspname::text, p.proname::text
  ORDER BY e.evtname
 
 -- name: foreign_code
--- Functions and views of other roles that reading a relation may run: PostgreSQL computes what is
--- constant in an index, in statistics and in a partition key already when it plans, with the rights of
--- whoever reads; what a view or a row-level policy calls, it runs row by row. A type runs the checks of
--- those that it is made of. A view can do more than its dependencies tell: find types and tables by
--- their names, or ask for what whoever reads it may see. So its owner must be trusted; but a release's
--- view shows private tables, which nobody but their owner can show.
+-- Functions and views of other roles that reading a relation may run. Planning evaluates constants in indexes,
+-- statistics and partition keys with the reader's rights; views and row-level policies call functions per row. A
+-- type runs the checks of its component types. A view can do more than its dependencies show, such as finding
+-- tables by name, so its owner must be trusted. The view of a release is exempt: it reads private tables, which
+-- only their owner can publish.
 WITH RECURSIVE reached (class, id) AS (
     SELECT 'pg_class'::regclass::oid, %(relation)s::oid
     UNION
@@ -77,8 +76,8 @@ SELECT n.nspname, c.relname, pg_get_userbyid(c.relowner)::text
  ORDER BY 1, 2
 
 -- name: foreign_event_triggers
--- Event triggers whose function a role owns that is no authority here: it runs at each change of
--- definitions with the rights of whoever makes it, and its owner may replace it at any time.
+-- Event triggers with a function of an untrusted role. It runs at each DDL statement with the rights of the
+-- current role, and its owner may replace it at any time.
 SELECT e.evtname::text, n.nspname::text, p.proname::text, r.rolname::text
   FROM pg_event_trigger AS e
   JOIN pg_proc AS p ON p.oid = e.evtfoid
@@ -91,8 +90,8 @@ SELECT e.evtname::text, n.nspname::text, p.proname::text, r.rolname::text
  ORDER BY e.evtname
 
 -- name: moved_names
--- Names that mean another relation by now. to_regclass looks at what is, not at the transaction's
--- snapshot, but in a session that was told of all changes: opening a relation by name tells it.
+-- Names that refer to another relation now. to_regclass ignores the snapshot, but uses the session's catalog
+-- cache, which opening a relation by name refreshes.
 SELECT a.name
   FROM unnest(%(oids)s::oid[], %(names)s::text[]) AS a (relation, name)
   LEFT JOIN pg_class AS c ON c.oid = a.relation
@@ -100,9 +99,8 @@ SELECT a.name
     OR c.oid IS NULL
 
 -- name: opened_relations
--- Relations that this transaction has opened, though they are none of the admitted, of what these
--- consist of, and of dbanon's own. Their locks are kept until its end, whatever their names mean by
--- then. What has no name any more was made and dropped by this transaction: nobody else can drop it.
+-- Relations that this transaction opened, except the admitted ones with their parts, and dbanon's own. The locks
+-- last until the end, even if names change. A relation without a name was created and dropped by this transaction.
 WITH RECURSIVE known (relation) AS (
     SELECT a.relation
       FROM unnest(%(admitted)s::oid[]) AS a (relation)
@@ -143,8 +141,8 @@ SELECT DISTINCT o.name
  ORDER BY o.name
 
 -- name: parts_of_read
--- What of a relation or a type "r" PostgreSQL looks at whenever somebody reads it: indexes, statistics and
--- policies, the constraints of a domain, and the types that a type is made of.
+-- The parts of a relation or type "r" that every reader uses: indexes, statistics, policies, constraints of
+-- domains, and component types.
 SELECT r.class, x.indexrelid
   FROM pg_index AS x
  WHERE r.class = 'pg_class'::regclass
@@ -180,8 +178,8 @@ SELECT r.class, t.part
    AND t.part <> 0
 
 -- name: serves_release
--- Whether a view reads the private tables of a release, and belongs to whom they belong. Only who may
--- act as their owner can read them for others, but a view of anybody's can name them.
+-- Test if a view reads the private tables of a release and has their owner. Any view can name these tables, but
+-- only one of their owner can read them for others.
 SELECT EXISTS (SELECT
                  FROM pg_class AS v
                  JOIN pg_rewrite AS w ON w.ev_class = v.oid
@@ -196,8 +194,8 @@ SELECT EXISTS (SELECT
                   AND c.relname ~ %(tables)s)
 
 -- name: strangers_publication
--- What of a published view and of its schema a stranger owns: neither who owns the private tables of
--- its release, nor this role, the owner of the database or a superuser.
+-- The parts of a published view and its schema that an untrusted role owns: neither the owner of the private
+-- tables, nor this role, the owner of the database or a superuser.
 WITH owned (name, owner) AS (
     SELECT format('schema %%I', n.nspname), n.nspowner
       FROM pg_namespace AS n

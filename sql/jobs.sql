@@ -1,7 +1,7 @@
 -- Schedules, jobs and the workers that share them.
 
 -- name: end
--- Enter what became of a job.
+-- Record the result of a job.
 UPDATE dbanon.job AS j
    SET state = %(state)s,
        result = %(result)s,
@@ -11,8 +11,7 @@ UPDATE dbanon.job AS j
  WHERE j.job_id = %(job)s
 
 -- name: enter_due
--- Enter a time that is due as one job; while another job of the table waits, that one does for both,
--- and no release before this does it.
+-- Create a job for a due time. A waiting job of the table is used for both, and earlier releases do not complete it.
 WITH entered AS (
     INSERT INTO dbanon.job (table_schema, table_name, due_at, state, result, entered_at, ended_at)
     SELECT %(schema)s,
@@ -42,7 +41,7 @@ UPDATE dbanon.job AS j
                       FOR UPDATE OF w SKIP LOCKED)
 
 -- name: hold
--- Lock a job for as long as it is run, unless another worker has taken it over.
+-- Lock a job while it runs, unless another worker has taken it over.
 SELECT
   FROM dbanon.job AS j
  WHERE j.job_id = %(job)s
@@ -51,11 +50,11 @@ SELECT
    FOR UPDATE SKIP LOCKED
 
 -- name: listen
--- Be told when there is a new job, or a new schedule.
+-- Listen for new jobs and schedules.
 LISTEN dbanon_job
 
 -- name: merge
--- Let a job do for the one of its table that waits.
+-- Let a job also do the waiting one of its table.
 UPDATE dbanon.job AS w
    SET state = 'done',
        result = 'merged',
@@ -67,12 +66,12 @@ UPDATE dbanon.job AS w
    AND w.state = 'waiting'
 
 -- name: now
--- The time by which jobs are due.
+-- The time for comparing due times.
 SELECT clock_timestamp()
 
 -- name: prune
--- Forget the jobs of a table that ended before the last thousand, but for the last time that was due,
--- which would be entered again.
+-- Delete the jobs of a table before the last thousand that ended, except that of the last due time, which would
+-- be created again.
 DELETE FROM dbanon.job AS j
  WHERE j.table_schema = %(schema)s
    AND j.table_name = %(name)s
@@ -91,8 +90,8 @@ DELETE FROM dbanon.job AS j
                           AND o.table_name = %(name)s))
 
 -- name: put_back
--- Let a job wait to be tried again; an attempt that was broken off does not count. If it does for
--- another one from now on, no release before this does it.
+-- Put a job back for another attempt; an interrupted attempt does not count. If the job now also does another
+-- one, earlier releases do not complete it.
 UPDATE dbanon.job AS j
    SET state = %(state)s,
        attempts = j.attempts - %(uncounted)s,
@@ -103,7 +102,7 @@ UPDATE dbanon.job AS j
  WHERE j.job_id = %(job)s
 
 -- name: remove
--- Remove the schedule of a table, and the job of it that has not begun.
+-- Remove the schedule of a table, and its waiting job.
 WITH waiting AS (
     DELETE FROM dbanon.job AS j
      WHERE j.table_schema = %(schema)s
@@ -116,7 +115,7 @@ DELETE FROM dbanon.schedule AS s
    AND s.table_name = %(name)s
 
 -- name: schedules
--- When tables are refreshed, and the newest due time of each that is entered as a job already.
+-- The schedules, with the newest due time of each that has a job.
 SELECT s.table_schema, s.table_name, s.cron, s.zone, s.stored_at, s.stored_by,
        (SELECT max(j.due_at)
           FROM dbanon.job AS j
@@ -126,8 +125,7 @@ SELECT s.table_schema, s.table_name, s.cron, s.zone, s.stored_at, s.stored_by,
  ORDER BY s.table_schema, s.table_name
 
 -- name: standing
--- How the jobs of each table stand: how many wait and run, when the next one may be taken, when
--- one succeeded last, and what became of the one that ended last.
+-- The job counts of each table, the next start, the last success, and the result of the last job.
 SELECT j.table_schema,
        j.table_name,
        count(*) FILTER (WHERE j.state = 'waiting') AS waiting,
@@ -147,7 +145,7 @@ SELECT j.table_schema,
  ORDER BY j.table_schema, j.table_name
 
 -- name: store
--- Add the schedule of a table, or put it in the place of the one before.
+-- Add or replace the schedule of a table.
 INSERT INTO dbanon.schedule (table_schema, table_name, cron, zone, stored_at)
 VALUES (%(schema)s, %(name)s, %(cron)s, %(zone)s, %(now)s)
 ON CONFLICT (table_schema, table_name) DO UPDATE
@@ -157,9 +155,9 @@ ON CONFLICT (table_schema, table_name) DO UPDATE
        stored_by = session_user
 
 -- name: take
--- Take a job: one that waits, and whose table no other job is run for; else one whose worker is lost,
--- once nobody publishes its table any more. The lock tells that a job has a worker, which gets a
--- moment to take it.
+-- Take a waiting job of a table without a running one; otherwise one with a lost worker, if the table is not
+-- being published. A lock shows that a job has a worker, which gets some seconds to take it. A pause beyond the
+-- longest one comes from a clock that was set back.
 --
 -- A pause that is longer than any is of a clock that has jumped back since.
 WITH taken AS MATERIALIZED (
@@ -203,5 +201,5 @@ UPDATE dbanon.job AS j
 RETURNING j.job_id, j.table_schema, j.table_name, j.due_at, j.attempts, j.begun_after, j.begun_at
 
 -- name: tell
--- Tell the workers, at COMMIT, that there is something to look at.
+-- Notify the workers, at COMMIT.
 SELECT pg_notify('dbanon_job', '')

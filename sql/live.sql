@@ -13,7 +13,7 @@ BEGIN
 END
 
 -- name: count_shown
--- How many rows of a live release readers see, and how many are hidden with their classes.
+-- The number of rows that a live release shows, and that are hidden with their classes.
 SELECT count(*) FILTER (WHERE g.shown),
        count(*) FILTER (WHERE NOT g.shown),
        count(DISTINCT g.group_id) FILTER (WHERE NOT g.shown)
@@ -21,8 +21,8 @@ SELECT count(*) FILTER (WHERE g.shown),
   JOIN ONLY {groups} AS g ON g.group_id = r.group_id
 
 -- name: create_altered
--- Name what is not as it was noted. It runs with the rights that the view reads with, so that it is
--- these of which row-level security is asked.
+-- Name the differences from the stored fingerprint. It runs with the rights of the view's owner, because row-level
+-- security is checked for these.
 CREATE OR REPLACE FUNCTION {altered}()
 RETURNS TABLE (kind text, relation oid, name text)
 LANGUAGE plpgsql
@@ -33,7 +33,7 @@ SET search_path = pg_catalog, pg_temp
 AS {body}
 
 -- name: create_marks
--- Where it is noted what the guards of a live view rely on.
+-- The source fingerprint that the guards of a live view rely on.
 CREATE TABLE {marks} (
     relation oid,
     kind text,
@@ -42,19 +42,19 @@ CREATE TABLE {marks} (
 )
 
 -- name: create_members
--- The private view by which guards read the source. A function looks tables up by their names each
--- time it is planned, and whoever owns the schema can rename it; a view knows them once and for all.
+-- The private view from which guards read the source. A function finds tables by name at each planning, and the
+-- owner of the schema can rename them; a view is bound to its tables.
 CREATE VIEW {members} AS
 {live}
 
 -- name: live_members
--- Which class each row of the release is in, with what its models look at, as the source has it now.
+-- The class of each row of the release, with the columns of its models, from the present source.
 SELECT r.group_id{columns}
   FROM ONLY {source} AS s
   JOIN {rows} AS r ON {join}
 
 -- name: live_rows
--- The live source under stored recodings, without the classes that no longer hold.
+-- The live source with its stored recodings, without hidden classes.
 SELECT {columns}
   FROM ONLY {source} AS s
   JOIN {rows} AS r ON {join}
@@ -80,7 +80,7 @@ BEGIN
 END
 
 -- name: merge_groups
--- Drop the groups that publish like an earlier one, whose rows are in that one.
+-- Drop the groups that publish the same labels as an earlier one, which has their rows.
 DELETE FROM {groups} AS d
  USING (SELECT g.group_id, min(g.group_id) OVER (PARTITION BY {columns}) AS class
           FROM {groups} AS g) AS a
@@ -88,7 +88,7 @@ DELETE FROM {groups} AS d
    AND a.class < a.group_id
 
 -- name: merge_rows
--- Let a group be a class: the rows of groups that publish alike go to the first of them.
+-- Make one class of all groups that publish the same labels.
 UPDATE {rows} AS r
    SET group_id = a.class
   FROM (SELECT g.group_id, min(g.group_id) OVER (PARTITION BY {columns}) AS class
@@ -97,13 +97,13 @@ UPDATE {rows} AS r
    AND a.class < a.group_id
 
 -- name: note_marks
--- Note what the guards of a live view rely on, now that they stand.
+-- Store the source fingerprint, after the guards exist.
 INSERT INTO {marks} (relation, kind, name, state)
 {now}
 
 -- name: place_rows
--- Note of each row which partition it lies in: once detached, its key may come again elsewhere. They are
--- read through the whole, for which publishing has a name that nobody else can give away.
+-- Store the partition of each row: after detaching one, its key may recur elsewhere. Rows are read through the
+-- parent, under a name that nobody else can reassign.
 UPDATE {rows} AS r
    SET leaf = l.number
   FROM {source} AS s
@@ -111,9 +111,8 @@ UPDATE {rows} AS r
  WHERE {join}
 
 -- name: publish_view
--- Serve the live source. OFFSET 0 keeps the conditions of readers above: further down, PostgreSQL
--- would estimate from statistics of the source how many rows meet them, hidden rows included, and
--- EXPLAIN would tell.
+-- Serve the live source. OFFSET 0 keeps conditions of readers above it: below, PostgreSQL would estimate them with
+-- statistics of the source, hidden rows included, and EXPLAIN would disclose the estimates.
 CREATE OR REPLACE VIEW {view} ({names})
   WITH (security_barrier = true)
     AS

@@ -1,7 +1,7 @@
 -- Policies, taxonomies, releases and settings in the schema dbanon.
 
 -- name: extension_in
--- The extension whose schema this is, if there is one; public belongs to none of those in it.
+-- The extension that owns this schema, if any; public belongs to no extension in it.
 SELECT e.extname::text
   FROM pg_extension AS e
   JOIN pg_namespace AS n ON n.oid = e.extnamespace
@@ -11,14 +11,14 @@ SELECT e.extname::text
  LIMIT 1
 
 -- name: first_versions
--- Begin the history of policies with what is stored.
+-- Start the history of policies with the stored ones.
 INSERT INTO dbanon.policy_version (table_schema, table_name, name, version, document)
 SELECT p.table_schema, p.table_name, p.name, 1, p.document
   FROM dbanon.policy AS p
 
 -- name: foreign_triggers
--- Triggers that call functions of the metadata's own triggers for other tables. They were attached
--- while everybody had EXECUTE, or by whom it was granted to. Publishers attach refuse_change.
+-- Triggers of other tables that call functions of the metadata's triggers. They were attached with an earlier
+-- EXECUTE right. refuse_change is exempt, because publishers attach it.
 SELECT t.tgname::text, n.nspname::text, c.relname::text, p.proname::text
   FROM pg_trigger AS t
   JOIN pg_proc AS p ON p.oid = t.tgfoid
@@ -30,7 +30,7 @@ SELECT t.tgname::text, n.nspname::text, c.relname::text, p.proname::text
  ORDER BY 2, 3, 1
 
 -- name: missing_values
--- The values of a column that are no leaf of a taxonomy's newest version, and on how many rows each is.
+-- The values of a column that are not leaves of the newest version of a taxonomy, with their numbers of rows.
 SELECT s.{column}::text AS value, count(*) AS rows
   FROM {table} AS s
  WHERE s.{column} IS NOT NULL
@@ -50,7 +50,7 @@ SELECT s.{column}::text AS value, count(*) AS rows
  ORDER BY 2 DESC, 1;
 
 -- name: number_on
--- Let the next release have a number that no data of an earlier one bears.
+-- Advance the release numbers beyond those of any existing data.
 SELECT setval(pg_get_serial_sequence('dbanon.release', 'release_id')::regclass, max(number)::bigint)
   FROM (
     SELECT substring(c.relname FROM '[0-9]+$')::numeric
@@ -66,7 +66,7 @@ HAVING max(number) > coalesce(
 )
 
 -- name: parts
--- What there is of the metadata: schemas, tables, their columns, and functions, by name.
+-- The existing parts of the metadata: schemas, tables, columns and functions, by name.
 SELECT 'schema', n.nspname::text
   FROM pg_namespace AS n
  WHERE n.nspname IN ('dbanon', 'dbanon_data')
@@ -89,7 +89,7 @@ SELECT 'function', p.proname::text
  WHERE p.pronamespace = to_regnamespace('dbanon')
 
 -- name: publishers
--- Who was given what publishing takes, as far as that is left when tables were made anew.
+-- Roles with the rights to publish, as far as remaining tables show.
 SELECT r.rolname
   FROM pg_roles AS r
  CROSS JOIN pg_namespace AS m
@@ -117,7 +117,7 @@ SELECT r.rolname
  ORDER BY r.rolname
 
 -- name: rights_on
--- What a role may do with tables that were made anew, and with their sequences, as statements.
+-- The rights of a role on recreated tables and their sequences, as GRANT statements.
 WITH made AS (
     SELECT c.oid
       FROM pg_class AS c
@@ -139,7 +139,7 @@ SELECT format('GRANT %%s ON dbanon.%%I TO %%I', a.privilege_type, c.relname, r.r
                         AND d.deptype IN ('a', 'i')))
 
 -- name: state
--- Whether the metadata schema is installed and readable, and the stamp it carries.
+-- Test if the metadata schema is installed and readable; with its stamp.
 SELECT c.oid IS NOT NULL,
        has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'),
        obj_description(n.oid, 'pg_namespace')
@@ -148,8 +148,8 @@ SELECT c.oid IS NOT NULL,
  WHERE n.nspname = 'dbanon'
 
 -- name: strangers
--- What a stranger owns of the metadata, the functions of its triggers included: who can replace a
--- check function can let it pass anything, and run code as whoever publishes.
+-- Parts of the metadata that an untrusted role owns, including functions of its triggers. Whoever replaces a check
+-- function can let it pass anything, and run code as the publishing role.
 WITH owned (name, owner) AS (
     SELECT format('schema %I', n.nspname), n.nspowner
       FROM pg_namespace AS n
@@ -182,7 +182,7 @@ SELECT o.name, r.rolname
  LIMIT 1
 
 -- name: views_of_data
--- Views outside over release data, each with the number of the data.
+-- Views of release data outside of the private schema, each with the number of the data.
 SELECT DISTINCT n.nspname::text, v.relname::text, substring(c.relname FROM '[0-9]+$')::bigint
   FROM pg_depend AS d
   JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid

@@ -1,7 +1,7 @@
 -- Proofs of releases by their private membership.
 
 -- name: cell_members
--- The persons of one table of a dataset, with the published class of each, and how many rows if that counts.
+-- The persons of one table of a dataset, with the published class of each, and their number of rows if it counts.
 SELECT {person} AS person, pg_catalog.concat_ws(':', {part}, g.class, {times}) AS class
   FROM {source} AS s
   JOIN {rows} AS r ON {join}
@@ -10,7 +10,7 @@ SELECT {person} AS person, pg_catalog.concat_ws(':', {part}, g.class, {times}) A
  GROUP BY {person}, g.class
 
 -- name: create_cells
--- Which classes each person of a dataset is shown in; persons of one cell are shown alike in all tables.
+-- The cell of each person of a dataset: persons of one cell have the same classes in all tables.
 CREATE TABLE {cells} AS
 SELECT p.person, dense_rank() OVER (ORDER BY p.classes) AS cell
   FROM (SELECT m.person, array_agg(m.class ORDER BY m.class) AS classes
@@ -18,7 +18,7 @@ SELECT p.person, dense_rank() OVER (ORDER BY p.classes) AS cell
          GROUP BY m.person) AS p
 
 -- name: create_persons
--- The persons of a release with what is published of them, as long as models are proved of persons.
+-- The persons of a release with their published values, for proofs by person.
 CREATE TABLE {persons} AS
 SELECT DISTINCT {columns}, s.{subject}
   FROM {source} AS s
@@ -26,7 +26,7 @@ SELECT DISTINCT {columns}, s.{subject}
   JOIN {groups} AS g ON g.group_id = r.group_id
 
 -- name: means_outside
--- Count the classes of which a mean or a midpoint lies outside of the values, by column. Rounding alone may take it there.
+-- Count the classes with a mean or midpoint outside of their values by more than rounding, by column.
 SELECT {outside}
   FROM (SELECT r.group_id, {ends}
           FROM {source} AS s
@@ -35,14 +35,14 @@ SELECT {outside}
   JOIN {groups} AS g ON g.group_id = c.group_id
 
 -- name: prove_cells
--- Count the persons who are shown alike in all tables of a dataset.
+-- Count the persons with the same classes in all tables of a dataset.
 SELECT {k}, min(c.persons), count(*), count(*) FILTER (WHERE c.persons < {k}), coalesce(sum(c.persons), 0)::bigint
   FROM (SELECT count(*) AS persons
           FROM {cells}
          GROUP BY cell) AS c
 
 -- name: prove_keys
--- Whether each key stands for one row, by the key's own equality, and no part of one is NULL.
+-- Test if each key identifies one row, by the key's own equality, and has no NULL.
 SELECT NOT EXISTS (SELECT
                      FROM {rows} AS r
                     GROUP BY {keys}
@@ -50,8 +50,7 @@ SELECT NOT EXISTS (SELECT
                        OR num_nulls({keys}) > 0)
 
 -- name: prove_occurrences
--- Count the persons of every published class who have equally many rows; one whose rows are in several
--- classes is like nobody else, and is not counted.
+-- Count the persons per published class with equal numbers of rows, without persons that span several classes.
 SELECT {k}, min(c.persons), count(*), count(*) FILTER (WHERE c.persons < {k}), coalesce(sum(c.members), 0)::bigint
   FROM (SELECT count(*) FILTER (WHERE p.members = p.owned) AS persons, sum(p.members) AS members
           FROM (SELECT {columns}, count(*) AS members,
@@ -63,7 +62,7 @@ SELECT {k}, min(c.persons), count(*), count(*) FILTER (WHERE c.persons < {k}), c
          GROUP BY {classes}, p.members) AS c
 
 -- name: prove_persons
--- Judge the published classes by the persons who have each value, and by what is left without one.
+-- Check the published classes by the number of persons per value, and by the rest without a value.
 WITH pairs AS (
     SELECT DISTINCT dense_rank() OVER (ORDER BY {quasi}) AS class, {value} AS v, {subject} AS p
       FROM {persons}
@@ -96,7 +95,7 @@ SELECT {required}::double precision, min(e.achieved), max(e.achieved), count(*),
   FROM each_class AS e
 
 -- name: prove_subjects
--- Count the persons of every published class; only who reads the private tables can.
+-- Count the persons of every published class, which requires the private tables.
 SELECT {k}, min(c.persons), count(*), count(*) FILTER (WHERE c.persons < {k}), coalesce(sum(c.members), 0)::bigint
   FROM (SELECT count(DISTINCT s.{subject}) AS persons, count(*) AS members
           FROM {source} AS s
@@ -105,7 +104,7 @@ SELECT {k}, min(c.persons), count(*), count(*) FILTER (WHERE c.persons < {k}), c
          GROUP BY {columns}) AS c
 
 -- name: sorted_by_keys
--- The rows of a relation by their keys: of whole numbers, those of one key are found sooner so than by hashing.
+-- The rows of a relation sorted by integer keys, which finds duplicates faster than hashing.
 (SELECT o.*
    FROM {rows} AS o
   ORDER BY {keys})

@@ -1,7 +1,7 @@
 -- Private copies, groups and rows of releases, their seals, and the relations that serve them.
 
 -- name: armed_guards
--- How many of the triggers that a live view needs stand armed as it needs them.
+-- The number of required triggers of a live view that are enabled as required.
 SELECT count(*)
   FROM unnest(%s::oid[], %s::text[], %s::text[]) AS needed (relation, name, mode)
   JOIN pg_trigger AS t ON t.tgrelid = needed.relation AND t.tgname = needed.name
@@ -34,8 +34,8 @@ BEGIN
 END
 
 -- name: broken_seals
--- What is no longer as publishing left it: each column tells one way in which a private copy was opened,
--- or its view changed. Servers before 16 spell the columns of a view with the alias of their relation.
+-- Differences from the published state, one column for each way to open a private copy or to change its view.
+-- Servers before 16 print the columns of a view with the alias of their relation.
 SELECT c.reloftype = 0,
        NOT EXISTS (SELECT
                      FROM pg_trigger AS t
@@ -100,7 +100,7 @@ SELECT c.reloftype = 0,
  WHERE c.oid = to_regclass(%(release)s)
 
 -- name: columns_of_relation
--- The columns of a relation in their order, each with its type and collation as a cast spells them.
+-- The columns of a relation in order, each with type and collation as in a cast.
 SELECT a.attname::text,
        concat_ws(' COLLATE ', format_type(a.atttypid, a.atttypmod),
                  (SELECT format('%%I.%%I', n.nspname, l.collname)
@@ -115,14 +115,14 @@ SELECT a.attname::text,
  ORDER BY a.attnum
 
 -- name: create_draft
--- What the copy takes from the rows themselves: without their keys, and gone before it is served.
+-- The values for the copy, without keys; dropped before the copy is served.
 CREATE UNLOGGED TABLE {draft} AS
 SELECT 0 AS group_id{columns}
   FROM {source} AS s
   WITH NO DATA
 
 -- name: create_groups
--- The private values of a release, one row a group, each column in its published type.
+-- The private values of a release, one row per group, each column in its published type.
 CREATE TABLE {groups} (
     group_id integer NOT NULL,
     shown boolean NOT NULL DEFAULT true,
@@ -132,29 +132,28 @@ CREATE TABLE {groups} (
 )
 
 -- name: create_release
--- The private copy that readers are served from.
+-- The private copy that is served to readers.
 CREATE TABLE {release} AS
 {served}
 
 -- name: create_rows
--- The private membership of a release: which row of the source is in which group; and until it is
--- remembered, which sensitive values it shows.
+-- The private membership of a release: the group of each source row, and its sensitive values until the history
+-- has them.
 CREATE TABLE {rows} AS
 SELECT {keys}, 0 AS group_id{last}
   FROM {source} AS s
   WITH NO DATA
 
 -- name: create_seal
--- Let no statement change the copy, not even one of its owner's.
+-- Refuse every statement that changes the copy, even by its owner.
 CREATE TRIGGER {trigger}
 BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {release}
    FOR EACH STATEMENT
 EXECUTE FUNCTION dbanon.refuse_change()
 
 -- name: create_seen
--- Tell whether a release may be read, and a snapshot that is too old that it may not: to it the release
--- would look empty.
--- Workers may call it, or no reader's query would run in parallel.
+-- Test if a snapshot may read a release; raise an error for an older one, which would see no rows. Parallel
+-- workers may call it, because otherwise no reader's query would run in parallel.
 CREATE OR REPLACE FUNCTION {seen}()
 RETURNS boolean
 LANGUAGE plpgsql
@@ -165,22 +164,21 @@ SET search_path = pg_catalog, pg_temp
 AS {body}
 
 -- name: create_stage
--- What is read of the source once the groups are known: a transaction that writes reads it no more.
+-- The source columns that are needed after grouping: a transaction that writes does not read the source again.
 CREATE TEMPORARY TABLE {stage} ON COMMIT DROP AS
 SELECT {columns}
   FROM {source} AS s
   WITH NO DATA
 
 -- name: delete_groups
--- Take the classes away, less those that an open transaction is writing: nobody waits for it.
+-- Delete the classes, except those that an open transaction is writing, so that nothing waits.
 DELETE FROM {groups} AS g
  USING (SELECT d.group_id FROM {groups} AS d FOR UPDATE SKIP LOCKED) AS f
  WHERE f.group_id = g.group_id
 
 -- name: extend_release
--- Add rows to the private copy, and write all rows of the classes that gain or lose some again with them, in
--- random order: the order of rows then shows which classes changed, as their rows do, and no more. NULL marks a
--- class that changes.
+-- Add rows to the private copy, and rewrite all rows of changed classes with them in random order. The physical
+-- order then discloses which classes changed, like their rows, and nothing else. NULL marks a changed class.
 WITH touched AS MATERIALIZED (
     SELECT unnest(c.places) AS place
       FROM (SELECT array_agg(n.place) FILTER (WHERE n.place IS NOT NULL) AS places
@@ -204,13 +202,13 @@ SELECT n.*
  ORDER BY gen_random_uuid()
 
 -- name: fill_stage
--- Read the source where nothing that reading it runs can write.
+-- Read the source in a subtransaction in which foreign code cannot write.
 INSERT INTO {stage}
 SELECT {columns}
   FROM {source} AS s
 
 -- name: fleeting
--- A table whose rows come and go by other ways than statements, and by which.
+-- A table whose rows change other than by statements, with the reason.
 SELECT c.oid::regclass::text,
        CASE WHEN c.relpersistence <> 'p' THEN 'is not logged: a crash empties it'
             ELSE 'has row-level security: its policies hide rows' END
@@ -221,7 +219,7 @@ SELECT c.oid::regclass::text,
  LIMIT 1
 
 -- name: kept_guards
--- Whether the guards of a live view stand on its source as they were made, and nowhere else.
+-- Test if the source has exactly the required guards of a live view.
 SELECT count(n.name) = count(*)
    AND count(*) = cardinality(%(names)s::text[])
   FROM pg_trigger AS t
@@ -240,7 +238,7 @@ SELECT count(n.name) = count(*)
    AND p.proname ~ format('^guard_%%s_', %(data_id)s::bigint)
 
 -- name: left_of_release
--- What is left of a release: its view, its private tables, and the tables that its guards are on.
+-- The remaining objects of a release: its view, its private tables, and the tables with its guards.
 SELECT %(view)s::oid
  WHERE %(view)s::oid IS NOT NULL
  UNION
@@ -260,14 +258,13 @@ SELECT t.tgrelid
    AND p.proname ~ format('^guard_%%s_', %(id)s::bigint)
 
 -- name: move_rows
--- Put what was written for a release in the place of the former one's. Whoever looks with an older
--- snapshot still sees the rows of before.
+-- Replace the rows of the previous release. Older snapshots keep seeing the previous rows.
 INSERT INTO {former}
 SELECT n.*
   FROM {new} AS n
 
 -- name: orphans
--- Tables of release data that no served release needs, and what was set aside; with their kinds.
+-- Private relations that no served release needs, including those that were set aside, with their kinds.
 SELECT c.relname, CASE c.relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END
   FROM pg_class AS c
   JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -277,8 +274,7 @@ SELECT c.relname, CASE c.relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END
  ORDER BY c.relname
 
 -- name: plain_tables
--- Whether all of the tables have their keys, but for one that needs none, and nothing that changes what
--- is written or read.
+-- Test if all tables have indexes, except one that needs none, and no rules, triggers, policies or children.
 SELECT count(*) = cardinality(%(tables)s::text[])
    AND bool_and((c.relhasindex OR t.name = %(unkeyed)s)
                 AND NOT c.relhasrules
@@ -292,7 +288,7 @@ SELECT count(*) = cardinality(%(tables)s::text[])
    AND c.relowner = (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user)
 
 -- name: private_publications
--- The publications that carry private tables, with the number of these.
+-- Logical publications that include private tables, with the number of these.
 SELECT p.pubname::text, count(*)
   FROM pg_publication_tables AS p
  WHERE p.schemaname IN ('dbanon', 'dbanon_data')
@@ -300,7 +296,7 @@ SELECT p.pubname::text, count(*)
  ORDER BY 1
 
 -- name: pseudonym
--- What stands for a person in all relations of a series: another keyed hash than the remembered one.
+-- The pseudonym of a person in all relations of a series: a keyed hash other than the stored one.
 encode(substr(sha256(
     (SELECT k.outer_key FROM dbanon.history_key AS k WHERE k.key_id = {key})
     || sha256((SELECT k.inner_key FROM dbanon.history_key AS k WHERE k.key_id = {key})
@@ -316,13 +312,12 @@ SELECT {columns}
  WHERE {seen}()
 
 -- name: refill_release
--- Fill the private copy anew. Whoever looks with an older snapshot still sees the rows of before.
+-- Fill the private copy again. Older snapshots keep seeing the previous rows.
 INSERT INTO {release}
 {served}
 
 -- name: relation_beside
--- The relation of that name, and whether it is a table beside a view that nobody but its publisher, who owns
--- the view, can change.
+-- The relation of that name; true if it is a companion table that only the owner of the view can change.
 SELECT c.oid,
        c.relkind = 'r'
        AND (pg_get_userbyid(c.relowner) = current_user
@@ -347,7 +342,7 @@ SELECT c.oid,
    AND c.relname = %(name)s
 
 -- name: relations_like
--- The relations outside of the data of releases whose comment is like that.
+-- Relations outside of the private schema with a comment like that.
 SELECT n.nspname::text, c.relname::text
   FROM pg_class AS c
   JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -357,7 +352,7 @@ SELECT n.nspname::text, c.relname::text
  ORDER BY 1, 2
 
 -- name: release_rows
--- What readers are served, in an order that tells nothing of the source's.
+-- The published rows, in an order independent of the source.
 SELECT {columns}
   FROM {source} AS s
   JOIN {rows} AS r ON {join}
@@ -365,15 +360,14 @@ SELECT {columns}
  ORDER BY gen_random_uuid()
 
 -- name: release_rows_of_draft
--- What readers are served; the draft's order tells nothing of the source's.
+-- The published rows; the draft's order is independent of the source.
 SELECT {columns}
   FROM {draft} AS s
   JOIN {groups} AS g ON g.group_id = s.group_id
 
 -- name: rights_changed
--- Whether another transaction changed rights on a relation, or a column of it, after this snapshot was
--- taken: then the snapshot shows the version before, beside the one that this transaction wrote, or
--- though this transaction has dropped the relation. written: 1 if each has such a version, else 0.
+-- Test if another transaction changed rights on a relation or a column since this snapshot. Then the snapshot sees
+-- an old version in addition to the one that this transaction wrote. written: 1 if each has one, otherwise 0.
 SELECT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = %(relation)s HAVING count(*) > %(written)s)
     OR EXISTS (SELECT
                  FROM pg_attribute AS a
@@ -383,7 +377,7 @@ SELECT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = %(relation)s HAVING count
                HAVING count(*) > %(written)s)
 
 -- name: same_shape
--- Whether two tables have the same columns, of the same types and in the same order.
+-- Test if two tables have the same columns, types and order.
 SELECT columns[1] = columns[2]
   FROM (SELECT array_agg(a.columns) AS columns
           FROM (SELECT string_agg(format('%%L %%s %%s %%s', a.attname, a.atttypid, a.atttypmod, a.attcollation),
@@ -395,7 +389,7 @@ SELECT columns[1] = columns[2]
                  GROUP BY a.attrelid) AS a) AS t
 
 -- name: same_view
--- Whether two views are defined alike, with columns of the same names and types.
+-- Test if two views have the same definition, column names and types.
 SELECT count(DISTINCT (pg_get_viewdef(c.oid), c.reloptions, c.relowner,
                        ARRAY(SELECT format('%%L %%s %%s %%s', a.attname, a.atttypid, a.atttypmod, a.attcollation)
                                FROM pg_attribute AS a
@@ -419,19 +413,19 @@ BEGIN
 END
 
 -- name: shape_release
--- The columns that the private copy is to have, to be compared with those it has.
+-- The required columns of the private copy, for a comparison with the present ones.
 CREATE TABLE {release} AS
 {served}
   WITH NO DATA
 
 -- name: show_nothing
--- Leave the columns of a view, and no row.
+-- Keep the columns of a view, without rows.
 CREATE OR REPLACE VIEW {view} AS
 SELECT {columns}
  WHERE false
 
 -- name: shows_same_values
--- Whether a served copy shows the same values in some columns as a new one will, each as often.
+-- Test if a served copy has the same values in some columns as a new one, each with the same frequency.
 WITH new AS (SELECT ARRAY[{values}]::text[] AS shown, count(*) AS n FROM ({served}) AS s GROUP BY 1),
      former AS (SELECT ARRAY[{values}]::text[] AS shown, count(*) AS n FROM {release} AS s GROUP BY 1)
 SELECT NOT EXISTS (TABLE new EXCEPT TABLE former)

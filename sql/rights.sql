@@ -1,12 +1,11 @@
--- Rights of roles on relations and schemas, granted and taken.
+-- Rights of roles on relations and schemas, granted and revoked.
 
 -- name: can_read
--- Whether the current role may read a relation as a whole.
+-- Test if the current role may read a whole relation.
 SELECT has_table_privilege(%s::oid, 'SELECT')
 
 -- name: can_record
--- Whether the ledger has its tables, and whether the current role can enter a check into it, on a server
--- that takes any writes.
+-- Test if the ledger has its tables, and if the current role can record a check, on a writable server.
 SELECT count(*) = 2,
        NOT pg_is_in_recovery()
            AND current_setting('transaction_read_only') = 'off'
@@ -21,7 +20,7 @@ SELECT count(*) = 2,
    AND c.relkind = 'r'
 
 -- name: direct_grants
--- What roles were given themselves on a relation, NULL, and on some schemas, and by whom.
+-- Rights that were granted to roles directly, on a relation (NULL) and on schemas, with the grantor.
 SELECT coalesce(r.rolname::text, 'public'), g.schema, g.privilege, w.rolname::text
   FROM (SELECT NULL::text, a.grantee, a.privilege_type, a.grantor
           FROM pg_class AS c
@@ -44,13 +43,13 @@ SELECT coalesce(r.rolname::text, 'public'), g.schema, g.privilege, w.rolname::te
  ORDER BY 1, 2, 3, 4
 
 -- name: existing_roles
--- Those of the names that are roles of this server.
+-- The names that are roles of this server.
 SELECT rolname
   FROM pg_roles
  WHERE rolname = ANY (%s)
 
 -- name: grants
--- The grants on a relation and on its columns, less those of the owner.
+-- The grants on a relation and its columns, except the owner's.
 WITH target AS (
     SELECT c.oid, c.relacl, c.relowner
       FROM pg_class AS c
@@ -76,13 +75,15 @@ SELECT coalesce(r.rolname::text, ''), g.privilege, g.grantable, g.column_name
  ORDER BY 1, 2, 4
 
 -- name: is_owner
--- Whether the current role may act as the owner of a relation.
+-- Test if the current role may act as the owner of a relation.
 SELECT pg_has_role(relowner, 'USAGE')
   FROM pg_class
  WHERE oid = %s
 
 -- name: needed_schemas
--- Roles that still need to use a schema, with an object that they need it for.
+-- Roles that still need USAGE on a schema, with an object that requires it. endings, comments: suffixes and comment
+-- patterns of a release's relations. A schema is needed if the role has a right on an object in it, or if it has
+-- other objects than releases; the schema dbanon, if the role can read another release.
 --
 -- endings, comments: of the names of what is served of a release, and of what its comment is like.
 -- Needed is a schema where a role was given a right on something, and one that holds more than
@@ -144,7 +145,7 @@ SELECT q.name, g.schema, min(g.object)
  ORDER BY q.name, g.schema
 
 -- name: readable
--- Whether the current role can read a relation and, to know how it was published, the ledger.
+-- Test if the current role can read a relation and the ledger.
 SELECT coalesce(bool_and(has_table_privilege(c.oid, 'SELECT')
                          AND has_schema_privilege(c.relnamespace, 'USAGE')), false)
        AND count(*) = 3
@@ -154,9 +155,8 @@ SELECT coalesce(bool_and(has_table_privilege(c.oid, 'SELECT')
    AND c.relname IN ('release', 'taxonomy', 'taxonomy_node')
 
 -- name: readers
--- Who can read one of some relations, or a view of one, by a role that it may take on as well, without
--- being its owner, and cannot read the source anyway. A view that asks for the rights of whoever reads
--- it lets nobody read who could not.
+-- Roles that can read one of some relations or a view of one, also through membership, except owners and roles that
+-- can read the source anyway. A security_invoker view gives no access to other roles.
 WITH RECURSIVE above (oid) AS (
     SELECT p.oid
       FROM unnest(%(relations)s::oid[]) AS p (oid)
@@ -191,18 +191,18 @@ SELECT r.rolname::text
                                  AND has_any_column_privilege(m.oid, e.oid, 'SELECT')))
 
 -- name: still_readable_by
--- Those of the roles that can still read a relation or one of its columns.
+-- The roles that can still read a relation or one of its columns.
 SELECT r.name
   FROM unnest(%(roles)s::text[]) AS r (name)
  WHERE has_any_column_privilege(r.name::name, %(published)s::oid, 'SELECT')
  ORDER BY r.name
 
 -- name: temporary
--- Whether a role may make temporary tables in this database, and the name of the database.
+-- Test if a role may create temporary tables in this database; with its name.
 SELECT has_database_privilege(%s::name, current_database(), 'TEMPORARY'), current_database()::text
 
 -- name: unreadable_by
--- Those of the roles that still cannot read a relation, for want of a right on it or its schema.
+-- The roles that still cannot read a relation, because a right on it or its schema is missing.
 SELECT r.name
   FROM unnest(%(roles)s::text[]) AS r (name)
   JOIN pg_class AS c ON c.oid = %(published)s

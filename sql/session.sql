@@ -1,7 +1,7 @@
 -- Settings and locks of sessions.
 
 -- name: acting_superuser
--- The superuser behind this session, if there is one.
+-- The superuser of this session, if there is one.
 SELECT rolname
   FROM pg_roles
  WHERE rolsuper
@@ -9,7 +9,7 @@ SELECT rolname
  LIMIT 1
 
 -- name: allow_memory
--- Let each sort and hash table of this transaction have room for the rows of millions of persons.
+-- Raise work_mem of this transaction for sorts and hash tables of millions of rows.
 SELECT set_config('work_mem', '256MB', true)
  WHERE pg_size_bytes(current_setting('work_mem')) < pg_size_bytes('256MB')
 
@@ -35,8 +35,7 @@ GRANT USAGE, CREATE ON SCHEMA {views} TO {role} WITH GRANT OPTION;
 --   GRANT TEMPORARY ON DATABASE clinic TO publisher;
 
 -- name: holders
--- Which sessions hold a lock on one of the relations, and as which role; a prepared transaction
--- has no process.
+-- Sessions with a lock on one of the relations, with their roles; a prepared transaction has no process.
 SELECT DISTINCT l.pid, coalesce(a.usename::text, '')
   FROM pg_locks AS l
   LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
@@ -48,16 +47,16 @@ SELECT DISTINCT l.pid, coalesce(a.usename::text, '')
  ORDER BY l.pid
 
 -- name: note_memory
--- Remember how much room hash tables have, until it is changed back.
+-- Store the present memory for hash tables.
 SELECT set_config('dbanon.work_mem', current_setting('work_mem'), true)
 
 -- name: restore_memory
--- Let hash tables have the room again that they had.
+-- Restore the previous memory for hash tables.
 SELECT set_config('work_mem', current_setting('dbanon.work_mem'), true)
 
 -- name: role_facts
--- The current role: its name, whether it is a superuser, whether it may create what publishing needs:
--- schemas here, or relations in each of the schemas that are named.
+-- The current role: its name, true for a superuser, and true if it may create schemas, or relations in each of the
+-- named schemas.
 SELECT r.rolname::text,
        r.rolsuper,
        has_database_privilege(r.oid, current_database(), 'CREATE')
@@ -71,18 +70,18 @@ SELECT r.rolname::text,
  WHERE r.rolname = current_user
 
 -- name: sample_little
--- Let ANALYZE read few rows of the temporary tables of this transaction: they serve a few statements.
+-- Let ANALYZE sample few rows of temporary tables in this transaction, because they serve few statements.
 SELECT set_config('default_statistics_target', '10', true)
 
 -- name: server_run
--- Which run of which server this is, and which of its databases.
+-- The identity of this run of the server, and of the database.
 SELECT pg_postmaster_start_time()::text || ' ' || d.oid::text
   FROM pg_database AS d
  WHERE d.datname = current_database()
 
 -- name: session_settings
--- Free the session of what a role, a database or a server is set to; settings that this server does
--- not have give NULL. To change a setting that is right already would need rights for nothing.
+-- Override the settings of role, database and server; unknown ones give NULL. Settings with the right value are
+-- skipped, because changing them might need rights.
 SELECT pg_catalog.set_config(s.name, s.value, false)
   FROM (VALUES {settings}) AS s (name, value)
  WHERE pg_catalog.current_setting(s.name, true) OPERATOR(pg_catalog.<>) s.value
@@ -91,18 +90,17 @@ SELECT pg_catalog.set_config('synchronous_commit', 'local', false)
  WHERE pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'off'
 
 -- name: share_rows
--- Let the next statement have workers compute what each of its rows takes long for: by default, PostgreSQL
--- expects that to hand a row on takes longer.
+-- Let workers compute the rows of the next statement: by default, PostgreSQL overestimates the cost of passing rows.
 SELECT set_config('parallel_tuple_cost', '0.001', true)
 
 -- name: takes_writes
--- Whether this server writes, as a standby does not.
+-- Test if this server accepts writes, unlike a standby.
 SELECT current_setting('transaction_read_only') = 'off'
 
 -- name: transaction_marks
--- The open transaction's number, NULL while it has written nothing, and which run of the server it is in.
+-- The number of the open transaction, NULL before its first write, and the run of the server.
 SELECT pg_current_xact_id_if_assigned()::text, pg_postmaster_start_time()
 
 -- name: transaction_status
--- What became of a transaction; NULL when this is another run of the server, or it is too long ago.
+-- The outcome of a transaction; NULL after a restart of the server, or if it is too long ago.
 SELECT CASE WHEN pg_postmaster_start_time() = %(run)s THEN pg_xact_status(%(number)s::text::xid8) END

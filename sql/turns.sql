@@ -1,4 +1,4 @@
--- Turns of publications of one table, one after the other.
+-- Publication locks: one publication of a table at a time.
 
 -- name: await_turn
 -- Wait until no publication holds the row of a table.
@@ -8,14 +8,14 @@ SELECT
    FOR UPDATE
 
 -- name: enter_turn
--- Make the row that publications of a table take turns by, unless it is there.
+-- Create the lock row of a table, unless it exists.
 INSERT INTO dbanon.publishing (source)
 VALUES (%s)
 ON CONFLICT DO NOTHING
 
 -- name: former_names
--- The names of published tables that are gone, each with its releases that are served on; none unless
--- the relation was published before, by another name: the open publication is its first turn else.
+-- Published tables whose names no longer exist, each with its served releases; empty unless the relation was
+-- published under another name before (otherwise the open publication is its first).
 SELECT r.table_schema, r.table_name,
        coalesce(array_agg(r.release_id ORDER BY r.release_id) FILTER (WHERE r.served), '{}')
   FROM dbanon.release AS r
@@ -36,20 +36,20 @@ SELECT r.table_schema, r.table_name,
  ORDER BY r.table_schema, r.table_name
 
 -- name: hold_turn
--- Take the row of a table if nobody holds it.
+-- Lock the row of a table without waiting.
 SELECT
   FROM dbanon.publishing
  WHERE source = %s
    FOR UPDATE NOWAIT
 
 -- name: take_turn
--- Change the row of a table: a snapshot that is older than the last publication then fails here.
+-- Update the row of a table: a snapshot older than the last publication fails here.
 UPDATE dbanon.publishing
    SET turns = turns + 1
  WHERE source = %s
 
 -- name: whose_turn
--- Which session holds the row of a table.
+-- The session that holds the row of a table.
 SELECT l.pid, a.usename::text
   FROM dbanon.publishing AS p
   JOIN pg_locks AS l ON l.locktype = 'transactionid' AND l.transactionid = p.xmax AND l.granted
