@@ -295,36 +295,9 @@ def data_table(prefix: str, release_id: int) -> sql.Identifier:
 
 
 _OF_STEPS = frozenset({"int4range", "int8range", "daterange"})
-_STEP = "({} OPERATOR(pg_catalog.-) 1)"
-_NUMBERS = (
-    "(({least}::pg_catalog.numeric OPERATOR(pg_catalog.+) {greatest}) OPERATOR(pg_catalog.*) 0.5)",
-    "(({greatest}::pg_catalog.numeric OPERATOR(pg_catalog.-) {least}) OPERATOR(pg_catalog.*) 0.5)",
-)
-# Whole days: a middle between two of them is the earlier one, and the radius reaches to the later.
-_HALF_OF_DAYS = "(({greatest} OPERATOR(pg_catalog.-) {least}) OPERATOR(pg_catalog./) 2)"
-_DATES = (
-    f"({{least}} OPERATOR(pg_catalog.+) {_HALF_OF_DAYS})",
-    "({greatest} OPERATOR(pg_catalog.-) {least} OPERATOR(pg_catalog.-) " + _HALF_OF_DAYS + ")",
-)
-_LENGTH = "({greatest} OPERATOR(pg_catalog.-) {least})"
-_HALF = f"({_LENGTH} OPERATOR(pg_catalog./) 2)"
-# Half of an odd number of microseconds is rounded: the radius is the larger half.
-_RADIUS = f"GREATEST({_HALF}, {_LENGTH} OPERATOR(pg_catalog.-) {_HALF})"
-_TIMES = (f"({{least}} OPERATOR(pg_catalog.+) {_HALF})", _RADIUS)
-# A day in which clocks change has no 24 hours: hours are as long in the zone of any reader.
-_IN_UTC = f"(pg_catalog.timezone('UTC', {{least}}) OPERATOR(pg_catalog.+) {_HALF})"
-_DAYS = f"pg_catalog.date_part('day', {_RADIUS})::pg_catalog.int4"
-_TIME_OF_DAY = f"{_RADIUS} OPERATOR(pg_catalog.-) pg_catalog.make_interval(days => {_DAYS})"
-_HOURS = f"pg_catalog.make_interval(hours => {_DAYS} OPERATOR(pg_catalog.*) 24)"
-_MOMENTS = (
-    f"pg_catalog.timezone('UTC', {_IN_UTC})",
-    f"({_TIME_OF_DAY} OPERATOR(pg_catalog.+) {_HOURS})",
-)
-_CENTERS: Mapping[str, tuple[str, str]] = {
-    "daterange": _DATES,
-    "tsrange": _TIMES,
-    "tstzrange": _MOMENTS,
-}
+_PLUS = sql.SQL("({} OPERATOR(pg_catalog.+) {})")
+_MINUS = sql.SQL("({} OPERATOR(pg_catalog.-) {})")
+_HALF = sql.SQL("({} OPERATOR(pg_catalog./) 2)")
 
 
 def pair(recoding: str, stored: str, value: sql.Composable) -> tuple[sql.Composed, sql.Composed]:
@@ -332,9 +305,32 @@ def pair(recoding: str, stored: str, value: sql.Composable) -> tuple[sql.Compose
     least = sql.SQL("pg_catalog.lower({})").format(value)
     greatest = sql.SQL("pg_catalog.upper({})").format(value)
     if stored in _OF_STEPS:  # they end before their upper bound, however they began
-        greatest = sql.SQL(_STEP).format(greatest)
-    if recoding != CENTER:
-        return least, greatest
-    center, radius = _CENTERS.get(stored, _NUMBERS)
-    ends = {"least": least, "greatest": greatest}
-    return sql.SQL(center).format(**ends), sql.SQL(radius).format(**ends)
+        greatest = _MINUS.format(greatest, sql.Literal(1))
+    return (least, greatest) if recoding != CENTER else _middle(stored, least, greatest)
+
+
+def _middle(
+    stored: str, least: sql.Composable, greatest: sql.Composable
+) -> tuple[sql.Composed, sql.Composed]:
+    """Compose the center and the radius of what lies between two bounds."""
+    length = _MINUS.format(greatest, least)
+    half = _HALF.format(length)
+    if stored == "daterange":  # a center between two days is the earlier, and the radius the larger
+        return _PLUS.format(least, half), _MINUS.format(length, half)
+    # Half of an odd number of microseconds is rounded: the radius is the larger half.
+    radius = sql.SQL("GREATEST({}, {})").format(half, _MINUS.format(length, half))
+    if stored == "tsrange":
+        return _PLUS.format(least, half), radius
+    in_utc = sql.SQL("pg_catalog.timezone('UTC', {})")
+    if stored == "tstzrange":  # hours have the same length in every reader's time zone
+        center = in_utc.format(_PLUS.format(in_utc.format(least), half))
+        days = sql.SQL("pg_catalog.date_part('day', {})::pg_catalog.int4").format(radius)
+        time = _MINUS.format(radius, sql.SQL("pg_catalog.make_interval(days => {})").format(days))
+        hours = sql.SQL("pg_catalog.make_interval(hours => {} OPERATOR(pg_catalog.*) 24)").format(
+            days
+        )
+        return center, _PLUS.format(time, hours)
+    halved = sql.SQL("({} OPERATOR(pg_catalog.*) 0.5)")
+    exact = sql.SQL("{}::pg_catalog.numeric")
+    center = halved.format(_PLUS.format(exact.format(least), greatest))
+    return center, halved.format(_MINUS.format(exact.format(greatest), least))
