@@ -48,7 +48,7 @@ def test_what_needs_no_extra_runs_without(alone):
     assert "passed" in alone("check", "anon.patients")
     report = alone("report", "anon.patients", code=1)
     assert "a report needs scikit-learn, which is not installed" in report
-    assert "try: pip install 'dbanon[report]'" in report
+    assert "try: pip install 'dbanon[report]', or: dbanon report RELATION --public" in report
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,20 @@ def test_init_refuses_a_newer_schema(database):
         init(database.settings)
 
 
+@pytest.mark.parametrize("other", ["0012", "9999", "no revision"])
+def test_two_revisions_are_one_error_and_change_nothing(database, other):
+    database.execute("INSERT INTO dbanon.alembic_version VALUES (%s)", (other,))
+    database.execute("COMMENT ON SCHEMA dbanon IS 'something older'")
+    before = database.execute(CATALOG)
+    told = pytest.raises(SchemaOutOfDate, match="alembic_version has 2 rows")
+    with told as refused:
+        init(database.settings)
+    assert "dbanon init" in refused.value.hint
+    with told, current_session(database.settings):
+        pass
+    assert before == database.execute(CATALOG)
+
+
 def test_functions_of_another_version_are_named_where_the_revision_is_the_same(database):
     stamp = f"dbanon metadata: revision {tables.REVISION}, functions 0"
     database.execute(f"COMMENT ON SCHEMA dbanon IS '{stamp}'")

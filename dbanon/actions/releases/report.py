@@ -217,7 +217,8 @@ def report(
     asked = Asked(samples, time_limit, threshold, population)
     _require_sensible(asked)
     if not public:
-        extras.require("sklearn", what="a report", extra="report")
+        also = ", or: dbanon report RELATION --public"
+        extras.require("sklearn", what="a report", extra="report", also=also)
     stages, settings = stages or Stages(), settings or Settings.load()
     begun = monotonic()
     release = served(relation, settings)

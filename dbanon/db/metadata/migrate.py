@@ -198,7 +198,10 @@ def _statements(statements: Iterable[sql.SQL | sql.Composed]) -> str:
 
 
 def state(session: Session) -> tuple[str | None, str | None]:
-    """Return the installed revision and the stamp, None if missing; raises NotPermitted."""
+    """Return the installed revision and the stamp, None if missing.
+
+    Raises NotPermitted, and SchemaOutOfDate if more than one revision is listed.
+    """
     row = session.pg.execute(query("metadata.state")).fetchone()
     if row is None:
         return None, None
@@ -210,8 +213,13 @@ def state(session: Session) -> tuple[str | None, str | None]:
             "this role may not read the metadata schema",
             hint="ask its owner for the rights of a steward; dbanon check needs none of them",
         )
-    version = session.pg.execute("SELECT version_num FROM dbanon.alembic_version").fetchone()
-    return (version[0] if version else None), installed
+    rows = session.pg.execute("SELECT version_num FROM dbanon.alembic_version").fetchall()
+    if len(rows) > 1:
+        raise SchemaOutOfDate(
+            f"dbanon.alembic_version has {len(rows)} rows, and only one revision is installed",
+            hint=f"delete the rows of the others, as the owner of the table; then {_INIT}",
+        )
+    return (rows[0][0] if rows else None), installed
 
 
 def require_current(session: Session) -> None:
