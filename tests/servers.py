@@ -70,6 +70,7 @@ class Server:
     password: str = field(default_factory=lambda: secrets.token_hex(8), repr=False)
     owner: str = field(default_factory=lambda: f"owner_{secrets.token_hex(4)}")
     template: str = ""  # a database with dbanon's metadata schema
+    _admin: psycopg.Connection | None = field(default=None, repr=False)
 
     @contextmanager
     def prepared(self) -> Iterator[Server]:
@@ -80,6 +81,7 @@ class Server:
             yield self
         finally:
             self.drop_role(self.owner)
+            self._admin.close()
 
     @contextmanager
     def database(self, template: str = "template0") -> Iterator[Database]:
@@ -113,8 +115,17 @@ class Server:
         self.run(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(name)))
 
     def run(self, statement: sql.Composable) -> None:
-        with psycopg.connect(self.admin_dsn, autocommit=True) as connection:
-            connection.execute(statement)
+        """Run a statement as the administrator, on one connection for all of them."""
+        try:
+            self._connected().execute("")
+        except psycopg.Error:  # a test ended it
+            self._admin.close()
+        self._connected().execute(statement)
+
+    def _connected(self) -> psycopg.Connection:
+        if self._admin is None or self._admin.closed:
+            self._admin = psycopg.connect(self.admin_dsn, autocommit=True)
+        return self._admin
 
 
 @dataclass
