@@ -10,7 +10,7 @@ import typer.main
 from forked import forking
 from hypothesis import HealthCheck, Phase, settings
 from packaging.specifiers import SpecifierSet
-from scheduling import one_compiler, turn
+from scheduling import is_fast, one_compiler, turn
 from selection import is_for_every_server
 from servers import Choice, Server, available
 
@@ -84,6 +84,8 @@ def pytest_collection_modifyitems(config, items):
     first = config.stash[CHOICES][:1]
     items.sort(key=lambda item: turn(item.nodeid))
     for item in items:
+        if is_fast(item):
+            item.add_marker(pytest.mark.fast)
         callspec = getattr(item, "callspec", None)
         choice = callspec.params.get("server") if callspec else None
         if choice not in (None, *first) and not is_for_every_server(item):

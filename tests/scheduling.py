@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import pytest
     from xdist.scheduler import Scheduling
 
 # Where kernels are compiled, what publications need before the others.
@@ -21,6 +22,12 @@ def turn(nodeid: str) -> int:
     """Return the turn of a test: first those that compile, then all others."""
     places = [i for i, folder in enumerate(COMPILING) if nodeid.startswith(folder)]
     return places[0] if places else len(COMPILING)
+
+
+def is_fast(item: pytest.Item) -> bool:
+    """Whether a test needs no server, compiles no kernel and is not slow for another reason."""
+    is_small = item.nodeid.startswith("tests/unit/") and turn(item.nodeid) == len(COMPILING)
+    return is_small and "server" not in item.fixturenames and not item.get_closest_marker("slow")
 
 
 def one_compiler(config: object, log: object) -> Scheduling:

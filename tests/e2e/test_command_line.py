@@ -57,6 +57,7 @@ def assert_error(process, *words, next_command):
     assert f"try: {next_command}" in process.stderr
 
 
+@pytest.mark.wheel
 def test_the_whole_way_of_a_steward(run, database, tmp_path):
     make_patients(database)
     assert "disease" in run("inspect", "patients").stdout
@@ -97,6 +98,7 @@ def test_the_whole_way_of_a_steward(run, database, tmp_path):
     assert json.loads(run("policy", "list", "--json").stdout) == []
 
 
+@pytest.mark.wheel
 def test_the_whole_life_of_a_taxonomy(run, database, tmp_path):
     make_patients(database)
     file = tmp_path / "sex.csv"
@@ -370,6 +372,7 @@ def test_check_of_a_relation_without_a_promise_takes_it_from_the_command_line(ru
     )
 
 
+@pytest.mark.wheel
 @pytest.mark.parametrize(("dataset", "rows"), [("patients", 7_874), ("adult", 30_162)])
 def test_the_demonstration_tells_the_whole_story_twice(run, database, dataset, rows):
     for _ in range(2):
@@ -386,6 +389,7 @@ def test_the_demonstration_tells_the_whole_story_twice(run, database, dataset, r
         assert database.execute(statement)
 
 
+@pytest.mark.wheel
 def test_the_demonstration_publishes_linked_tables_twice(run, database):
     for _ in range(2):
         shown = run("demo", "--dataset", "clinic").stdout
@@ -401,15 +405,18 @@ def test_the_demonstration_leaves_a_table_of_the_same_name_alone(run, database):
     assert "not the demonstration's" in run("demo", code=1).stderr
 
 
+@pytest.mark.wheel
 def test_the_module_runs_as_a_program(database):
     command = [sys.executable, "-m", "dbanon", "policy", "list", "--dsn", database.dsn, "--json"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
+@pytest.mark.wheel
 def test_the_version_is_told(run):
     assert run("--version").stdout.startswith("dbanon 0.")
 
 
+@pytest.mark.wheel
 def test_init_says_what_it_did(run, bare_database, monkeypatch):
     revision = tables.REVISION
     assert f"installed (revision {revision})" in run("init", dsn=bare_database.dsn).stdout

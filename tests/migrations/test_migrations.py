@@ -23,6 +23,7 @@ def revisions():
     return ScriptDirectory.from_config(config)
 
 
+@pytest.mark.wheel
 def test_the_known_revision_is_the_newest():
     assert revisions().get_current_head() == tables.REVISION
 
@@ -57,6 +58,7 @@ def catalog(database):
     return [row for row in database.execute(CATALOG) if row[0] != "alembic_version"]
 
 
+@pytest.mark.wheel
 def test_migrations_make_exactly_the_metadata(database, bare_database):
     engine = sa.create_engine(
         "postgresql+psycopg://", creator=lambda: psycopg.connect(bare_database.dsn)
@@ -81,6 +83,7 @@ def test_a_database_of_the_first_revision_has_the_same_tables(database, bare_dat
     assert catalog(database) == catalog(bare_database)
 
 
+@pytest.mark.wheel
 def test_a_database_of_the_first_revision_is_upgraded_with_all_that_it_holds(bare_database):
     database, settings = bare_database, bare_database.settings
     restore(database)
@@ -125,6 +128,7 @@ def test_init_is_idempotent(bare_database):
     assert again == init(bare_database.settings)
 
 
+@pytest.mark.wheel
 def test_the_printed_sql_installs_the_same(bare_database):
     bare_database.execute(init_sql())
     assert init(bare_database.settings)["changed"] is False
@@ -132,6 +136,7 @@ def test_the_printed_sql_installs_the_same(bare_database):
         assert migrate.state(session) == (tables.REVISION, migrate.stamp())
 
 
+@pytest.mark.wheel
 def test_init_restores_functions_of_another_version(database):
     database.execute("DROP FUNCTION dbanon.check_k_anonymity(regclass, text[], integer)")
     database.execute("COMMENT ON SCHEMA dbanon IS 'something older'")
