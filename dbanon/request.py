@@ -57,7 +57,8 @@ _PLAN = frozenset({"plan", "plan_with_report"})
 _COMPARE = frozenset({"compare"})
 _ONE_TABLE = frozenset({"publish"})
 _IF_GIVEN = Kept.IF_GIVEN
-_ALL = _PUBLISH | _PLAN | _COMPARE | {"plan_dataset"}
+_PLANNED = _PUBLISH | _PLAN | {"plan_dataset"}
+_ALL = _PLANNED | _COMPARE
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +174,12 @@ class Request:
         float | None, _privacy(Kept.ALWAYS, is_key=True, least=0.0, most=1.0)
     ] = None
     allow_foreign: Annotated[bool, _privacy(_IF_GIVEN)] = False
-    strict: Annotated[bool, _privacy(scope=_PUBLISH)] = False
-    new_series: Annotated[bool, _privacy(scope=_PUBLISH)] = False
-    recipients_changed: Annotated[bool, _privacy(scope=_PUBLISH)] = False
-    series: Annotated[str | TableName | None, _privacy(scope=_ONE_TABLE, metavar="RELATION")] = None
+    strict: Annotated[bool, _privacy(scope=_PLANNED)] = False
+    new_series: Annotated[bool, _privacy(scope=_PLANNED)] = False
+    recipients_changed: Annotated[bool, _privacy(scope=_PLANNED)] = False
+    series: Annotated[
+        str | TableName | None, _privacy(scope=_ONE_TABLE | _PLAN, metavar="RELATION")
+    ] = None
     algorithm: Annotated[str | None, _search(Kept.ALWAYS)] = None
     effort: Annotated[str | None, _search(among=("fast", "balanced", "best"))] = None
     time_limit: Annotated[float | None, _search(metavar="TIME")] = None

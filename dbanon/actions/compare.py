@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, cast
 
 from dbanon.actions.preparation import loading
 from dbanon.actions.preparation.loading import find_published, load, looking
-from dbanon.actions.preparation.prepare import in_force, read_source
+from dbanon.actions.preparation.members import members_of
+from dbanon.actions.preparation.prepare import read_source
 from dbanon.domain.errors import DbanonError, PolicyError
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
 from dbanon.domain.progress import Stages
@@ -104,10 +105,11 @@ def compare_request(table: str | TableName, request: Request) -> Comparison:
     ):
         identity.admit(session, info)
         loaded = load(session, info, request.policy, draft=given)
-        policy = in_force(loaded, replace(request, params={}, block=None))
+        (member,) = members_of([loaded], replace(request, params={}, block=None))
+        policy = member.policy
         require(Mode.COMPARISON, request.asked(policy, loaded.info))
         candidates = _candidates(policy, request, request.algorithms or USUAL)
-        source = read_source(session, loaded, policy, stages, kind=request.relation_kind)
+        source = read_source(session, member, stages, kind=request.relation_kind)
     tried = _tried(source.encoded, policy, wanted or {policy.k})
     for candidate in candidates:
         _warm_up(source.encoded, candidate, tell=stages.on_note)

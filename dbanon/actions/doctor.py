@@ -11,13 +11,13 @@ from dbanon.actions.preparation.loading import (
     changes,
     gained_rights,
     gone,
-    is_dealt_by_seed,
     load,
     misfits,
     notes,
     strays,
     targets_of,
 )
+from dbanon.actions.preparation.members import is_dealt_by_seed
 from dbanon.domain.checks import Verdict
 from dbanon.domain.errors import (
     DatabaseError,

@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation import loading
-from dbanon.actions.preparation.prepare import prepare
 from dbanon.domain import extras
 from dbanon.domain.checks import CheckReport
 from dbanon.domain.errors import DbanonError
@@ -27,11 +26,13 @@ if TYPE_CHECKING:
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Prepared
+    from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.assignment import EncodedTable, LossReport
     from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
+    from dbanon.domain.release import Sharing
     from dbanon.domain.report import Report
     from dbanon.domain.table import TableInfo
     from dbanon.formats.datasets import Dataset
@@ -53,10 +54,20 @@ class PlannedColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What a publication would look like; ``statements`` is its SQL, in order.
+class PlannedStep:
+    """A step of the publication, in words, with its SQL as far as it is known."""
 
-    ``warnings`` is what to think about again.
+    name: str
+    purpose: str
+    statements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a publication would look like, and its ``steps`` once the rows are grouped, in order.
+
+    ``sharing`` is how it is made of the classes of earlier releases, None if all rows are grouped
+    again; ``warnings`` is what to think about again.
 
     The SQL names a private table ``rows_0`` where a publication has its release's number.
     """
@@ -65,8 +76,14 @@ class Plan:
     relation: TableName
     columns: tuple[PlannedColumn, ...]
     loss: LossReport
-    statements: tuple[str, ...]
+    steps: tuple[PlannedStep, ...]
     warnings: tuple[Caution, ...] = ()
+    sharing: Sharing | None = None
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """The SQL of all steps."""
+        return tuple(statement for step in self.steps for statement in step.statements)
 
     @property
     def script(self) -> str:
@@ -84,8 +101,8 @@ def plan_request(table: str | TableName, request: Request) -> Plan:
     anything and takes no lock.
     """
     request, given = loading.requested(request)
-    with _prepared([table], request, given) as (session, (prepared,)):
-        return _planned(session, prepared, request)
+    with _grouped([table], request, given) as found:
+        return _planned(found)[0]
 
 
 def plan_report_request(table: str | TableName, request: Request) -> tuple[Plan, Report]:
@@ -97,9 +114,9 @@ def plan_report_request(table: str | TableName, request: Request) -> tuple[Plan,
     extras.require("sklearn", what="a report", extra="report")
     stages = request.stages or Stages()
     request, given = loading.requested(replace(request, stages=stages))
-    with _prepared([table], request, given) as (session, (prepared,)):
-        found = _planned(session, prepared, request)
-    return found, _report(found, prepared, request, stages)
+    with _grouped([table], request, given) as grouped:
+        (found,) = _planned(grouped)
+    return found, _report(found, grouped.prepared[0], request, stages)
 
 
 def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -> Report:
@@ -181,25 +198,40 @@ def _types(found: Plan, prepared: Prepared) -> dict[str, str]:
     }
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Grouped:
+    """The tables of a plan, grouped in a transaction that is open."""
+
+    session: Session
+    plan: PublicationPlan
+    prepared: list[Prepared]
+    sharing: Sharing | None
+
+
 @contextmanager
-def _prepared(
+def _grouped(
     tables: Sequence[str | TableName], request: Request, given: Policy | None = None
-) -> Iterator[tuple[Session, list[Prepared]]]:
-    """Group tables on a snapshot that stays open during the block."""
-    from dbanon.actions.preparation.linked import prepare_linked
+) -> Iterator[_Grouped]:
+    """Group tables as a publication does, on a snapshot that stays open during the block."""
     from dbanon.actions.preparation.loading import find_published, looking
+    from dbanon.actions.publication.plan import resolve
+    from dbanon.actions.publication.steps import group
+    from dbanon.db.histories import memory
     from dbanon.db.session import connect
 
     names = [one if isinstance(one, TableName) else TableName.parse(one) for one in tables]
-    stages = request.stages or Stages()
+
+    def is_remembered(info: TableInfo) -> bool:
+        relation = request.gate.series or request.view(info.name)
+        return len(names) == 1 and memory.key_of(session, info.name, relation) is not None
+
     with connect(request.settings or Settings.load()) as session:
         finds = [partial(find_published, session, name) for name in names]
-        with looking(session, *finds) as infos:
+        with looking(session, *finds, needs_tables=is_remembered) as infos:
             loaded = _loaded(session, infos, request, given)
-            if len(loaded) > 1:
-                yield session, prepare_linked(session, loaded, request, stages)
-            else:
-                yield session, [prepare(session, loaded[0], request, stages, weigh=True)]
+            plan = resolve(session, loaded, request, writes=False)
+            stages = request.stages or Stages()
+            yield _Grouped(session, plan, *group(session, plan, stages, weigh=True))
 
 
 def plan_dataset_request(dataset: str | Path | Dataset, request: Request) -> list[Plan]:
@@ -212,8 +244,8 @@ def plan_dataset_request(dataset: str | Path | Dataset, request: Request) -> lis
 
     chosen = dataset_of(dataset)
     require(Mode.DATASET, request.given)
-    with _prepared(chosen.names, request) as (session, prepared):
-        return [_planned(session, one, request) for one in prepared]
+    with _grouped(chosen.names, request) as found:
+        return _planned(found)
 
 
 def _loaded(
@@ -231,33 +263,25 @@ def _loaded(
     return loaded
 
 
-def _planned(session: Session, prepared: Prepared, request: Request) -> Plan:
-    from dbanon.actions.publication.steps import masked
+def _planned(found: _Grouped) -> list[Plan]:
+    from dbanon.actions.publication.steps import described, masked
 
-    prepared = masked(session, prepared)  # what a publication cannot mask, no plan can
-    publication = _publication(prepared, request)
-    return Plan(
-        policy=prepared.policy,
-        relation=publication.view,
-        columns=tuple(_columns(prepared, publication)),
-        loss=prepared.outcome.loss,
-        statements=tuple(_render(session, publication, request)),
-        warnings=prepared.warnings,
-    )
-
-
-def _publication(prepared: Prepared, request: Request) -> Publication:
-    from dbanon.db.releases.publication import Publication
-
-    return Publication(
-        id=0,
-        info=prepared.info,
-        policy=prepared.policy,
-        kind=request.relation_kind,
-        view=request.view(prepared.info.name),
-        recodings=prepared.recodings,
-        trees=prepared.trees,
-    )
+    plans = []
+    for one in found.prepared:
+        prepared = masked(found.session, one)  # what a publication cannot mask, no plan can
+        publication = described(found.plan, prepared)
+        plans.append(
+            Plan(
+                policy=prepared.policy,
+                relation=publication.view,
+                columns=tuple(_columns(prepared, publication)),
+                loss=prepared.outcome.loss,
+                steps=tuple(_steps(found.session, publication, found.plan.request)),
+                warnings=prepared.warnings,
+                sharing=found.sharing,
+            )
+        )
+    return plans
 
 
 def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedColumn]:
@@ -266,36 +290,16 @@ def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedCo
         yield PlannedColumn(name, recoding, type_name, loss, others)
 
 
-def _render(session: Session, publication: Publication, request: Request) -> Iterator[str]:
-    """Spell the statements of a publication as publish runs them.
-
-    The one that proves it is a comment: without rows a release is not read, but refused.
-    """
-    from dbanon.db import rights, schemas
+def _steps(session: Session, publication: Publication, request: Request) -> Iterator[PlannedStep]:
+    """Yield the steps of the publication, as ``publish`` runs them."""
+    from dbanon.actions.publication.steps import STEPS
     from dbanon.db.printing import printed
-    from dbanon.db.proofs import checks
-    from dbanon.db.releases import relations, release_rows
-    from dbanon.db.releases.beside import buckets, labels
 
-    statements = [
-        *relations.build_statements(publication),
-        *release_rows.copy_statements(publication),
-        *relations.serve_statements(publication),
-        *schemas.statements(session, publication.view.schema or "public"),
-        relations.view_statement(publication),
-        relations.comment_statement(publication),
-        *relations.wording_statements(publication),
-        *rights.grant_statements(publication.view, request.grants),
-        *labels.statements(publication),
-        *buckets.statements(publication),
-        *buckets.served_statements(publication),
-        *buckets.fill_statements(publication),
-    ]
-    for statement in statements:
-        yield printed(statement).strip()
-    yield f"-- {printed(checks.verification(checks.named(publication.view))).strip()}"
-    for statement in relations.forget_statements(publication) if request.forgets else ():
-        yield printed(statement)
+    for step in STEPS:
+        statements = step.statements(session, publication, request)
+        yield PlannedStep(
+            step.name, step.purpose, tuple(printed(one).strip() for one in statements)
+        )
 
 
 plan = spelled_out(plan_request, "plan", make=Request)

@@ -8,12 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbanon.actions.preparation.linked import prepare_linked
-from dbanon.actions.preparation.loading import digest_of_rows, fingerprint
-from dbanon.actions.preparation.prepare import in_force, prepare
-from dbanon.actions.publication.series import key_of_persons, placed
-from dbanon.actions.publication.sharing import require_unshared, share
-from dbanon.actions.publication.steps import build, replaced, serve
+from dbanon.actions.preparation.members import digest_of_rows, fingerprint
+from dbanon.actions.publication.plan import resolve
+from dbanon.actions.publication.series import key_of_persons
+from dbanon.actions.publication.steps import build, group, serve
 from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.progress import Stages
@@ -29,13 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from uuid import UUID
 
-    from dbanon.actions.distribution.dividing import Division
     from dbanon.actions.preparation.loading import Loaded
-    from dbanon.actions.preparation.prepare import Prepared, Source
-    from dbanon.actions.publication.steps import Built
+    from dbanon.actions.preparation.prepare import Source
+    from dbanon.actions.publication.plan import PublicationPlan
+    from dbanon.actions.publication.steps import Work
     from dbanon.db.session import Session
-    from dbanon.domain.composition import Gate
-    from dbanon.domain.release import Release, Sharing
+    from dbanon.domain.release import Release
     from dbanon.domain.table import TableInfo
 
     Wanted = tuple[str | TableName, Request]
@@ -51,77 +48,28 @@ def publish_request(table: str | TableName, request: Request) -> Release:
     Raises Unsatisfiable, PolicyError, TaxonomyError, DriftError, CheckFailed, NotPermitted,
     ConfigError, DatabaseError.
     """
-    gate = request.gate
     stages, settings = request.stages or Stages(), request.settings or Settings.load()
-    division = None
-    if request.executor != "threads" or request.rows_per_block is not None:
-        from dbanon.actions.distribution.dividing import division_of
-
-        division = division_of(request.executor, request.rows_per_block)
     keep = not request.dry_run
     with publishing([(table, request)], settings, keep=keep) as (session, loaded):
-        make = partial(publish_in, gate=gate, division=division)
-        return make(session, loaded, request, stages)[0]
+        return carry_out(session, resolve(session, loaded, request), stages)[0]
 
 
-def publish_in(
-    session: Session,
-    loaded: Sequence[Loaded],
-    request: Request,
-    stages: Stages,
-    *,
-    gate: Gate,
-    division: Division | None = None,
-) -> list[Release]:
-    """Publish a table, or those of a dataset, inside the open transaction of ``publishing``.
-
-    division: how the table is divided into blocks, None where it is grouped in one piece.
-    """
-    if len(loaded) > 1:
-        request = replace(request, dataset=tuple(str(one.info.name) for one in loaded))
-        _require_apart(loaded, request)
-    previous = [replaced(session, one.info, request) for one in loaded]
-    gate, *_ = [placed(session, one.info, request, gate=gate) for one in loaded]
-    ahead = Ahead(session, loaded[0], request, gate)
-    prepared, sharing = _prepared(session, loaded, request, stages, ahead=ahead, division=division)
-    built: list[Built] = []
-    for one, entry in zip(prepared, previous, strict=True):
-        key = _key_of(session, built[0]) if built else None  # that of the persons, who come first
-        made = partial(build, session, one, request, stages, previous=entry, gate=gate)
-        built.append(made(key=key, hashed=ahead.hashed))
-    found = fingerprint(session, loaded, request, of_rows=ahead.of_rows)
-    served = partial(serve, session, loaded, built, request, stages)
-    first, *rest = served(gate=gate, fingerprint=found)
+def carry_out(session: Session, plan: PublicationPlan, stages: Stages) -> list[Release]:
+    """Group the rows of a plan and run its steps, inside the open transaction of ``publishing``."""
+    ahead = Ahead(session, plan)
+    prepared, sharing = group(session, plan, stages, meanwhile=ahead.working)
+    works: list[Work] = []
+    for part, one in enumerate(prepared):
+        key = _key_of(session, works[0]) if works else None  # that of the persons, who come first
+        make = partial(build, session, plan, one, stages, part=part)
+        works.append(make(key=key, hashed=ahead.hashed))
+    digest = fingerprint(session, plan.members, plan.request, of_rows=ahead.of_rows)
+    works = [replace(one, fingerprint=digest) for one in works]
+    first, *rest = serve(session, plan, works, stages)
     return [replace(first, sharing=sharing), *rest]
 
 
-def _prepared(
-    session: Session,
-    loaded: Sequence[Loaded],
-    request: Request,
-    stages: Stages,
-    *,
-    ahead: Ahead,
-    division: Division | None,
-) -> tuple[list[Prepared], Sharing | None]:
-    """Group the rows in the way that fits: linked persons, blocks, earlier classes, or all anew."""
-    gate = ahead.gate
-    if len(loaded) > 1:
-        return prepare_linked(session, loaded, request, stages, strict=gate.strict), None
-    (one,) = loaded
-    if division is not None:
-        from dbanon.actions.distribution.dividing import prepare_in_blocks
-
-        require_unshared(session, one, request, gate=gate)
-        made = partial(prepare_in_blocks, division=division, strict=gate.strict)
-    elif shared := share(session, one, request, stages, gate=gate):
-        return [shared[0]], shared[1]
-    else:
-        made = partial(prepare, strict=gate.strict, meanwhile=ahead.working)
-    return [made(session, one, request, stages)], None
-
-
-def _key_of(session: Session, persons: Built) -> UUID | None:
+def _key_of(session: Session, persons: Work) -> UUID | None:
     """Return the key by which a release remembers its persons."""
     from dbanon.db.histories import memory
 
@@ -143,8 +91,8 @@ def publish_dataset_request(dataset: str | Path | Dataset, request: Request) -> 
     require(Mode.DATASET, request.given)
     wanted = [(name, request) for name in found.names]
     with publishing(wanted, settings, keep=not request.dry_run) as (session, loaded):
-        stages = request.stages or Stages()
-        return publish_in(session, loaded, request, stages, gate=request.gate)
+        plan = resolve(session, loaded, request)
+        return carry_out(session, plan, request.stages or Stages())
 
 
 publish = spelled_out(publish_request, "publish", make=Request)
@@ -160,9 +108,7 @@ class Ahead:
     """
 
     session: Session
-    loaded: Loaded
-    request: Request
-    gate: Gate
+    plan: PublicationPlan
     hashed: UUID | None = None
     of_rows: str | None = None
 
@@ -173,12 +119,13 @@ class Ahead:
             yield
 
     def _work(self, source: Source) -> None:
-        policy, info = in_force(self.loaded, self.request), self.loaded.info
-        if self.request.relation_kind is ReleaseKind.TABLE and policy.subject is None:
+        (member,) = self.plan.members
+        info, policy = member.info, member.policy
+        if self.plan.request.relation_kind is ReleaseKind.TABLE and policy.subject is None:
             from dbanon.db.person_hashes import hash_persons
 
-            view = self.request.view(info.name)
-            key = key_of_persons(self.session, info.name, view, self.gate)
+            view = self.plan.view(member)
+            key = key_of_persons(self.session, info.name, view, self.plan.gate)
             hash_persons(self.session, source.rows.keys, key)
             self.hashed = key
         self.of_rows = digest_of_rows(self.session, info, policy)
@@ -193,21 +140,6 @@ def dataset_of(given: str | Path | Dataset) -> Dataset:
     except (OSError, UnicodeDecodeError) as error:
         hint = converted(given, error) or "--dataset FILE, of TOML"
         raise ConfigError(unread(given, error), hint=hint) from None
-
-
-def _require_apart(loaded: Sequence[Loaded], request: Request) -> None:
-    """Raise ConfigError if two tables would be served under one name, or are one table."""
-    seen: dict[TableName, TableName] = {}
-    for one in loaded:
-        table, view = one.info.name, request.view(one.info.name)
-        if view in seen:
-            if seen[view] == table:
-                raise ConfigError(f"the dataset names {table} twice", hint="each table once")
-            raise ConfigError(
-                f"{seen[view]} and {table} would both be published as {view}",
-                hint="name a view of one of them in the dataset",
-            )
-        seen[view] = table
 
 
 @contextmanager

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from dbanon.actions.preparation.loading import fingerprint
+from dbanon.actions.preparation.members import fingerprint, members_of
 from dbanon.actions.publication.growing import Unchanged, grow, grow_together, obstacle
-from dbanon.actions.publication.steps import Built, serve
-from dbanon.actions.publish import publish_in, publishing
+from dbanon.actions.publication.plan import resolve
+from dbanon.actions.publication.steps import Work, serve
+from dbanon.actions.publish import carry_out, publishing
 from dbanon.domain.checks import CheckFailed
-from dbanon.domain.composition import Gate
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.policy import least_deadline
 from dbanon.domain.progress import Stages
@@ -22,9 +22,10 @@ from dbanon.request import Request
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from dbanon.actions.preparation.loading import Loaded
+    from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.db.session import Session
     from dbanon.domain.release import Growth, Mark, Release
 
@@ -79,7 +80,12 @@ def refresh(
         raise ConfigError("name one table, or pass --all", hint="dbanon refresh --all")
     settings = settings or Settings.load()
     stages = stages or Stages()
-    gate = Gate(strict, new_series, recipients_changed)
+    over = {
+        "grants": (),  # readers stay; those granted with that release may have lost it
+        "strict": strict,
+        "new_series": new_series,
+        "recipients_changed": recipients_changed,
+    }
     served = _served(table, settings)
     results: list[Refreshed] = []
     for releases in _together(served):
@@ -89,7 +95,7 @@ def refresh(
             if_changed=if_changed,
             unless_since=unless_since,
             leavers=None if new_series else Leavers(leavers),
-            gate=gate,
+            over=over,
             keep=not dry_run,
             settings=settings,
             stages=stages,
@@ -143,18 +149,18 @@ def _again(
     if_changed: bool,
     unless_since: Mark | None,
     leavers: Leavers | None,
-    gate: Gate,
+    over: Mapping[str, Any],
     keep: bool,
     settings: Settings,
     stages: Stages,
 ) -> list[Refreshed]:
     """Publish a release or a whole dataset again, as it is served by now.
 
-    leavers: what becomes of the classes that somebody has left, None to group all rows anew.
+    leavers: what becomes of the classes that somebody has left, None to group all rows anew; over:
+    options of the refresh, over those of the release.
     """
     asked = Request.from_ledger(releases[0].overrides)
-    # The relation keeps its readers. Whom it was granted to with that release may have lost it.
-    request = replace(asked, grants=())
+    request = replace(asked, **over)
     wanted = [(release.table, request) for release in releases]
     with publishing(wanted, settings, keep=keep) as (session, loaded):
         present = [_present(session, release) for release in releases]
@@ -168,15 +174,15 @@ def _again(
             if done or (if_changed and _is_same(session, loaded, releases, stages, leavers)):
                 _leave(session, loaded, releases)
                 return [Refreshed(one.relation, one, changed=False) for one in releases]
-            make = partial(_renewed, present=present, leavers=leavers, gate=gate)
-            return make(session, loaded, request, stages)
+            plan = resolve(session, loaded, request)
+            return _renewed(session, plan, stages, present=present, leavers=leavers)
         _withdraw(session)
     return _again(
         present,
         if_changed=if_changed,
         unless_since=unless_since,
         leavers=leavers,
-        gate=gate,
+        over=over,
         keep=keep,
         settings=settings,
         stages=stages,
@@ -185,23 +191,20 @@ def _again(
 
 def _renewed(
     session: Session,
-    loaded: Sequence[Loaded],
-    request: Request,
+    plan: PublicationPlan,
     stages: Stages,
     *,
     present: Sequence[Release],
     leavers: Leavers | None,
-    gate: Gate,
 ) -> list[Refreshed]:
     """Refresh relations class by class if that is asked for and can be, else group them anew."""
     reason = None
     if leavers is not None:
-        reason = obstacle(session, loaded, request, present)
+        reason = obstacle(session, plan, present)
         if reason is None:
-            grown = partial(_grown, present=present, leavers=leavers, gate=gate)
-            return grown(session, loaded, request, stages)
+            return _grown(session, plan, stages, present=present, leavers=leavers)
     try:
-        new = publish_in(session, loaded, request, stages, gate=gate)
+        new = carry_out(session, plan, stages)
     except CheckFailed as error:
         if reason is None:
             raise
@@ -222,24 +225,22 @@ def _renewed(
 
 def _grown(
     session: Session,
-    loaded: Sequence[Loaded],
-    request: Request,
+    plan: PublicationPlan,
     stages: Stages,
     *,
     present: Sequence[Release],
     leavers: Leavers,
-    gate: Gate,
 ) -> list[Refreshed]:
     """Refresh relations class by class."""
-    found = _built(session, loaded, request, stages, present=present, leavers=leavers, gate=gate)
+    found = _built(session, plan, stages, present=present, leavers=leavers)
     unchanged = [one for one in found if isinstance(one, Unchanged)]
     if unchanged:
-        return _same(session, loaded, unchanged, present, leavers=leavers)
-    built = [one for one in found if isinstance(one, Built)]
+        return _same(session, plan, unchanged, present, leavers=leavers)
+    works = [one for one in found if isinstance(one, Work)]
     # Who waits, or is shown though gone, may not be on other terms: no others know this digest.
-    digest = _by_terms(fingerprint(session, loaded, request), leavers)
-    served = partial(serve, session, loaded, built, request, stages)
-    new = served(gate=gate, fingerprint=digest)
+    digest = _by_terms(fingerprint(session, plan.members, plan.request), leavers)
+    works = [replace(one, fingerprint=digest) for one in works]
+    new = serve(session, plan, works, stages)
     return [
         Refreshed(
             release.relation,
@@ -248,30 +249,26 @@ def _grown(
             growth=one.growth,
             former_ncp=former.loss.ncp,
         )
-        for release, one, former in zip(new, built, present, strict=True)
+        for release, one, former in zip(new, works, present, strict=True)
     ]
 
 
 def _built(
     session: Session,
-    loaded: Sequence[Loaded],
-    request: Request,
+    plan: PublicationPlan,
     stages: Stages,
     *,
     present: Sequence[Release],
     leavers: Leavers,
-    gate: Gate,
-) -> Sequence[Built | Unchanged]:
-    if request.dataset:
-        together = partial(grow_together, present=present, leavers=leavers, gate=gate)
-        return together(session, loaded, request, stages)
-    alone = partial(grow, present=present[0], leavers=leavers, gate=gate)
-    return [alone(session, loaded[0], request, stages)]
+) -> Sequence[Work | Unchanged]:
+    if len(plan.members) > 1:
+        return grow_together(session, plan, stages, present=present, leavers=leavers)
+    return [grow(session, plan, stages, present=present[0], leavers=leavers)]
 
 
 def _same(
     session: Session,
-    loaded: Sequence[Loaded],
+    plan: PublicationPlan,
     unchanged: Sequence[Unchanged],
     present: Sequence[Release],
     *,
@@ -280,11 +277,12 @@ def _same(
     """Leave releases as they are, of which no class went and beside which none came."""
     from dbanon.db.metadata import ledger, store
 
+    loaded = [member.loaded for member in plan.members]
     for one in loaded:
         if one.now is not None:
             store.save_baseline(session, one.info.name, one.now, name=one.wanted)
     asked = Request.from_ledger(present[0].overrides)
-    compared = _by_terms(fingerprint(session, loaded, asked), leavers)
+    compared = _by_terms(fingerprint(session, plan.members, asked), leavers)
     for release in present:
         ledger.note_compared(session, release.id, compared)
     _leave(session, loaded, present)
@@ -346,7 +344,7 @@ def _is_same(
         same = same and not _is_due(session, loaded, releases)
         if same:
             asked = Request.from_ledger(releases[0].overrides)
-            found = fingerprint(session, loaded, asked)
+            found = fingerprint(session, members_of(loaded, asked), asked)
             known = {found} if leavers is None else {found, _by_terms(found, leavers)}
             same = all({one.fingerprint, one.compared} & known for one in releases)
     return same

@@ -185,6 +185,9 @@ def _draw(found: Plan) -> None:
     if others:
         console.table(("quasi-identifier", "loss by recoding, in these classes"), others)
     console.say(f"every class meets {report.models(found.policy.models)}")
+    if found.sharing is not None:
+        console.say(f"  {found.sharing}")
+    console.say(f"publish then runs: {', '.join(step.name for step in found.steps)}")
     report.loss(found.loss, found.policy)
 
 

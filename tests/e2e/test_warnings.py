@@ -77,7 +77,11 @@ def test_policy_set_and_publish_warn_and_strict_refuses(people, run):
             assert f"warning: {text}" in err, (words, column)
         for value in ("hiv", "b17", "1017"):
             assert value not in err.lower()
-    for words in (("publish", "people", "--strict"), ("refresh", "people", "--strict")):
+    for words in (
+        ("plan", "people", "--strict"),
+        ("publish", "people", "--strict"),
+        ("refresh", "people", "--strict"),
+    ):
         code, _, err = run(*words)
         assert code == 1
         assert all(text in err for text in EXPECTED.values())

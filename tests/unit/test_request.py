@@ -31,7 +31,7 @@ def test_the_options_of_a_function_can_be_seen_in_its_signature(name):
 
 
 def test_a_function_refuses_the_options_of_another():
-    for name, option in (("plan", "strict"), ("publish", "draft"), ("publish_dataset", "series")):
+    for name, option in (("plan", "dry_run"), ("publish", "draft"), ("publish_dataset", "series")):
         with pytest.raises(TypeError, match=f"unexpected keyword argument '{option}'"):
             getattr(dbanon, name)("t", **{option: None})
 

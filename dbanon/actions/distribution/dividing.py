@@ -9,7 +9,13 @@ import numpy as np
 
 from dbanon.actions.distribution.executors import executor_named
 from dbanon.actions.distribution.tasks import Grouped, ImproveBorder, Job, ReadBlock
-from dbanon.actions.preparation.prepare import Prepared, as_drift, in_force, require_valid, trees_of
+from dbanon.actions.preparation.prepare import (
+    as_drift,
+    cautions,
+    prepared,
+    require_valid,
+    trees_of,
+)
 from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError, Unsatisfiable
 from dbanon.domain.policy import Role
 from dbanon.formats.support import Mode, require
@@ -23,6 +29,8 @@ if TYPE_CHECKING:
     from dbanon.actions.distribution.executors import Executor
     from dbanon.actions.distribution.results import Run
     from dbanon.actions.preparation.loading import Loaded
+    from dbanon.actions.preparation.members import Member
+    from dbanon.actions.preparation.prepare import Prepared
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.anonymization.outcome import Outcome
     from dbanon.anonymization.regions.cutting import Domains, Region, Values
@@ -58,7 +66,7 @@ def division_of(executor: str, rows_per_block: int | None) -> Division:
 
 def prepare_in_blocks(
     session: Session,
-    loaded: Loaded,
+    member: Member,
     request: Request,
     stages: Stages,
     *,
@@ -71,32 +79,21 @@ def prepare_in_blocks(
     nothing but this process writes. Raises what ``prepare`` does, and ConfigError for what needs
     all rows at once.
     """
-    from dbanon.actions.preparation.cautions import of_rows, require_none
-    from dbanon.actions.preparation.loading import notes
     from dbanon.anonymization.registry import require_installed
     from dbanon.db import transfer
-    from dbanon.db.models.statements import shown_trees
 
-    policy, info = in_force(loaded, request), loaded.info
+    policy, info, loaded = member.policy, member.info, member.loaded
     require(Mode.BLOCKS, request.asked(policy, info))
     require_installed(policy)  # what is missing is told before anything is read
     domains = _read(session, loaded, policy, stages=stages)
-    warnings = of_rows(session, policy, info, counted_texts(domains))
-    require_none(warnings if strict else [])
+    warnings = cautions(session, member, counted_texts(domains), strict=strict)
     requirement = _require_feasible(domains, policy)
     job = _job(session, policy, loaded, domains, request.seed)
     outcome, rows = _grouped(session, job, requirement, division, stages=stages)
     loss = replace(outcome.loss, n_filtered=transfer.count_left_out(session, info, policy))
     trees = trees_of(policy.with_orders(info), loaded.taxonomies)
-    return Prepared(
-        info=info,
-        policy=policy,
-        taxonomies={name: tree.version for name, tree in loaded.taxonomies.items()},
-        source=rows,
-        outcome=replace(outcome, loss=loss),
-        trees=shown_trees(trees, rows.columns, group=outcome.assignment.group),
-        warnings=(*warnings, *notes(loaded)),
-    )
+    found = prepared(member, rows, replace(outcome, loss=loss), trees=trees)
+    return replace(found, warnings=warnings)
 
 
 def _read(session: Session, loaded: Loaded, policy: Policy, *, stages: Stages) -> Domains:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.drift import Baseline
     from dbanon.domain.policy import ColumnRule
-    from dbanon.domain.release import Entry, Release
+    from dbanon.domain.release import Entry
     from dbanon.domain.table import TableInfo
     from dbanon.domain.taxonomy import Taxonomy
     from dbanon.request import Request
@@ -132,18 +130,24 @@ def find_published(session: Session, where: TableName) -> TableInfo:
 
 
 @contextmanager
-def looking(session: Session, *finds: Callable[[], TableInfo]) -> Iterator[list[TableInfo]]:
+def looking(
+    session: Session,
+    *finds: Callable[[], TableInfo],
+    needs_tables: Callable[[TableInfo], bool] | None = None,
+) -> Iterator[list[TableInfo]]:
     """Open a transaction that writes nothing, on one snapshot of relations that stay what they are.
 
-    finds: each describes one, in a transaction before. A view is locked before the snapshot is
-    taken: of one that was replaced in between, the snapshot would show another definition than the
-    one that is run.
+    finds: each describes one, in a transaction before; needs_tables: asked there whether the block
+    makes temporary tables, which a READ ONLY transaction refuses. Nothing is kept either way. A
+    view is locked before the snapshot is taken: of one that was replaced in between, the snapshot
+    would show another definition than the one that is run.
     """
     from dbanon.db import catalog, identity
 
     with session.transaction(read_only=True, keep=False):
         found = [find() for find in finds]
-    with session.transaction(snapshot=True, read_only=True, keep=False):
+        read_only = needs_tables is None or not any(map(needs_tables, found))
+    with session.transaction(snapshot=True, read_only=read_only, keep=False):
         for one in found:
             if one.relkind == "v":
                 identity.hold(session, one)
@@ -309,56 +313,6 @@ def strays(session: Session, loaded: Loaded) -> Iterator[Change]:
 
 def _only(policy: Policy, rules: Sequence[ColumnRule]) -> Policy:
     return replace(policy, columns=tuple(rules), models=(), class_label=None)
-
-
-_SECRETLY = "dealt by the secret key: "  # the mark of releases by anatomy
-
-
-def digest_of_rows(session: Session, info: TableInfo, policy: Policy) -> str:
-    """Return a digest of all rows of a table, of the columns that a policy is about."""
-    from dbanon.db import catalog
-
-    columns = [
-        rule.column
-        for rule in policy.columns
-        if rule.role.is_published or rule.column == policy.subject
-    ]
-    columns += [condition.column for condition in policy.where]
-    return catalog.content_digest(session, info, sorted({*columns, *info.primary_key}))
-
-
-def fingerprint(
-    session: Session, loaded: Sequence[Loaded], request: Request, *, of_rows: str | None = None
-) -> str:
-    """Return a digest of all that releases depend on; equal means nothing changed.
-
-    of_rows: what ``digest_of_rows`` returned of a single table on this snapshot, if it was asked
-    already.
-    """
-    parts = [_of_table(session, one, request, of_rows=of_rows) for one in loaded]
-    return parts[0] if len(parts) == 1 else hashlib.sha256("".join(parts).encode()).hexdigest()
-
-
-def _of_table(session: Session, loaded: Loaded, request: Request, *, of_rows: str | None) -> str:
-    from dbanon.db import catalog
-    from dbanon.db.proofs import population
-    from dbanon.formats import policies
-
-    info, policy = loaded.info, request.over(loaded.policy)
-    content = of_rows or digest_of_rows(session, info, policy)
-    ordered = policies.to_document(policy.without_rest().with_orders(info))
-    parts = [content, ordered, {**loaded.versions}, request.to_ledger()]
-    if policy.population is not None:
-        everybody = population.admitted(session, policy.population)
-        quasi = sorted(rule.column for rule in policy.with_role(Role.QUASI))
-        parts.append(catalog.content_digest(session, everybody, quasi))
-    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-    return f"{_SECRETLY}{digest}" if policy.anatomy else digest
-
-
-def is_dealt_by_seed(release: Release) -> bool:
-    """Whether the buckets of a release were dealt by what anybody can repeat, as once they were."""
-    return release.policy.anatomy and _SECRETLY not in release.fingerprint
 
 
 _STDIN = "-"

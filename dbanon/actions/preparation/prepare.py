@@ -10,16 +10,14 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from dbanon.domain.errors import (
-    ConfigError,
     DriftError,
     PolicyError,
     TaxonomyError,
     Unsatisfiable,
 )
-from dbanon.domain.policy import K_ANONYMITY, Role
+from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import quote_identifier
-from dbanon.formats.policy.anatomy import level
 from dbanon.formats.support import Counted, Mode, require
 from dbanon.models.base import Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.actions.preparation.loading import Loaded
+    from dbanon.actions.preparation.members import Member
     from dbanon.anonymization.encoding.population import Population
     from dbanon.anonymization.outcome import Outcome
     from dbanon.anonymization.problem import Problem
@@ -95,7 +94,6 @@ class Source:
 
     rows: SourceRows
     encoded: EncodedTable
-    taxonomies: Mapping[str, int]
     trees: Mapping[str, dict[str, Any]]
     subjects: NDArray[np.int32] | None
     owners: pa.Array | None = None
@@ -112,6 +110,32 @@ class Source:
         from dbanon.anonymization.problem import Problem
 
         return Problem(self.encoded, policy, self.subjects, self.draws, atoms, self.population)
+
+    def prepared(
+        self,
+        member: Member,
+        outcome: Outcome,
+        warnings: tuple[Caution, ...],
+        *,
+        several: bool | None = None,
+    ) -> Prepared:
+        """Return the groups of the rows as they are published.
+
+        several: whether persons have several rows, None if the rows have persons only then.
+        """
+        found = prepared(member, self.rows, self.counted(outcome), trees=self.trees)
+        several = self.subjects is not None if several is None else several
+        return replace(found, several=several, warnings=warnings)
+
+    def counted(self, outcome: Outcome) -> Outcome:
+        """Return an outcome whose loss has the numbers of rows that were not read."""
+        loss = replace(
+            outcome.loss,
+            n_filtered=self.n_filtered,
+            n_not_drawn=self.n_not_drawn,
+            n_of_nobody=self.n_of_nobody,
+        )
+        return replace(outcome, loss=loss)
 
     def take(self, rows: NDArray[np.int64]) -> Source:
         """Return some rows, all of each person, on the scales of the whole."""
@@ -134,9 +158,25 @@ class Source:
         )
 
 
+def prepared(
+    member: Member, rows: SourceRows, outcome: Outcome, *, trees: Mapping[str, dict[str, Any]]
+) -> Prepared:
+    """Return the groups of some rows as they are published; trees: of the sensitive columns."""
+    from dbanon.db.models.statements import shown_trees
+
+    return Prepared(
+        info=member.info,
+        policy=member.policy,
+        taxonomies=member.versions,
+        source=rows,
+        outcome=outcome,
+        trees=shown_trees(trees, rows.columns, group=outcome.assignment.group),
+    )
+
+
 def prepare(
     session: Session,
-    loaded: Loaded,
+    member: Member,
     request: Request,
     stages: Stages,
     *,
@@ -152,102 +192,97 @@ def prepare(
     Raises PolicyError, TaxonomyError, Unsatisfiable, and DriftError instead of the first two
     when a release of the table is served already.
     """
-    from dbanon.actions.preparation.cautions import of_rows, require_none
-    from dbanon.actions.preparation.loading import notes
-    from dbanon.anonymization.outcome import losses_by_recoding
     from dbanon.anonymization.problem import solve
     from dbanon.anonymization.registry import require_installed
-    from dbanon.db.models.statements import shown_trees
 
-    policy, info = in_force(loaded, request), loaded.info
-    require_installed(policy)  # what is missing is told before anything is read
-    source = read_source(session, loaded, policy, stages, kind=request.relation_kind)
-    warnings = of_rows(session, policy, info, source.rows.columns)
-    require_none(warnings if strict else [])
+    require_installed(member.policy)  # what is missing is reported before anything is read
+    source = read_source(session, member, stages, kind=request.relation_kind)
+    warnings = cautions(session, member, source.rows.columns, strict=strict)
     is_whole = source.unmasked is None  # else rows may have other places later
-    with meanwhile(source) if meanwhile and is_whole else nullcontext():
-        outcome = solve(source.problem(policy), seed=request.seed, stages=stages)
-    again = partial(_among_published, seed=request.seed, stages=stages)
-    source, outcome = again(session, loaded, policy, source, outcome)
-    return Prepared(
-        info=info,
-        policy=policy,
-        taxonomies=source.taxonomies,
-        source=source.rows,
-        outcome=outcome,
-        trees=shown_trees(source.trees, source.rows.columns, group=outcome.assignment.group),
-        several=source.subjects is not None,
-        warnings=(*warnings, *notes(loaded)),
-        losses=losses_by_recoding(source.encoded, outcome.assignment) if weigh else {},
-        encoded=source.encoded if weigh else None,
-        subjects=source.subjects if weigh else None,
-    )
+    search = partial(solve, seed=request.seed, stages=stages)
+
+    def group(source: Source, *, again: bool) -> tuple[Source, Outcome]:
+        if again:
+            return source, _all_of(source, member.policy, search)
+        with meanwhile(source) if meanwhile and is_whole else nullcontext():
+            return source, search(source.problem(member.policy))
+
+    source, outcome = among_published(session, member, source, group, stages=stages)
+    found = source.prepared(member, outcome, warnings)
+    return weighed(found, source) if weigh else found
 
 
-def _among_published(
+def _all_of(source: Source, policy: Policy, search: Callable[[Problem], Outcome]) -> Outcome:
+    """Group rows of which none may be left out; raises Unsatisfiable."""
+    try:
+        return search(source.problem(replace(policy, max_suppressed=0.0)))
+    except Unsatisfiable as error:
+        raise Unsatisfiable(
+            f"{error}, once values are masked without the rows that are left out",
+            hint="--max-suppressed 0, or mask by rounding, which looks at no other row",
+        ) from None
+
+
+def weighed(found: Prepared, source: Source) -> Prepared:
+    """Return what was prepared with what other recodings would lose, and with its rows."""
+    from dbanon.anonymization.outcome import losses_by_recoding
+
+    losses = losses_by_recoding(source.encoded, found.outcome.assignment)
+    return replace(found, losses=losses, encoded=source.encoded, subjects=source.subjects)
+
+
+def cautions(
     session: Session,
-    loaded: Loaded,
-    policy: Policy,
-    source: Source,
-    outcome: Outcome,
+    member: Member,
+    columns: pa.Table,
     *,
-    seed: int,
+    strict: bool,
+    others: Sequence[Policy] = (),
+) -> tuple[Caution, ...]:
+    """Return what to think about again of a table; others: the policies of the same dataset.
+
+    Raises PolicyError if there is something and ``strict``.
+    """
+    from dbanon.actions.preparation.cautions import of_rows, require_none
+    from dbanon.actions.preparation.loading import notes
+    from dbanon.formats.cautions import repeated
+
+    found = (
+        *of_rows(session, member.own, member.loaded.info, columns),
+        *repeated(member.own, others),
+        *notes(member.loaded),
+    )
+    require_none(found if strict else ())
+    return found
+
+
+def among_published(
+    session: Session,
+    member: Member,
+    source: Source,
+    group: Callable[..., tuple[Source, Outcome]],
+    *,
     stages: Stages,
 ) -> tuple[Source, Outcome]:
-    """Mask and group again without the rows that are left out, until none is.
+    """Group rows; where masking depends on other rows, again without those that are left out.
 
-    Otherwise the values of rows that are published would tell of others. Raises Unsatisfiable when
-    no partition of all rows that are left meets the policy.
+    Otherwise the values of rows that are published would tell of others. group: groups a source,
+    ``again`` if it was grouped before.
     """
     import numpy as np
 
-    from dbanon.anonymization.problem import solve
-
-    first, asked = outcome.loss, replace(policy, max_suppressed=0.0)
+    read, (shown, outcome) = source, group(source, again=False)
+    first = outcome.loss
     while source.unmasked is not None and outcome.assignment.n_suppressed:
         rows = np.flatnonzero(outcome.assignment.group >= 0)
-        source = among(session, loaded, policy, source, rows, stages=stages)
-        try:
-            outcome = solve(source.problem(asked), seed=seed, stages=stages)
-        except Unsatisfiable as error:
-            raise Unsatisfiable(
-                f"{error}, once values are masked without the rows that are left out",
-                hint="--max-suppressed 0, or mask by rounding, which looks at no other row",
-            ) from None
-    loss = outcome.loss.among(first)
-    loss = replace(loss, n_filtered=source.n_filtered, n_not_drawn=source.n_not_drawn)
-    return source, replace(outcome, loss=loss)
-
-
-def in_force(loaded: Loaded, request: Request) -> Policy:
-    """Return the stored policy under the request.
-
-    Raises PolicyError when nothing says k, or l of anatomy, ConfigError for a live view of what
-    guards do not keep.
-    """
-    policy = request.over(loaded.policy)
-    if policy.anatomy and (level(policy) or 1) == 1:
-        raise PolicyError(
-            "neither the command nor the policy says l, and nothing else is promised by anatomy",
-            hint="pass --l 2, or more",
-        )
-    if not policy.anatomy and policy.model(K_ANONYMITY) is None:
-        raise PolicyError("neither the command nor the policy says k", hint="pass --k 5")
-    if loaded.info.foreign and not request.allow_foreign:
-        raise ConfigError(
-            f"{loaded.info.name} reads the foreign table {loaded.info.foreign[0]}: who reads it"
-            " where it is, and whether it stays the same, is not known here",
-            hint="--allow-foreign, if that is as it should be",
-        )
-    if request.relation_kind is ReleaseKind.VIEW:
-        require(Mode.VIEW, request.asked(policy, loaded.info))
-    return policy
+        source = among(session, member, source, rows, stages=stages)
+        shown, outcome = group(source, again=True)
+    return shown, read.counted(replace(outcome, loss=outcome.loss.among(first)))
 
 
 def read_source(
     session: Session,
-    loaded: Loaded,
-    policy: Policy,
+    member: Member,
     stages: Stages,
     *,
     kind: ReleaseKind,
@@ -261,6 +296,7 @@ def read_source(
     """
     from dbanon.db import transfer
 
+    loaded, policy = member.loaded, member.own
     info = loaded.info
     with as_drift(loaded):
         require_valid(loaded, policy)
@@ -270,15 +306,14 @@ def read_source(
         transfer.require_one_text(session, info, policy)
         with stages("read"), _loading_kernels():
             rows, n_not_drawn = _read(session, info, policy, several=several)
-        source = _encoded(session, loaded, policy, rows, stages, several=several, quasi=quasi)
+        source = _encoded(session, member, rows, stages, several=several, quasi=quasi)
     n_filtered = transfer.count_left_out(session, info, policy)
     return replace(source, n_filtered=n_filtered, n_not_drawn=n_not_drawn)
 
 
 def _encoded(
     session: Session,
-    loaded: Loaded,
-    policy: Policy,
+    member: Member,
     rows: SourceRows,
     stages: Stages,
     *,
@@ -293,18 +328,18 @@ def _encoded(
     from dbanon.anonymization.registry import masks_among_rows
     from dbanon.db import transfer
 
-    info, unmasked = loaded.info, rows if masks_among_rows(policy) else None
+    policy, info, taxonomies = member.own, member.loaded.info, member.loaded.taxonomies
+    unmasked = rows if masks_among_rows(policy) else None
     with stages("encode"):
         rows = mask(session, rows, policy, info, fresh=fresh)
         kinds, ordered = {c.name: c.kind for c in info.columns}, policy.with_orders(info)
-        encoded = encode(rows.columns, ordered, kinds=kinds, taxonomies=loaded.taxonomies)
+        encoded = encode(rows.columns, ordered, kinds=kinds, taxonomies=taxonomies)
         subjects, owners = subjects_of(rows.columns, policy) if several else (None, None)
         drawn = draws(session, rows, policy, subjects)
     return Source(
         rows=transfer.without_quasi(rows, policy),
         encoded=encoded,
-        taxonomies={name: tree.version for name, tree in loaded.taxonomies.items()},
-        trees=trees_of(ordered, loaded.taxonomies),
+        trees=trees_of(ordered, taxonomies),
         subjects=subjects,
         owners=owners,
         population=_read_population(session, info, policy, encoded, stages),
@@ -316,8 +351,7 @@ def _encoded(
 
 def among(
     session: Session,
-    loaded: Loaded,
-    policy: Policy,
+    member: Member,
     source: Source,
     places: NDArray[np.int64],
     *,
@@ -336,9 +370,7 @@ def among(
     rows = replace(rows, columns=with_own_values(rows.columns), kept=kept)
     quasi = () if source.quasi is None else source.quasi.column_names
     several = source.subjects is not None
-    found = _encoded(
-        session, loaded, policy, rows, stages, several=several, quasi=quasi, fresh=fresh
-    )
+    found = _encoded(session, member, rows, stages, several=several, quasi=quasi, fresh=fresh)
     return replace(
         found,
         n_filtered=source.n_filtered,

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dbanon.actions.preparation.linked import members_of, read_linked
-from dbanon.actions.preparation.prepare import Prepared, in_force, read_source
+from dbanon.actions.preparation.linked import read_linked
+from dbanon.actions.preparation.prepare import cautions, read_source
 from dbanon.actions.publication.sharing import of_newcomers, search_newcomers
-from dbanon.actions.publication.steps import build, proved_together, replaced
+from dbanon.actions.publication.steps import build, proved_together
 from dbanon.domain.composition import RevealsMore
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import K_ANONYMITY, Role, least_deadline
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.actions.preparation.linked import LinkedSource
-    from dbanon.actions.preparation.loading import Loaded
-    from dbanon.actions.preparation.prepare import Source
-    from dbanon.actions.publication.steps import Built
+    from dbanon.actions.preparation.prepare import Prepared, Source
+    from dbanon.actions.publication.plan import PublicationPlan
+    from dbanon.actions.publication.steps import Work
     from dbanon.anonymization.outcome import Outcome
     from dbanon.db.histories.members import Member
     from dbanon.db.histories.standing import Standing, Terms
@@ -36,11 +36,9 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.assignment import EncodedColumn, LossReport
     from dbanon.domain.caution import Caution
-    from dbanon.domain.checks import CheckReport
-    from dbanon.domain.composition import Gate
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
-    from dbanon.domain.release import Entry, Growth, Release
+    from dbanon.domain.release import Growth, Release
     from dbanon.domain.table import TableInfo
     from dbanon.request import Request
 
@@ -59,23 +57,18 @@ class Unchanged:
     warnings: tuple[Caution, ...]
 
 
-def obstacle(
-    session: Session, loaded: Sequence[Loaded], request: Request, present: Sequence[Release]
-) -> str | None:
+def obstacle(session: Session, plan: PublicationPlan, present: Sequence[Release]) -> str | None:
     """Return why releases can only be grouped anew, None if their classes can stay as they are."""
     from dbanon.db.histories import joint
 
-    together, shared = len(loaded) > 1, loaded[0].versions
-    if together:
-        policies = [member.policy for member in members_of(loaded, request)]
-    else:
-        policies = [in_force(loaded[0], request)]
-    for one, policy, release in zip(loaded, policies, present, strict=True):
-        of_rows = together and one is loaded[0]  # in a dataset each of its rows is a person
-        asked = request.asked(replace(policy, subject=None) if of_rows else policy, one.info)
-        versions = {**shared, **one.versions}
+    together = len(plan.members) > 1
+    for member, release in zip(plan.members, present, strict=True):
+        policy, info = member.policy, member.loaded.info
+        # Each row of the first table of a dataset is a person.
+        of_rows = together and member is plan.members[0]
+        asked = plan.request.asked(replace(policy, subject=None) if of_rows else policy, info)
         reason = next(reasons(Mode.REFRESH, asked), None)
-        reason = reason or changed(session, one.info, release, policy=policy, versions=versions)
+        reason = reason or changed(session, info, release, policy=policy, versions=member.versions)
         if reason is not None:
             return f"of {release.relation}, {reason}" if together else reason
     if together and not joint.is_linked(session, {one.table: one.relation for one in present}):
@@ -120,28 +113,26 @@ def _is_altered(session: Session, present: Release, source: TableInfo) -> bool:
 
 def grow(
     session: Session,
-    loaded: Loaded,
-    request: Request,
+    plan: PublicationPlan,
     stages: Stages,
     *,
     present: Release,
     leavers: Leavers = Leavers.DEFER,
-    gate: Gate,
-) -> Built | Unchanged:
+) -> Work | Unchanged:
     """Build the next release of a relation from the one that it serves; there is no obstacle.
 
     Raises CheckFailed when comparing would reveal more than before.
     """
     from dbanon.db.metadata import ledger
 
-    policy, info = in_force(loaded, request), loaded.info
-    previous = replaced(session, info, request)
-    source, warnings = _read(session, loaded, request, stages, strict=gate.strict)
+    (member,) = plan.members
+    policy, owned = member.policy, member.policy.subject is not None
+    source = read_source(session, member, stages, kind=plan.request.relation_kind, linked=owned)
+    warnings = cautions(session, member, source.rows.columns, strict=plan.gate.strict)
     released = ledger.policies_by_release(session, present.table, known=[present.policy])
     asked = of_newcomers(present.policy, released.values())
     terms = _terms(policy, asked, defer=leavers is Leavers.DEFER)
-    read = partial(_Growing, source=source, warnings=warnings, previous=previous, gate=gate)
-    part = read(session, info, policy, request, stages, present)
+    part = _Growing(session, plan, stages, present, source=source, warnings=warnings)
     try:
         with session.pg.transaction():
             return part.built(asked, terms)
@@ -156,45 +147,35 @@ class _Growing:
     """A refresh whose source is read, so that it can be tried on several terms."""
 
     session: Session
-    info: TableInfo
-    policy: Policy
-    request: Request
+    plan: PublicationPlan
     stages: Stages
     present: Release
-    previous: Entry | None
-    gate: Gate
     source: Source
     warnings: tuple[Caution, ...]
 
-    def built(self, asked: Policy, terms: Terms, *, is_cautious: bool = False) -> Built | Unchanged:
+    def built(self, asked: Policy, terms: Terms, *, is_cautious: bool = False) -> Work | Unchanged:
         """Build the next release on some terms; raises RevealsMore.
 
         is_cautious: leave out those whom only other relations show.
         """
-        source, present = self.source, self.present
+        source, present, (member,) = self.source, self.present, self.plan.members
         with self.stages("compare"):
-            found = _stand(self.session, source, present, self.info, terms=terms)
+            found = _stand(self.session, source, present, member.info, terms=terms)
         if is_cautious:
             found = replace(found, elsewhere=None)
-        group = partial(_search, asked=asked, seed=self.request.seed, stages=self.stages)
+        group = partial(_search, asked=asked, seed=self.plan.request.seed, stages=self.stages)
         born, outcome = group(source, found, present)
         growth = _growth(found, outcome, present)
         if growth.is_same:
             return Unchanged(growth, self.warnings)
-        prepared = Prepared(
-            info=self.info,
-            policy=self.policy,
-            taxonomies=source.taxonomies,
-            source=born.rows,
-            outcome=replace(outcome, loss=loss_of(present, outcome.loss, growth, source)),
-            trees={},
-            warnings=self.warnings,
-        )
-        make = partial(build, previous=self.previous, gate=self.gate, withdrawn=found.withdrawn)
-        built = make(self.session, prepared, self.request, self.stages)
-        if self.policy.subject is not None:
-            (built,) = proved_together(self.session, [built])
-        return replace(built, prepared=counted(prepared, built.report), growth=growth)
+        loss = loss_of(present, outcome.loss, growth, source)
+        prepared = born.prepared(member, replace(outcome, loss=loss), self.warnings, several=False)
+        prepared = replace(prepared, outcome=replace(outcome, loss=loss), trees={})
+        make = partial(build, self.session, self.plan, prepared, self.stages)
+        work = make(withdrawn=found.withdrawn)
+        if member.policy.subject is not None:
+            (work,) = proved_together(self.session, [work])
+        return replace(work, prepared=counted(work), growth=growth)
 
 
 def _stand(
@@ -215,21 +196,6 @@ def owners_of(source: Source, policy: Policy) -> pa.Table:
 
     assert source.owners is not None  # noqa: S101 - they are read where a policy names them
     return pa.table([source.owners.take(pa.array(source.subjects))], [policy.subject])
-
-
-def _read(
-    session: Session, loaded: Loaded, request: Request, stages: Stages, *, strict: bool
-) -> tuple[Source, tuple[Caution, ...]]:
-    """Read the source, and what to warn of."""
-    from dbanon.actions.preparation.cautions import of_rows, require_none
-    from dbanon.actions.preparation.loading import notes
-
-    policy = in_force(loaded, request)
-    owned = policy.subject is not None
-    source = read_source(session, loaded, policy, stages, kind=request.relation_kind, linked=owned)
-    warnings = of_rows(session, policy, loaded.info, source.rows.columns)
-    require_none(warnings if strict else [])
-    return source, (*warnings, *notes(loaded))
 
 
 def _terms(policy: Policy, asked: Policy, *, defer: bool) -> Terms:
@@ -375,13 +341,13 @@ def of_published(loss: LossReport, mean: float) -> float:
     return (mean * loss.n_rows - loss.n_suppressed) / published if published else 0.0
 
 
-def counted(prepared: Prepared, report: CheckReport) -> Prepared:
+def counted(work: Work) -> Prepared:
     """Return what was prepared with the classes of the whole copy, as the database counted them."""
-    of_k = next(r for r in report.results if (r.model, r.column) == (K_ANONYMITY, None))
-    loss = replace(
-        prepared.outcome.loss, n_classes=of_k.classes, smallest_class=int(of_k.achieved or 0)
-    )
-    return replace(prepared, outcome=replace(prepared.outcome, loss=loss))
+    assert work.report is not None  # noqa: S101 - it was proved
+    of_k = next(r for r in work.report.results if (r.model, r.column) == (K_ANONYMITY, None))
+    outcome = work.prepared.outcome
+    loss = replace(outcome.loss, n_classes=of_k.classes, smallest_class=int(of_k.achieved or 0))
+    return replace(work.prepared, outcome=replace(outcome, loss=loss))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -399,14 +365,12 @@ class _Stay:
 
 def grow_together(
     session: Session,
-    loaded: Sequence[Loaded],
-    request: Request,
+    plan: PublicationPlan,
     stages: Stages,
     *,
     present: Sequence[Release],
     leavers: Leavers,
-    gate: Gate,
-) -> list[Built] | list[Unchanged]:
+) -> list[Work] | list[Unchanged]:
     """Build the next release of each table from those that are served; there is no obstacle.
 
     Raises CheckFailed when comparing would reveal more than before, Unsatisfiable when a table
@@ -414,30 +378,27 @@ def grow_together(
     """
     from dbanon.db.histories import members, memory
 
-    previous = [replaced(session, one.info, request) for one in loaded]
-    of_tables = members_of(loaded, request)
-    read = read_linked(session, of_tables, stages, strict=gate.strict)
+    read = read_linked(session, plan.members, stages, strict=plan.gate.strict)
     served = _served(read, present)
     with stages("compare"):
         stay = _stand_together(session, read, served, present, leavers=leavers)
     fresh = stay.persons.pools[0]
-    pool, outcomes = _born(session, read, fresh, request, present=present, stages=stages)
+    pool, outcomes = _born(session, read, fresh, plan.request, present=present, stages=stages)
     growths = _growths(read, stay, pool, outcomes, present)
     if all(growth.is_same for growth in growths):
         return [Unchanged(*found) for found in zip(growths, read.warnings, strict=True)]
     key = memory.key_of(session, present[0].table, present[0].relation)
-    built = []
+    works = []
     for part, prepared in enumerate(pool.prepared(outcomes)):
         source, growth = read.sources[part], growths[part]
         loss = loss_of(present[part], outcomes[part].loss, growth, source)
         loss = replace(loss, n_of_nobody=source.n_of_nobody)
         ready = replace(prepared, outcome=replace(outcomes[part], loss=loss), trees={})
-        withdrawn = stay.withdrawn[part]
-        make = partial(build, previous=previous[part], gate=gate, withdrawn=withdrawn, key=key)
+        make = partial(build, session, plan, ready, stages, part=part, key=key)
         with members.departing(session, served[part], part):
-            found = make(session, ready, request, stages)
-        built.append(replace(found, prepared=counted(ready, found.report), growth=growth))
-    return built
+            work = make(withdrawn=stay.withdrawn[part])
+        works.append(replace(work, prepared=counted(work), growth=growth))
+    return works
 
 
 def _stand_together(

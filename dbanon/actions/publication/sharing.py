@@ -6,7 +6,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dbanon.actions.preparation.prepare import Prepared, among, in_force, read_source
+from dbanon.actions.preparation.prepare import (
+    among,
+    among_published,
+    cautions,
+    read_source,
+    weighed,
+)
 from dbanon.domain.errors import ConfigError, Unsatisfiable
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role
 from dbanon.domain.release import Sharing
@@ -25,15 +31,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.actions.preparation.loading import Loaded
-    from dbanon.actions.preparation.prepare import Source
+    from dbanon.actions.preparation.members import Member
+    from dbanon.actions.preparation.prepare import Prepared, Source
+    from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.anonymization.outcome import Outcome
     from dbanon.db.histories.atoms import Remembered
     from dbanon.db.session import Session
-    from dbanon.domain.composition import Gate
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
     from dbanon.domain.table import TableInfo, TableName
-    from dbanon.request import Request
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -50,88 +56,64 @@ class _Atoms:
 
 
 def share(
-    session: Session, loaded: Loaded, request: Request, stages: Stages, *, gate: Gate
+    session: Session, plan: PublicationPlan, stages: Stages, *, weigh: bool = False
 ) -> tuple[Prepared, Sharing] | None:
     """Group the rows of a table so that each class is a union of atoms; writes nothing that lasts.
 
     An atom is all who were in the same classes of every release that is remembered. It is shown
     whole, with the sensitive values that were published of it, or not at all; who was never
     published forms atoms with others like that. Nothing is then revealed by comparing releases that
-    was not before.
+    was not before. weigh: as of ``prepare``.
 
     Returns None when nothing is remembered to compare with, when the release starts a series of its
     own, or when it cannot be made of atoms.
     Raises Unsatisfiable when no union of atoms meets the policy, or a new column cannot be shown of
     all atoms, and what ``prepare`` raises.
     """
-    from dbanon.actions.preparation.cautions import of_rows, require_none
-    from dbanon.actions.preparation.loading import notes
     from dbanon.db.histories import atoms as remembered
-    from dbanon.db.histories import memory
-    from dbanon.db.models.statements import shown_trees
 
-    policy, info = in_force(loaded, request), loaded.info
-    relation = gate.series or request.view(info.name)
-    if gate.new_series or memory.key_of(session, info.name, relation) is None:
+    (member,) = plan.members
+    if not _is_remembered(session, plan):
         return None
-    if reason := _obstacle(session, policy, request=request, info=info):
-        stages.note(f"{info.name} is not made of the classes of earlier releases: {reason}")
+    if reason := _obstacle(session, plan):
+        stages.note(f"{member.info.name} is not made of the classes of earlier releases: {reason}")
         return None
-    shown = remembered.columns(session, info.name)
-    quasi = [rule.column for rule in policy.with_role(Role.QUASI) if rule.column in shown]
-    read = partial(read_source, kind=request.relation_kind, linked=policy.subject is not None)
-    source = read(session, loaded, policy, stages, quasi=quasi)
-    warnings = of_rows(session, policy, info, source.rows.columns)
-    require_none(warnings if gate.strict else [])
-    made = _made(session, loaded, request, source, relation=relation, stages=stages)
-    if made is None:
+    policy = member.policy
+    published = remembered.columns(session, member.info.name)
+    quasi = [rule.column for rule in policy.with_role(Role.QUASI) if rule.column in published]
+    read = partial(read_source, kind=plan.request.relation_kind, linked=policy.subject is not None)
+    source = read(session, member, stages, quasi=quasi)
+    warnings = cautions(session, member, source.rows.columns, strict=plan.gate.strict)
+    recall = partial(_recalled, session, member=member, relation=plan.relation, stages=stages)
+    known, found = recall(source), list[Sharing]()
+    if known is None:
         return None
-    source, outcome, sharing = made
-    prepared = Prepared(
-        info=info,
-        policy=policy,
-        taxonomies=source.taxonomies,
-        source=source.rows,
-        outcome=outcome,
-        trees=shown_trees(source.trees, source.rows.columns, group=outcome.assignment.group),
-        several=source.subjects is not None,
-        warnings=(*warnings, *notes(loaded)),
-    )
-    return prepared, sharing
+
+    def group(source: Source, *, again: bool) -> tuple[Source, Outcome]:
+        now = (recall(source) if again else None) or known
+        grouped, outcome, sharing = _grouped(session, plan, source, now, stages=stages)
+        found.append(sharing)
+        return grouped, outcome
+
+    grouped, outcome = among_published(session, member, source, group, stages=stages)
+    prepared = grouped.prepared(member, outcome, warnings)
+    return weighed(prepared, grouped) if weigh else prepared, found[-1].of_all(found[0])
 
 
-def _made(
-    session: Session,
-    loaded: Loaded,
-    request: Request,
-    source: Source,
-    *,
-    relation: TableName,
-    stages: Stages,
-) -> tuple[Source, Outcome, Sharing] | None:
-    """Group the rows of a source; where masking depends on other rows, only those published."""
+def _grouped(
+    session: Session, plan: PublicationPlan, source: Source, known: Remembered, *, stages: Stages
+) -> tuple[Source, Outcome, Sharing]:
+    """Return the rows with the values that were published, and their groups."""
     import numpy as np
 
-    policy, first, read = in_force(loaded, request), None, source
-    again = partial(among, session, loaded, policy, stages=stages)
-    while True:
-        with stages("compare"):
-            known = _recalled(session, source, policy, loaded, relation)
-        if known is None:
-            return None
-        if source.unmasked is not None:
-            fresh, places = _fresh(source, known), np.arange(source.encoded.n_rows)
-            source = again(source, places, fresh=fresh)
-        shown, atoms = _frozen(source, known, policy, loaded)
-        born = _born(shown, atoms, known, policy, seed=request.seed, stages=stages)
-        outcome, sharing = _merged(shown, atoms, born, policy, stages=stages)
-        first = first or (outcome.loss, sharing)
-        if source.unmasked is None or not outcome.assignment.n_suppressed:
-            loss = outcome.loss.among(first[0])
-            loss = replace(loss, n_filtered=read.n_filtered, n_not_drawn=read.n_not_drawn)
-            return shown, replace(outcome, loss=loss), sharing.of_all(first[1])
-        rows = np.flatnonzero(outcome.assignment.group >= 0)
-        source = again(source, rows)
+    (member,) = plan.members
+    policy = member.policy
+    if source.unmasked is not None:
+        fresh, places = _fresh(source, known), np.arange(source.encoded.n_rows)
+        source = among(session, member, source, places, stages=stages, fresh=fresh)
+    shown, atoms = _frozen(source, known, policy, member.loaded)
+    born = _born(shown, atoms, known, policy, seed=plan.request.seed, stages=stages)
+    return shown, *_merged(shown, atoms, born, policy, stages=stages)
 
 
 def _fresh(source: Source, known: Remembered) -> NDArray[np.bool_]:
@@ -140,28 +122,31 @@ def _fresh(source: Source, known: Remembered) -> NDArray[np.bool_]:
     return fresh if source.subjects is None else fresh[source.subjects]
 
 
-def require_unshared(session: Session, loaded: Loaded, request: Request, *, gate: Gate) -> None:
+def require_unshared(session: Session, plan: PublicationPlan) -> None:
     """Raise ConfigError if ``share`` would look for atoms: it needs all rows at once."""
-    from dbanon.db.histories import memory
-
-    policy, info = in_force(loaded, request), loaded.info
-    if gate.new_series or _obstacle(session, policy, request=request, info=info):
-        return
-    relation = gate.series or request.view(info.name)
-    if memory.key_of(session, info.name, relation) is not None:
+    if _is_remembered(session, plan) and _obstacle(session, plan) is None:
         raise ConfigError(
-            f"whom a release of {info.name} showed is remembered, and the next one is made of its"
-            " classes, for which all rows are needed at once",
+            f"whom a release of {plan.members[0].info.name} showed is remembered, and the next one"
+            " is made of its classes, for which all rows are needed at once",
             hint="leave out --executor and --rows-per-block; or for readers who never had one of"
             " these: --new-series --recipients-changed",
         )
 
 
-def _obstacle(session: Session, policy: Policy, *, request: Request, info: TableInfo) -> str | None:
+def _is_remembered(session: Session, plan: PublicationPlan) -> bool:
+    """Whether the persons of earlier releases are remembered, and compared with."""
+    from dbanon.db.histories import memory
+
+    table = plan.members[0].info.name
+    return not plan.gate.new_series and memory.key_of(session, table, plan.relation) is not None
+
+
+def _obstacle(session: Session, plan: PublicationPlan) -> str | None:
     """Return why what is published of a person cannot be kept as it was, None if it can."""
-    for reason in reasons(Mode.REUSE, request.asked(policy, info)):
+    (member,) = plan.members
+    for reason in reasons(Mode.REUSE, plan.request.asked(member.policy, member.info)):
         return reason
-    alike = _are_masked_alike(session, policy, info)
+    alike = _are_masked_alike(session, member.policy, member.info)
     return None if alike else "a sensitive column was masked in another way"
 
 
@@ -183,19 +168,21 @@ def _are_masked_alike(session: Session, policy: Policy, info: TableInfo) -> bool
 
 
 def _recalled(
-    session: Session, source: Source, policy: Policy, loaded: Loaded, relation: TableName
+    session: Session, source: Source, *, member: Member, relation: TableName, stages: Stages
 ) -> Remembered | None:
+    """Return what earlier releases showed of the persons of some rows."""
     import pyarrow as pa
 
     from dbanon.db.histories import atoms
 
+    policy, loaded = member.policy, member.loaded
     persons: pa.Table = source.rows.keys
     if policy.subject is not None:
         persons = pa.table([source.owners], names=[policy.subject])
     policies = [policy, *([] if loaded.stored is None else [loaded.stored.policy])]
-    return atoms.recall(
-        session, loaded.info.name, persons, relation=relation, known_policies=policies
-    )
+    table = loaded.info.name
+    with stages("compare"):
+        return atoms.recall(session, table, persons, relation=relation, known_policies=policies)
 
 
 def _frozen(

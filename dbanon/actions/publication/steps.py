@@ -1,10 +1,13 @@
-"""The steps of a publication within its transaction: build, prove, serve."""
+"""The steps of a publication within its transaction: one list, which is run or printed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
+from dbanon.actions.preparation.linked import prepare_linked
+from dbanon.actions.preparation.prepare import prepare
 from dbanon.actions.publication.series import (
     compare,
     compare_together,
@@ -12,88 +15,327 @@ from dbanon.actions.publication.series import (
     key_of_persons,
     require_judged,
 )
+from dbanon.actions.publication.sharing import require_unshared, share
 from dbanon.domain.checks import CheckFailed
-from dbanon.domain.errors import ConfigError, DatabaseError
+from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import K_ANONYMITY
 from dbanon.domain.release import Release, ReleaseKind
-from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.domain.wording import set_aside_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from uuid import UUID
 
-    from dbanon.actions.preparation.loading import Loaded
-    from dbanon.actions.preparation.prepare import Prepared
+    from dbanon.actions.preparation.members import Member
+    from dbanon.actions.preparation.prepare import Prepared, Source
+    from dbanon.actions.publication.plan import PublicationPlan
+    from dbanon.actions.publication.series import Difference
     from dbanon.db.releases.publication import Publication
+    from dbanon.db.rights import Statement
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.checks import CheckReport
-    from dbanon.domain.composition import Composition, Gate
+    from dbanon.domain.composition import Composition
     from dbanon.domain.progress import Stages
-    from dbanon.domain.release import Entry, Growth
-    from dbanon.domain.table import TableInfo
+    from dbanon.domain.release import Entry, Growth, Sharing
+    from dbanon.domain.table import TableInfo, TableName
     from dbanon.request import Request
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Built:
-    """A release that is written and proved, and that no reader can reach yet.
+class Work:
+    """A table of a publication between two steps.
 
-    ``candidate`` is the view that was proved; ``previous`` is the release to replace, if any;
-    ``composition`` is what all releases of the table reveal with this one; ``growth`` what became
-    of the release before, if this one is made of it.
+    publication: the release as SQL names it; previous: the release that it replaces; growth: what
+    became of that one, if this one is made of it; fingerprint: of all that the release depends on;
+    differs: what of its masked values has to be compared; candidate: the view that is proved, which
+    no reader can reach yet; report: of its models; composition: what all releases of the table
+    reveal with this one; release: as the ledger has it; notes: what somebody should look at.
     """
 
+    member: Member
     publication: Publication
     prepared: Prepared
-    candidate: TableInfo
     previous: Entry | None
-    report: CheckReport
-    composition: Composition
     growth: Growth | None = None
+    fingerprint: str = ""
+    differs: Difference | None = None
+    candidate: TableInfo | None = None
+    report: CheckReport | None = None
+    composition: Composition | None = None
+    release: Release | None = None
+    notes: tuple[str, ...] = ()
+
+
+def group(
+    session: Session,
+    plan: PublicationPlan,
+    stages: Stages,
+    *,
+    weigh: bool = False,
+    meanwhile: Callable[[Source], AbstractContextManager[None]] | None = None,
+) -> tuple[list[Prepared], Sharing | None]:
+    """Group the rows in the one way that fits: linked persons, blocks, earlier classes, or all new.
+
+    weigh, meanwhile: as of ``prepare``. Returns each table, and how it is made of earlier classes.
+    """
+    request, strict = plan.request, plan.gate.strict
+    if len(plan.members) > 1:
+        return prepare_linked(session, plan.members, request, stages, strict=strict), None
+    (member,) = plan.members
+    if plan.division is not None:
+        from dbanon.actions.distribution.dividing import prepare_in_blocks
+
+        require_unshared(session, plan)
+        make = partial(prepare_in_blocks, division=plan.division)
+        return [make(session, member, request, stages, strict=strict)], None
+    if shared := share(session, plan, stages, weigh=weigh):
+        return [shared[0]], shared[1]
+    made = partial(prepare, strict=strict, weigh=weigh, meanwhile=meanwhile)
+    return [made(session, member, request, stages)], None
+
+
+class Step(Protocol):
+    """A step of a publication; ``name`` as progress is reported, ``purpose`` in words."""
+
+    name: ClassVar[str]
+    purpose: ClassVar[str]
+
+    def statements(
+        self, session: Session, publication: Publication, request: Request, /
+    ) -> Iterator[Statement]:
+        """Yield its SQL as far as it is known before rows are grouped, in order."""
+
+    def run(self, session: Session, plan: PublicationPlan, work: Work, /) -> Work:
+        """Do it; raises DbanonError, and nothing is published."""
+
+
+class Write:
+    """Write which row is in which class, and the values of classes."""
+
+    name: ClassVar[str] = "write"
+    purpose: ClassVar[str] = "write which row is in which class, and the values of classes"
+
+    def statements(
+        self, _session: Session, publication: Publication, _request: Request
+    ) -> Iterator[Statement]:
+        """Yield what makes the private tables, and what fills them."""
+        from dbanon.db.releases import relations, release_rows
+
+        yield from relations.build_statements(publication)
+        yield from release_rows.copy_statements(publication)
+
+    def run(self, session: Session, _plan: PublicationPlan, work: Work) -> Work:
+        """Write them, and read the source from now on as it was read."""
+        from dbanon.db.proofs import keys, means
+        from dbanon.db.releases import relations, release_rows
+
+        source, outcome = work.prepared.source, work.prepared.outcome
+        publication = release_rows.staged(session, work.publication, source)
+        session.run(relations.build_statements(publication))
+        found, values = outcome.assignment, outcome.values
+        release_rows.fill(session, publication, source, assignment=found, values=values)
+        keys.require_unique(session, publication)
+        means.require_within(session, publication)
+        return replace(work, publication=publication)
+
+
+class Copy:
+    """Make what readers are served from, and a view of it that they cannot reach yet."""
+
+    name: ClassVar[str] = "publish"
+    purpose: ClassVar[str] = "make the copy or the guards, and a view that nobody can read yet"
+
+    def statements(
+        self, _session: Session, publication: Publication, _request: Request
+    ) -> Iterator[Statement]:
+        """Yield what makes the copy, or the guards of a live view, and the candidate."""
+        from dbanon.db.releases import relations
+
+        yield from relations.serve_statements(publication)
+        yield from self._candidate(publication)
+
+    def run(self, session: Session, _plan: PublicationPlan, work: Work) -> Work:
+        """Make them, or fill those of the release before."""
+        from dbanon.db import catalog
+        from dbanon.db.histories import copied, memory
+        from dbanon.db.releases import copies
+
+        publication = work.publication
+        shared = work.prepared.source.frozen is not None
+        differs = difference(session, publication, shared=shared)
+        if publication.withdrawn is None:
+            publication = copies.make(session, publication, work.previous)
+        else:
+            key = memory.key_of(session, publication.info.name, publication.view)
+            publication = copied.extend(session, publication, work.previous, key=key)
+        session.run(self._candidate(publication))
+        candidate = catalog.describe_source(session, publication.candidate)
+        return replace(work, publication=publication, differs=differs, candidate=candidate)
+
+    def _candidate(self, publication: Publication) -> Iterator[Statement]:
+        from dbanon.db.releases import relations
+        from dbanon.db.releases.beside import buckets
+
+        yield relations.view_statement(publication, publication.candidate)
+        yield relations.comment_statement(publication, publication.candidate)
+        yield from buckets.statements(publication)
+
+
+class Prove:
+    """Prove every model on the relation that readers will have."""
+
+    name: ClassVar[str] = "check"
+    purpose: ClassVar[str] = "prove every model on exactly what readers will have"
+
+    def statements(
+        self, _session: Session, publication: Publication, _request: Request
+    ) -> Iterator[Statement]:
+        """Yield what readers prove it with, as a comment: without rows a release is not read."""
+        from dbanon.db.proofs import checks
+
+        yield checks.proof(publication.view)
+
+    def run(self, session: Session, _plan: PublicationPlan, work: Work) -> Work:
+        """Prove the candidate; raises CheckFailed."""
+        assert work.candidate is not None  # noqa: S101 - the step before made it
+        report = _prove(session, work.publication, work.candidate, work.prepared)
+        return replace(work, report=report)
+
+
+class Compare:
+    """Remember the published persons, and compare with all releases of the series."""
+
+    name: ClassVar[str] = "compare"
+    purpose: ClassVar[str] = "remember the published persons and compare all releases"
+
+    def statements(
+        self, _session: Session, _publication: Publication, _request: Request
+    ) -> Iterator[Statement]:
+        """Yield nothing: it depends on the rows of all releases."""
+        yield from ()
+
+    def run(self, session: Session, plan: PublicationPlan, work: Work) -> Work:
+        """Compare; raises CheckFailed when the releases together would reveal more."""
+        assert work.differs is not None  # noqa: S101 - a step before found it
+        publication = work.publication
+        compared = partial(compare, session, publication, plan.gate, previous=work.previous)
+        found = compared(difference=work.differs)
+        if publication.kind is ReleaseKind.TABLE:
+            require_judged(session, publication, dataset=plan.request.dataset)
+        return replace(work, composition=found)
+
+
+class Serve:
+    """Enter the release into the ledger, and let readers have what was proved."""
+
+    name: ClassVar[str] = "record"
+    purpose: ClassVar[str] = "enter the release into the ledger and let readers have it"
+
+    def statements(
+        self, session: Session, publication: Publication, request: Request
+    ) -> Iterator[Statement]:
+        """Yield what forgets the assignment, and what makes, describes and grants the view."""
+        from dbanon.db import rights, schemas
+        from dbanon.db.releases import relations
+        from dbanon.db.releases.beside import buckets, labels
+
+        yield from relations.forget_statements(publication) if request.forgets else ()
+        yield from schemas.statements(session, publication.view.schema or "public")
+        yield relations.view_statement(publication)
+        yield relations.comment_statement(publication)
+        yield from relations.wording_statements(publication)
+        yield from rights.grant_statements(publication.view, request.grants)
+        yield from labels.statements(publication)
+        yield from buckets.served_statements(publication)
+        yield from buckets.fill_statements(publication)
+
+    def run(self, session: Session, plan: PublicationPlan, work: Work) -> Work:
+        """Serve it; raises NotPermitted for a reader who could read what it hides."""
+        from dbanon.db import identity, rights
+        from dbanon.db.histories import readers
+        from dbanon.db.metadata import ledger, store
+        from dbanon.db.releases import relations, withdrawal
+
+        publication, loaded = work.publication, work.member.loaded
+        session.run(relations.forget_statements(publication) if plan.request.forgets else ())
+        source = publication.info.oid
+        elsewhere = readers.elsewhere(session, publication.info, release=publication.id)
+        others = rights.readers(session, elsewhere, source=source)
+        release = ledger.add_release(session, _entry(session, plan, work))
+        if loaded.now is not None:
+            store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
+        notes = _serve(session, work, release, grants=plan.request.grants)
+        # Somebody may have been granted another series meanwhile, who could not see this one.
+        others |= rights.readers(session, elsewhere, source=source)
+        readers.require_others(session, others, table=publication.info, relation=publication.view)
+        identity.require_admitted(session)
+        if work.previous is not None:
+            withdrawal.retire(session, work.previous, by=release)
+        release = replace(release, warnings=work.prepared.warnings, composition=work.composition)
+        return replace(work, release=release, notes=tuple(notes))
+
+
+STEPS: tuple[Step, ...] = (Write(), Copy(), Prove(), Compare(), Serve())
 
 
 def build(
     session: Session,
+    plan: PublicationPlan,
     prepared: Prepared,
-    request: Request,
     stages: Stages,
     *,
-    previous: Entry | None,
-    gate: Gate,
+    part: int = 0,
     withdrawn: tuple[int, ...] | None = None,
     key: UUID | None = None,
     hashed: UUID | None = None,
-) -> Built:
-    """Write what was prepared and have the database prove it; raises CheckFailed.
+) -> Work:
+    """Run all steps but the last for a table; raises CheckFailed.
 
-    gate: what is refused besides, as is what makes it worse to compare releases;
-    withdrawn: the classes that the copy of the release before loses, when it keeps all others; key:
-    by which other tables remember the same persons; hashed: by which those of the rows that were
-    prepared are hashed already.
+    part: which of the tables of the plan; withdrawn: the classes that the copy of the release
+    before loses, when it keeps all others; key: by which other tables remember the same persons;
+    hashed: by which those of the rows that were prepared are hashed already.
     """
     prepared = masked(session, prepared)
-    publication = _publication(session, prepared, request)
+    publication = described(plan, prepared)
     publication = replace(publication, withdrawn=withdrawn, key=key or hashed, hashed=hashed)
-    if prepared.policy.pseudonym is not None:
-        names = publication.info.name, publication.view
-        key = key_of_persons(session, *names, gate, own=publication.key)
-        publication = replace(publication, key=key)
-    with stages("write"):
-        publication = _write(session, publication, prepared)
-    with stages("publish"):
-        shared = prepared.source.frozen is not None
-        differs = difference(session, publication, shared=shared)
-        publication, candidate = _build(session, publication, previous)
-    with stages("check"):
-        report = _prove(session, publication, candidate, prepared)
-    with stages("compare"):
-        composition = compare(session, publication, gate, previous=previous, difference=differs)
-        if publication.kind is ReleaseKind.TABLE:
-            require_judged(session, publication, dataset=request.dataset)
-    return Built(publication, prepared, candidate, previous, report, composition)
+    publication = _numbered(session, plan, publication)
+    work = Work(plan.members[part], publication, prepared, plan.previous[part])
+    for step in STEPS[:-1]:
+        with stages(step.name):
+            work = step.run(session, plan, work)
+    return work
+
+
+def described(plan: PublicationPlan, prepared: Prepared) -> Publication:
+    """Return a release as SQL names it, by the number 0."""
+    from dbanon.db.releases.publication import Publication
+
+    return Publication(
+        id=0,
+        info=prepared.info,
+        policy=prepared.policy,
+        kind=plan.request.relation_kind,
+        view=plan.request.view(prepared.info.name),
+        recodings=prepared.recodings,
+        trees=prepared.trees,
+    )
+
+
+def _numbered(session: Session, plan: PublicationPlan, publication: Publication) -> Publication:
+    """Return a release by its number, with the key of its pseudonyms, on what it may read."""
+    from dbanon.db import identity
+    from dbanon.db.metadata import ledger
+
+    number, pin = ledger.next_release_id(session), identity.readable(session, publication.info)
+    publication = replace(publication, id=number, pin=pin)
+    if publication.policy.pseudonym is None:
+        return publication
+    names = publication.info.name, publication.view
+    key = key_of_persons(session, *names, plan.gate, own=publication.key)
+    return replace(publication, key=key)
 
 
 def masked(session: Session, prepared: Prepared) -> Prepared:
@@ -106,99 +348,56 @@ def masked(session: Session, prepared: Prepared) -> Prepared:
 
 
 def serve(
-    session: Session,
-    loaded: Sequence[Loaded],
-    built: Sequence[Built],
-    request: Request,
-    stages: Stages,
-    *,
-    gate: Gate,
-    fingerprint: str,
+    session: Session, plan: PublicationPlan, works: Sequence[Work], stages: Stages
 ) -> list[Release]:
-    """Prove several tables together, and let readers have what was built; raises CheckFailed.
-
-    fingerprint: of all that the releases depend on.
-    """
+    """Prove several tables together, and run the last step for each; raises CheckFailed."""
     composition = None
-    if len(built) > 1:
+    if len(works) > 1:
         with stages("check"):
-            built = proved_together(session, built)
+            works = proved_together(session, works)
         with stages("compare"):
-            composition = compare_together(session, [one.publication for one in built], gate)
-    with stages("record"):
-        first, *rest = (
-            _entered(session, one, done, request, stages, fingerprint=fingerprint)
-            for one, done in zip(loaded, built, strict=True)
-        )
+            publications = [one.publication for one in works]
+            composition = compare_together(session, publications, plan.gate)
+    last, releases = STEPS[-1], list[Release]()
+    with stages(last.name):
+        for one in works:
+            done = last.run(session, plan, one)
+            for note in done.notes:
+                stages.note(note)
+            releases += [done.release] if done.release is not None else []
     if composition is not None and (composition.warnings or composition.note is not None):
-        first = replace(first, composition=composition)
-    return [first, *rest]
+        releases[0] = replace(releases[0], composition=composition)
+    return releases
 
 
-def proved_together(session: Session, built: Sequence[Built]) -> list[Built]:
-    """Return what was built with what holds of all of it together; raises CheckFailed."""
+def proved_together(session: Session, works: Sequence[Work]) -> list[Work]:
+    """Return the tables with what was proved of all of them together; raises CheckFailed."""
     from dbanon.db.histories import joint
     from dbanon.db.proofs.linked import prove_linked
 
-    publications = [one.publication for one in built]
+    publications = [one.publication for one in works]
     is_new = publications[0].withdrawn is None
     found = (prove_linked if is_new else joint.prove)(session, publications)
-    proved = [
-        replace(one, report=replace(one.report, results=(*one.report.results, *results)))
-        for one, results in zip(built, found, strict=True)
-    ]
-    for one in proved:
-        if not one.report.passed:
+    proved = []
+    for one, results in zip(works, found, strict=True):
+        assert one.report is not None  # noqa: S101 - each was proved alone
+        report = replace(one.report, results=(*one.report.results, *results))
+        if not report.passed:
             raise CheckFailed(
                 f"{one.publication.view} did not hold of its persons:"
-                f" {'; '.join(one.report.shortfalls)}; nothing was published",
-                one.report,
+                f" {'; '.join(report.shortfalls)}; nothing was published",
+                report,
                 hint="dbanon publish --dry-run, asking for less",
             )
+        proved.append(replace(one, report=report))
     return proved
 
 
-def _entered(
-    session: Session,
-    loaded: Loaded,
-    built: Built,
-    request: Request,
-    stages: Stages,
-    *,
-    fingerprint: str,
-) -> Release:
-    """Enter a release into the ledger and let readers have it.
-
-    fingerprint: of all that it depends on.
-    """
-    from dbanon.db import identity, rights
-    from dbanon.db.histories import readers
-    from dbanon.db.metadata import ledger, store
-    from dbanon.db.releases import relations, withdrawal
-
-    publication = built.publication
-    session.run(relations.forget_statements(publication) if request.forgets else ())
-    source = publication.info.oid
-    elsewhere = readers.elsewhere(session, publication.info, release=publication.id)
-    others = rights.readers(session, elsewhere, source=source)
-    entry = _entry(session, built, request, fingerprint=fingerprint)
-    release = ledger.add_release(session, entry)
-    if loaded.now is not None:
-        store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
-    for note in _serve(session, built, release, grants=request.grants):
-        stages.note(note)
-    # Somebody may have been granted another series meanwhile, who could not see this one.
-    others |= rights.readers(session, elsewhere, source=source)
-    readers.require_others(session, others, table=publication.info, relation=publication.view)
-    identity.require_admitted(session)
-    if built.previous is not None:
-        withdrawal.retire(session, built.previous, by=release)
-    return replace(release, warnings=built.prepared.warnings, composition=built.composition)
-
-
-def _entry(session: Session, built: Built, request: Request, *, fingerprint: str) -> Release:
-    """Return what the ledger is to say of a release."""
-    publication, prepared = built.publication, built.prepared
+def _entry(session: Session, plan: PublicationPlan, work: Work) -> Release:
+    """Return what the ledger stores of a release."""
+    assert work.report is not None  # noqa: S101 - nothing is served that was not proved
+    assert work.candidate is not None  # noqa: S101 - it was proved
+    publication, prepared, request = work.publication, work.prepared, plan.request
     return Release(
         id=publication.id,
         table=publication.info.name,
@@ -206,102 +405,16 @@ def _entry(session: Session, built: Built, request: Request, *, fingerprint: str
         kind=publication.kind,
         policy=prepared.policy,
         seed=request.seed,
-        checks=built.report,
+        checks=work.report,
         loss=prepared.outcome.loss,
-        fingerprint=fingerprint,
+        fingerprint=work.fingerprint,
         overrides=request.to_ledger(),
         taxonomies=prepared.taxonomies,
-        content=_content(session, publication, built.candidate),
+        content=_content(session, publication, work.candidate),
         data_id=publication.data_id,
         policy_name=prepared.policy.name,
         dataset=request.dataset,
     )
-
-
-def replaced(session: Session, info: TableInfo, request: Request) -> Entry | None:
-    """Return the release that is to be replaced; raises ConfigError for a name of somebody else's.
-
-    It may be one that was withdrawn, when somebody has kept its view from being dropped.
-    """
-    from dbanon.db import catalog, identity, rights
-    from dbanon.db.metadata import ledger
-    from dbanon.db.releases import views
-
-    rights.require_roles(session, request.grants)
-    view = request.view(info.name)
-    identity.require_own_schema(session, view)
-    latest = ledger.latest_entry(session, view)
-    if latest is not None and latest.served and latest.table != info.name:
-        raise ConfigError(
-            f"{view} serves release {latest.id} of {latest.table}",
-            hint="publish under another --name or --schema",
-        )
-    _require_no_dataset(session, info, request)
-    present = views.oid_of(session, view)
-    if present is not None and not (latest and identity.serves(session, present, latest.data_id)):
-        raise ConfigError(
-            f"{view} exists and was not published by dbanon",
-            hint="publish under another --name or --schema",
-        )
-    if present is not None:
-        # Nobody alters or drops it from now on, so that it is still the same when it is compared.
-        identity.admit(session, catalog.describe(session, view))
-    return latest
-
-
-def _require_no_dataset(session: Session, info: TableInfo, request: Request) -> None:
-    """Raise ConfigError if a table is served beside others that would keep their classes.
-
-    Those of a dataset are proved together. Other classes of its persons would tell more of them.
-    """
-    from dbanon.db.metadata import ledger
-
-    names = request.dataset or (str(info.name),)
-    replaced = {request.view(TableName.parse(name)) for name in names}
-    for entry in ledger.served_entries(session):
-        if str(info.name) in entry.dataset and entry.relation not in replaced:
-            raise ConfigError(
-                f"{entry.relation} was published together with {info.name} (release {entry.id}),"
-                " and other classes of these persons would tell more of them",
-                hint="dbanon publish --dataset with all of these tables, or first:"
-                f" dbanon release drop {entry.id}",
-            )
-
-
-def _publication(session: Session, prepared: Prepared, request: Request) -> Publication:
-    from dbanon.db import identity
-    from dbanon.db.metadata import ledger
-    from dbanon.db.releases.publication import Publication
-
-    return Publication(
-        id=ledger.next_release_id(session),
-        info=prepared.info,
-        policy=prepared.policy,
-        kind=request.relation_kind,
-        view=request.view(prepared.info.name),
-        recodings=prepared.recodings,
-        trees=prepared.trees,
-        pin=identity.readable(session, prepared.info),
-    )
-
-
-def _write(session: Session, publication: Publication, prepared: Prepared) -> Publication:
-    """Write the groups, and return the publication as the source is read from now on."""
-    from dbanon.db.proofs import keys, means
-    from dbanon.db.releases import relations, release_rows
-
-    publication = release_rows.staged(session, publication, prepared.source)
-    session.run(relations.build_statements(publication))
-    release_rows.fill(
-        session,
-        publication,
-        prepared.source,
-        assignment=prepared.outcome.assignment,
-        values=prepared.outcome.values,
-    )
-    keys.require_unique(session, publication)
-    means.require_within(session, publication)
-    return publication
 
 
 def _content(session: Session, publication: Publication, published: TableInfo) -> str:
@@ -318,27 +431,7 @@ def _content(session: Session, publication: Publication, published: TableInfo) -
     return immutability.content(session, published, beside)
 
 
-def _build(
-    session: Session, publication: Publication, previous: Entry | None
-) -> tuple[Publication, TableInfo]:
-    """Make all that readers are to be served from, and a view of it that they cannot reach yet."""
-    from dbanon.db import catalog
-    from dbanon.db.histories import copied, memory
-    from dbanon.db.releases import copies, relations
-    from dbanon.db.releases.beside import buckets
-
-    if publication.withdrawn is None:
-        publication = copies.make(session, publication, previous)
-    else:
-        key = memory.key_of(session, publication.info.name, publication.view)
-        publication = copied.extend(session, publication, previous, key=key)
-    view = relations.view_statement(publication, publication.candidate)
-    comment = relations.comment_statement(publication, publication.candidate)
-    session.run([view, comment, *buckets.statements(publication)])
-    return publication, catalog.describe_source(session, publication.candidate)
-
-
-def _serve(session: Session, built: Built, release: Release, *, grants: Sequence[str]) -> list[str]:
+def _serve(session: Session, work: Work, release: Release, *, grants: Sequence[str]) -> list[str]:
     """Let readers have what was proved. It comes last: they may have to wait until the end.
 
     Returns what somebody should look at.
@@ -347,24 +440,25 @@ def _serve(session: Session, built: Built, release: Release, *, grants: Sequence
     from dbanon.db.releases import relations, views
     from dbanon.db.releases.beside import buckets, counts, labels
 
-    publication = built.publication
+    assert work.candidate is not None  # noqa: S101 - it was proved
+    publication = work.publication
     view = publication.view
     schemas.ensure(session, view.schema or "public")  # of a dry run, which made none before
     written = views.comments(session, view)
-    left = _put_in_place(session, built)
+    left = _put_in_place(session, work)
     comments = relations.wording_statements(publication, written)
     grant = rights.grant_statements(view, grants)
     session.run([relations.comment_statement(publication), *comments, *grant])
-    labels.publish(session, publication, built.prepared.outcome.values.columns)
+    labels.publish(session, publication, work.prepared.outcome.values.columns)
     aside = [left, buckets.publish(session, publication)]
     counts.keep(session, view)
-    for name in (view, built.candidate.name):
+    for name in (view, work.candidate.name):
         identity.dismiss(session, name)
     published = catalog.describe_source(session, view)
     identity.require_release(session, published, publication.data_id)
     if publication.policy.anatomy:  # what is beside the view is a copy of what was proved
         identity.admit(session, published)
-        _prove(session, publication, published, built.prepared)
+        _prove(session, publication, published, work.prepared)
     rights.require_readable(session, grants, published=published.oid)
     sources = views.oids_of(session, release.sources)
     signs = rights.require_separation(session, published=published.oid, sources=sources)
@@ -372,12 +466,12 @@ def _serve(session: Session, built: Built, release: Release, *, grants: Sequence
     return notes + [set_aside_in_words(view, name) for name in aside if name is not None]
 
 
-def _put_in_place(session: Session, built: Built) -> TableName | None:
+def _put_in_place(session: Session, work: Work) -> TableName | None:
     """Let readers have the view that was proved; raises DatabaseError if others do not stop."""
     from dbanon.db.locks import Held
     from dbanon.db.releases import relations, views
 
-    publication, previous = built.publication, built.previous
+    publication, previous = work.publication, work.previous
     view, create = publication.view, relations.view_statement(publication)
     try:
         return views.put_in_place(session, view, create, candidate=publication.candidate)

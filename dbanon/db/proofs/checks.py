@@ -93,6 +93,11 @@ def verification(relation: sql.Composable) -> sql.Composed:
     return sql.SQL("SELECT * FROM dbanon.verify({})").format(relation)
 
 
+def proof(view: TableName) -> sql.Composed:
+    """Compose the same as a comment, for a script that has no rows to prove."""
+    return sql.SQL("-- {}").format(verification(named(view)))
+
+
 def verify(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
     """Prove the promise in a relation's comment, with the statement that auditors run.
 

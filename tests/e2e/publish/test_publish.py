@@ -353,17 +353,6 @@ def test_the_release_that_is_returned_is_the_one_in_the_ledger(patients, kind):
 
 
 @pytest.mark.one_server
-def test_the_planned_sql_is_what_publish_runs(patients):
-    plan = dbanon.plan("patients", settings=patients.settings)
-    assert plan.statements[0].startswith("-- The private membership of a release")
-    assert any("CREATE OR REPLACE VIEW" in statement for statement in plan.statements)
-    assert '-- SELECT * FROM dbanon.verify(\'"anon"."patients"\'::regclass)' == plan.statements[-3]
-    assert [f'DROP TABLE "dbanon_data"."{name}_0"' for name in ("rows", "groups")] == list(
-        plan.statements[-2:]
-    )
-
-
-@pytest.mark.one_server
 @pytest.mark.parametrize("with_source", [True, False])
 def test_rows_come_in_an_order_that_tells_nothing_of_the_source(patients, request, with_source):
     if not with_source:

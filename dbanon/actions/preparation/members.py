@@ -1,0 +1,216 @@
+"""The tables of a publication, each with its policy in force, and a digest of all of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from dbanon.domain.errors import ConfigError, PolicyError
+from dbanon.domain.policy import K_ANONYMITY, Role
+from dbanon.domain.release import ReleaseKind
+from dbanon.domain.table import ColumnKind, quote_identifier
+from dbanon.formats.policy.anatomy import level
+from dbanon.formats.support import Mode, require
+from dbanon.models.base import Scope
+from dbanon.models.registry import MODELS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dbanon.actions.preparation.loading import Loaded
+    from dbanon.db.session import Session
+    from dbanon.domain.policy import ColumnRule, Policy
+    from dbanon.domain.release import Release
+    from dbanon.domain.table import TableInfo
+    from dbanon.request import Request
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Member:
+    """A table of a publication, as it was loaded, with the policy in force.
+
+    In a dataset ``policy`` and ``info`` have the quasi-identifiers of the persons, too, as the
+    table is published; ``own`` is the policy for the columns that it has itself. versions: of each
+    taxonomy.
+    """
+
+    loaded: Loaded
+    own: Policy
+    policy: Policy
+    info: TableInfo
+    versions: Mapping[str, int]
+
+
+def members_of(loaded: Sequence[Loaded], request: Request) -> list[Member]:
+    """Return a table, or those of a dataset that is led by its persons, with the policies in force.
+
+    All tables of a dataset require the same k. Raises PolicyError, ConfigError.
+    """
+    if len(loaded) == 1:
+        (one,) = loaded
+        policy = in_force(one, request)
+        return [Member(one, policy, policy, one.info, one.versions)]
+    policies = [_of_persons(loaded[0], request)]
+    policies += [_of_table(one, loaded[0], request) for one in loaded[1:]]
+    k = max(policy.k for policy in policies)
+    policies = [policy.with_k(k) for policy in policies]
+    persons, shared = loaded[0].info, policies[0].with_role(Role.QUASI)
+    found = [Member(loaded[0], policies[0], policies[0], persons, loaded[0].versions)]
+    for one, own in zip(loaded[1:], policies[1:], strict=True):
+        names = {name for rule in shared for name in (rule.column, *rule.published_as)}
+        kept = _apart(own, one.info, persons, names=names)
+        rules = {rule.column for rule in kept}
+        columns = [persons.column(rule.column) for rule in shared]
+        columns += [column for column in one.info.columns if column.name in rules]
+        policy = replace(own, columns=(*shared, *kept))
+        info = replace(one.info, columns=tuple(columns))
+        found.append(Member(one, own, policy, info, {**loaded[0].versions, **one.versions}))
+    return found
+
+
+def _of_persons(loaded: Loaded, request: Request) -> Policy:
+    """Return the policy of the persons, who are told apart by their key."""
+    key = loaded.info.primary_key
+    if len(key) != 1:
+        raise ConfigError(
+            f"{loaded.info.name} needs a key of one column, by which the other tables name persons",
+            hint="name the table of the persons first, or a view of it with key = [...]",
+        )
+    policy = in_force(loaded, replace(_asked(request, loaded.policy), rows_per_subject=None))
+    require(Mode.DATASET, request.asked(policy, loaded.info))
+    if policy.subject not in {None, key[0]} or policy.rows_per_subject is not None:
+        raise PolicyError(
+            f"the policy of {loaded.info.name} has a subject of its own, and in a dataset each of"
+            " its rows is a person",
+            hint="publish a view with one row a person, whose key names the person",
+        )
+    return replace(policy, subject=key[0])
+
+
+def _of_table(loaded: Loaded, persons: Loaded, request: Request) -> Policy:
+    """Return the policy of a table whose subject is a person."""
+    info = loaded.info
+    policy = in_force(loaded, _asked(request, loaded.policy))
+    require(Mode.DATASET, request.asked(policy, loaded.info))
+    if policy.subject is None:
+        raise PolicyError(
+            f"the policy of {info.name} does not say which column names the person",
+            hint='subject = "column" in its policy',
+        )
+    column = info.column(policy.subject)
+    key = persons.info.column(persons.info.primary_key[0])
+    integers = column.kind is key.kind is ColumnKind.INTEGER
+    if not integers and (column.base_schema, column.base_type) != (key.base_schema, key.base_type):
+        raise ConfigError(
+            f"{info.name}.{quote_identifier(column.name)} is no {key.base_type}, as"
+            f" {persons.info.name}.{quote_identifier(key.name)} is",
+            hint="the subject of each table refers to the key of the persons",
+        )
+    return policy
+
+
+def _asked(request: Request, policy: Policy) -> Request:
+    """Return what is asked of one table: of sensitive values only if it has some."""
+    if policy.with_role(Role.SENSITIVE):
+        return request
+    kept = tuple(m for m in request.specs if MODELS[m.name].scope is not Scope.SENSITIVE)
+    return replace(request, l=None, models=kept)
+
+
+def _apart(
+    own: Policy, info: TableInfo, persons: TableInfo, *, names: set[str]
+) -> tuple[ColumnRule, ...]:
+    """Return the rules of a table without those of names that the persons' columns have."""
+    for rule in own.columns:
+        shown = rule.role.is_published or rule.column in {own.subject, *info.primary_key}
+        if shown and names.intersection((rule.column, *rule.published_as)):
+            raise PolicyError(
+                f"{own.table} and {persons.name} both have a column"
+                f" {quote_identifier(rule.column)} to publish",
+                hint="give it the role identifier in the policy of the table, or another name in a"
+                " view",
+            )
+    if own.pseudonym in names:
+        raise PolicyError(
+            f"the pseudonym {quote_identifier(own.pseudonym)} of {own.table} is a column of"
+            f" {persons.name} to publish",
+            hint="choose another name for the pseudonym",
+        )
+    return tuple(rule for rule in own.columns if rule.column not in names)
+
+
+def in_force(loaded: Loaded, request: Request) -> Policy:
+    """Return the stored policy under the request.
+
+    Raises PolicyError when nothing says k, or l of anatomy, ConfigError for a live view of what
+    guards do not keep.
+    """
+    policy = request.over(loaded.policy)
+    if policy.anatomy and (level(policy) or 1) == 1:
+        raise PolicyError(
+            "neither the command nor the policy says l, and nothing else is promised by anatomy",
+            hint="pass --l 2, or more",
+        )
+    if not policy.anatomy and policy.model(K_ANONYMITY) is None:
+        raise PolicyError("neither the command nor the policy says k", hint="pass --k 5")
+    if loaded.info.foreign and not request.allow_foreign:
+        raise ConfigError(
+            f"{loaded.info.name} reads the foreign table {loaded.info.foreign[0]}: who reads it"
+            " where it is, and whether it stays the same, is not known here",
+            hint="--allow-foreign, if that is as it should be",
+        )
+    if request.relation_kind is ReleaseKind.VIEW:
+        require(Mode.VIEW, request.asked(policy, loaded.info))
+    return policy
+
+
+_SECRETLY = "dealt by the secret key: "  # the mark of releases by anatomy
+
+
+def digest_of_rows(session: Session, info: TableInfo, policy: Policy) -> str:
+    """Return a digest of all rows of a table, of the columns that a policy is about."""
+    from dbanon.db import catalog
+
+    columns = [
+        rule.column
+        for rule in policy.columns
+        if rule.role.is_published or rule.column == policy.subject
+    ]
+    columns += [condition.column for condition in policy.where]
+    return catalog.content_digest(session, info, sorted({*columns, *info.primary_key}))
+
+
+def fingerprint(
+    session: Session, members: Sequence[Member], request: Request, *, of_rows: str | None = None
+) -> str:
+    """Return a digest of all that releases depend on; equal means nothing changed.
+
+    of_rows: what ``digest_of_rows`` returned of a single table on this snapshot, if it was asked
+    already.
+    """
+    parts = [_digest(session, one, request, of_rows=of_rows) for one in members]
+    return parts[0] if len(parts) == 1 else hashlib.sha256("".join(parts).encode()).hexdigest()
+
+
+def _digest(session: Session, member: Member, request: Request, *, of_rows: str | None) -> str:
+    from dbanon.db import catalog
+    from dbanon.db.proofs import population
+    from dbanon.formats import policies
+
+    info, policy = member.loaded.info, member.own
+    content = of_rows or digest_of_rows(session, info, policy)
+    ordered = policies.to_document(policy.without_rest().with_orders(info))
+    parts = [content, ordered, {**member.loaded.versions}, request.to_ledger()]
+    if policy.population is not None:
+        everybody = population.admitted(session, policy.population)
+        quasi = sorted(rule.column for rule in policy.with_role(Role.QUASI))
+        parts.append(catalog.content_digest(session, everybody, quasi))
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    return f"{_SECRETLY}{digest}" if policy.anatomy else digest
+
+
+def is_dealt_by_seed(release: Release) -> bool:
+    """Whether the buckets of a release were dealt by what anybody can repeat, as once they were."""
+    return release.policy.anatomy and _SECRETLY not in release.fingerprint

@@ -1,0 +1,141 @@
+"""What a publication does, resolved once: its tables, their policies, and the series it joins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dbanon.actions.preparation.members import members_of
+from dbanon.actions.publication.series import placed
+from dbanon.domain.errors import ConfigError
+from dbanon.domain.table import TableName
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dbanon.actions.distribution.dividing import Division
+    from dbanon.actions.preparation.loading import Loaded
+    from dbanon.actions.preparation.members import Member
+    from dbanon.db.session import Session
+    from dbanon.domain.composition import Gate
+    from dbanon.domain.release import Entry
+    from dbanon.domain.table import TableInfo
+    from dbanon.request import Request
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PublicationPlan:
+    """What a publication does, known before any row is read.
+
+    members: the tables, that of the persons first; request: with the names of all tables of a
+    dataset; gate: with the series that the release joins; previous: the release that each table
+    replaces, None for none; division: of the table into blocks, None if it is grouped in one piece.
+    """
+
+    members: tuple[Member, ...]
+    request: Request
+    gate: Gate
+    previous: tuple[Entry | None, ...]
+    division: Division | None
+
+    @property
+    def relation(self) -> TableName:
+        """The relation in whose series the first table is published."""
+        return self.gate.series or self.view(self.members[0])
+
+    def view(self, member: Member) -> TableName:
+        """Return the relation that readers of a table will see."""
+        return self.request.view(member.loaded.info.name)
+
+
+def resolve(
+    session: Session, loaded: Sequence[Loaded], request: Request, *, writes: bool = True
+) -> PublicationPlan:
+    """Resolve the policies in force and the series that is joined; reads no row of a table.
+
+    writes: whether it will be carried out, for which the relations must be free to be replaced.
+    Raises PolicyError and ConfigError for what cannot be published.
+    """
+    if len(loaded) > 1:
+        request = replace(request, dataset=tuple(str(one.info.name) for one in loaded))
+        _require_apart(loaded, request)
+    find = partial(replaced, session, request=request)
+    previous = tuple(find(one.info) for one in loaded) if writes else (None,) * len(loaded)
+    gate, *_ = [placed(session, one.info, request, gate=request.gate) for one in loaded]
+    members = tuple(members_of(loaded, request))
+    return PublicationPlan(members, request, gate, previous, _division(request))
+
+
+def _division(request: Request) -> Division | None:
+    """Return how the table is divided into blocks; raises ConfigError."""
+    if request.executor == "threads" and request.rows_per_block is None:
+        return None
+    from dbanon.actions.distribution.dividing import division_of
+
+    return division_of(request.executor, request.rows_per_block)
+
+
+def _require_apart(loaded: Sequence[Loaded], request: Request) -> None:
+    """Raise ConfigError if two tables would be served under one name, or are one table."""
+    seen: dict[TableName, TableName] = {}
+    for one in loaded:
+        table, view = one.info.name, request.view(one.info.name)
+        if view in seen:
+            if seen[view] == table:
+                raise ConfigError(f"the dataset names {table} twice", hint="each table once")
+            raise ConfigError(
+                f"{seen[view]} and {table} would both be published as {view}",
+                hint="name a view of one of them in the dataset",
+            )
+        seen[view] = table
+
+
+def replaced(session: Session, info: TableInfo, request: Request) -> Entry | None:
+    """Return the release that is to be replaced; raises ConfigError for a name of somebody else's.
+
+    It may be one that was withdrawn, when somebody has kept its view from being dropped.
+    """
+    from dbanon.db import catalog, identity, rights
+    from dbanon.db.metadata import ledger
+    from dbanon.db.releases import views
+
+    rights.require_roles(session, request.grants)
+    view = request.view(info.name)
+    identity.require_own_schema(session, view)
+    latest = ledger.latest_entry(session, view)
+    if latest is not None and latest.served and latest.table != info.name:
+        raise ConfigError(
+            f"{view} serves release {latest.id} of {latest.table}",
+            hint="publish under another --name or --schema",
+        )
+    _require_no_dataset(session, info, request)
+    present = views.oid_of(session, view)
+    if present is not None and not (latest and identity.serves(session, present, latest.data_id)):
+        raise ConfigError(
+            f"{view} exists and was not published by dbanon",
+            hint="publish under another --name or --schema",
+        )
+    if present is not None:
+        # Nobody alters or drops it from now on, so that it is still the same when it is compared.
+        identity.admit(session, catalog.describe(session, view))
+    return latest
+
+
+def _require_no_dataset(session: Session, info: TableInfo, request: Request) -> None:
+    """Raise ConfigError if a table is served beside others that would keep their classes.
+
+    Those of a dataset are proved together. Other classes of its persons would tell more of them.
+    """
+    from dbanon.db.metadata import ledger
+
+    names = request.dataset or (str(info.name),)
+    replaced = {request.view(TableName.parse(name)) for name in names}
+    for entry in ledger.served_entries(session):
+        if str(info.name) in entry.dataset and entry.relation not in replaced:
+            raise ConfigError(
+                f"{entry.relation} was published together with {info.name} (release {entry.id}),"
+                " and other classes of these persons would tell more of them",
+                hint="dbanon publish --dataset with all of these tables, or first:"
+                f" dbanon release drop {entry.id}",
+            )
