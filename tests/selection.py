@@ -51,6 +51,11 @@ def each_once(*axes: Iterable[object], everywhere: int = 3) -> list[object]:
     return [*one_server_after(everywhere, once), *exhaustive_after(0, rest)]
 
 
+def at_depth(count: int) -> int:
+    """Return the steps of a long test: all in the exhaustive run, two fifths otherwise."""
+    return count * min(100, settings().max_examples) // 100
+
+
 def some() -> settings:
     """Try fewer examples than usual, where all values of a grid get some."""
     return settings(max_examples=settings().max_examples * 2 // 5)

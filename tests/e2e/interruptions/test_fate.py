@@ -192,7 +192,7 @@ def test_ctrl_c_at_the_commit_says_what_became_of_it(patients, run, monkeypatch,
 
 @pytest.mark.one_server
 @pytest.mark.parametrize(
-    ("name", "redirection"), exhaustive_after(len(LOST), product(COMMANDS, LOST))
+    ("name", "redirection"), exhaustive_after(len(LOST), product(sorted(COMMANDS), LOST))
 )
 def test_what_was_done_is_not_called_undone_for_want_of_an_output(patients, name, redirection):
     words, sentence, *_ = COMMANDS[name]

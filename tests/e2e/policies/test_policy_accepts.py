@@ -33,7 +33,7 @@ def attempt(action, *args, **kwargs):
         return error
 
 
-@pytest.mark.parametrize("declared", exhaustive_after(2, VALUES))
+@pytest.mark.parametrize("declared", exhaustive_after(1, VALUES))
 def test_a_policy_is_set_when_its_recodings_can_publish_and_refused_when_not(
     database, monkeypatch, tmp_path, declared
 ):

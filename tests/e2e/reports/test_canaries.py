@@ -4,6 +4,7 @@ import random
 import re
 
 import pytest
+from selection import at_depth
 
 import dbanon
 from dbanon.domain.policy import (
@@ -138,7 +139,7 @@ def run(marked, monkeypatch, capsys):
 def attacks(run):
     """Return all that attacks say, for people, as JSON and of how far they are."""
     kinds = [("--as", who) for who in ("prosecutor", "journalist", "marketer")]
-    options = ("--samples", 300, "--timings", "--progress")
+    options = ("--samples", at_depth(300), "--timings", "--progress")
     return "".join(
         run("attack", "anon.wards", *kind, *options, *form)
         for kind in (*kinds, ("--with", "anon.coarse"))

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 
 import pytest
 from psycopg import sql
-from selection import exhaustive_after
+from selection import at_depth, exhaustive_after
 
 import dbanon
 from dbanon.domain.checks import CheckFailed
@@ -18,7 +18,7 @@ from dbanon.formats import policies
 from dbanon.formats.datasets import dataset_of
 
 pytestmark = pytest.mark.one_server
-K, L, FIRST, PERSONS, REFRESHES = 4, 2, 120, 300, 6
+K, L, FIRST, PERSONS, REFRESHES = 4, 2, 120, 300, at_depth(8)
 TABLES = ("people", "visits", "findings")
 KEYS = {"people": "id", "visits": "visit", "findings": "finding"}
 SENSITIVE = {"people": "insurance", "visits": "cost", "findings": "code", "stays": "cost"}
