@@ -4,23 +4,22 @@ import gc
 import sys
 
 INTERRUPTED = 130
-# What is imported stays until the end: to look through it again and again takes a seventh of the
-# time in which a command starts.
+# Imported objects live until the end: repeated collections would take a seventh of the start time.
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 
 
 class _Unneeded:
-    """Hides pandas, which no command uses: pyarrow would import one that happens to be there."""
+    """Hides pandas, which no command uses but pyarrow would import if installed."""
 
     @staticmethod
     def find_spec(name: str, *_: object) -> None:
-        """Raise what an import does where nothing is installed."""
+        """Raise the error of a missing package."""
         if name == "pandas":
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C while it is imported ends it as it does later."""
+    """Run the command line; Ctrl-C during the import has the usual effect."""
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     sys.meta_path.insert(0, _Unneeded)
     try:

@@ -1,4 +1,4 @@
-"""What a caller asks of one publication: each option once, with all that is known of it."""
+"""The options of a publication, each declared once."""
 
 import inspect
 import re
@@ -26,7 +26,7 @@ P = ParamSpec("P")
 What = TypeVar("What")
 Found = TypeVar("Found")
 
-# What the database can count with: integer for k and l, bigint for seeds and releases.
+# Limits of the database: integer for k and l, bigint for seeds and releases.
 LARGEST_COUNT = 2**31 - 1
 LARGEST_NUMBER = 2**63 - 1
 
@@ -44,7 +44,7 @@ class Panel(StrEnum):
 
 
 class Kept(Enum):
-    """Whether the ledger keeps an option of a release, under the name of its field."""
+    """When the ledger stores an option of a release, under the name of its field."""
 
     NEVER = auto()
     IF_GIVEN = auto()
@@ -63,11 +63,11 @@ _ALL = _PLANNED | _COMPARE
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What is known of a field of a request, besides its entry in the docstring, which is its help.
+    """Declaration of a field of a request; its help is the field's entry in the docstring.
 
     panel: of the command line, None if only functions take it; flag: by default the name; kept: in
-    the ledger; is_key: whether it replaces the policy's key of the same name; scope: the functions
-    that take it; least, most, among: the values that the command line accepts.
+    the ledger; is_key: it replaces the policy's key of the same name; scope: the functions that
+    take it; least, most, among: the values that the command line accepts.
     """
 
     panel: Panel | None = None
@@ -83,7 +83,7 @@ class Option:
     among: tuple[str, ...] = ()
 
     def keeps(self, value: object, kind: object) -> bool:
-        """Whether the ledger may hold a value of an option of that type."""
+        """Return True if the ledger may hold a value of an option of that type."""
         if self.kept is Kept.NEVER or not _is_of(value, kind):
             return False
         if not isinstance(value, int | float):
@@ -91,8 +91,8 @@ class Option:
         return (self.least or 0) <= value and (self.most is None or value <= self.most)
 
 
-def _is_of(value: object, kind: Any) -> bool:  # noqa: ANN401 - a type, or what is spelled as one
-    """Whether a value that was read as JSON is one of a type."""
+def _is_of(value: object, kind: Any) -> bool:  # noqa: ANN401 - a type or a generic alias
+    """Return True if a value from JSON has a type."""
     origin, inside = get_origin(kind) or kind, get_args(kind)
     if origin is UnionType:
         named = [one for one in inside if one is ReleaseKind]  # no other text than its names
@@ -205,7 +205,7 @@ class Request:
     stages: Annotated[Stages | None, Option()] = None
 
     def __post_init__(self) -> None:
-        """Bring values into one form; raises PolicyError for a model that is none."""
+        """Normalize the values; raises PolicyError for an invalid model."""
         short = {"effort": self.effort, "time_limit": self.time_limit}
         chosen = {name: value for name, value in short.items() if value is not None}
         known: dict[str, object] = {
@@ -221,9 +221,9 @@ class Request:
 
     @classmethod
     def from_ledger(cls, overrides: Mapping[str, Any]) -> "Request":
-        """Return the request that the ledger kept of a release; raises ConfigError for no such.
+        """Return the stored request of a release; raises ConfigError for unexpected options.
 
-        Whoever may publish writes the ledger, and no row of it may keep others from being read.
+        Every publisher can write the ledger, so a row must not make other rows unreadable.
         """
         types = {one.name: get_args(one.type)[0] for one in fields(cls)}
         if not all(
@@ -237,7 +237,7 @@ class Request:
         return cls(**overrides)
 
     def to_ledger(self) -> dict[str, object]:
-        """Return what the ledger keeps, so that a refresh can ask for the same."""
+        """Return the options to store, so that a refresh can repeat the request."""
         kept: dict[str, object] = {}
         for one in fields(self):
             option, value = OPTIONS[one.name], getattr(self, one.name)
@@ -252,22 +252,22 @@ class Request:
 
     @property
     def relation_kind(self) -> ReleaseKind:
-        """What readers get: a private copy, or the live source."""
+        """The kind of the published relation: a private copy, or the live source."""
         return ReleaseKind(self.kind)
 
     @property
     def specs(self) -> tuple[ModelSpec, ...]:
-        """The models that are asked for beyond k and l."""
+        """The requested models beyond k and l."""
         return cast("tuple[ModelSpec, ...]", self.models)
 
     @property
     def gate(self) -> Gate:
-        """What the release may be compared with."""
+        """The options about the comparison with other releases."""
         joined = TableName.parse(self.series) if isinstance(self.series, str) else self.series
         return Gate(self.strict, self.new_series, self.recipients_changed, joined)
 
     def view(self, table: TableName) -> TableName:
-        """Return the relation that readers will see; raises ConfigError when it cannot be."""
+        """Return the relation to serve; raises ConfigError for an invalid or private name."""
         own = table.name if self.policy == DEFAULT_NAME else f"{table.name}_{self.policy}"
         relation = self.name or own
         for name in (self.schema, relation):
@@ -284,12 +284,12 @@ class Request:
 
     @property
     def forgets(self) -> bool:
-        """Whether nothing is to be left of which row is in which class; a live view needs it."""
+        """True unless the class of each row is kept, which a live view needs."""
         return self.relation_kind is ReleaseKind.TABLE and not self.keep_assignment
 
     @property
     def given(self) -> frozenset[str]:
-        """The options that some way to publish refuses, by their names."""
+        """The names of the given options that some way to publish refuses."""
         names = ("name", "subject", "population", "series", "keep_assignment", "dataset")
         given = {name for name in (*names, "rows_per_block") if getattr(self, name)}
         if self.relation_kind is ReleaseKind.VIEW:
@@ -299,13 +299,13 @@ class Request:
         return frozenset(given)
 
     def asked(self, policy: Policy, info: TableInfo) -> Asked:
-        """Return what is asked of a table, as the table of what is supported looks at it."""
+        """Return the request for a table, in the form that ``formats.support`` checks."""
         from dbanon.anonymization.registry import make_masking
 
         return Asked(policy, info, self.given, make=make_masking)
 
     def over(self, policy: Policy) -> Policy:
-        """Return the policy in force; raises PolicyError when an option is out of bounds."""
+        """Return the policy in force; raises PolicyError if an option is out of bounds."""
         from dbanon.anonymization.registry import parameters_of
         from dbanon.formats import policies
         from dbanon.formats.policy.anatomy import of_buckets
@@ -322,7 +322,7 @@ class Request:
         return of_buckets(policies.changed(policy, {"params": parameters_of(policy)}))
 
     def _models(self) -> tuple[ModelSpec, ...]:
-        """Return the models that are asked for, each once; raises PolicyError."""
+        """Return the requested models; raises PolicyError for a model given twice."""
         counts = ((K_ANONYMITY, "k", self.k), (L_DIVERSITY, "l", self.l))
         plain = [ModelSpec(name, {key: n}) for name, key, n in counts if n is not None]
         asked = (*_specs(plain), *self.specs)
@@ -343,15 +343,15 @@ def _options() -> Iterator[tuple[str, Option]]:
 
 
 OPTIONS: Mapping[str, Option] = dict(_options())
-"""What is known of each field of a request."""
+"""Declaration of each field of a request."""
 
 
 def spelled_out(
     action: Callable[[What, Request], Found], name: str, *, make: Callable[P, Request]
 ) -> Callable[Concatenate[What, P], Found]:
-    """Return a function of that name which takes the fields of a request as arguments.
+    """Return a function with that name and the fields of a request as arguments.
 
-    action: does what the request asks, of what comes first; make: the class of requests.
+    action: fulfils a request for its first argument; make: the class of requests.
     """
     taken = inspect.signature(action)
     first = next(iter(taken.parameters.values()))

@@ -1,7 +1,7 @@
-"""The parts of the pages that the code knows best, as Markdown.
+"""The parts of the pages that are generated from the code, as Markdown.
 
-A page says ``<!-- generated: algorithms -->`` where such a part belongs. ``conf.py`` puts it there
-when the site is built, and the tests do so when they read the pages. Nothing of it is tracked.
+A page marks the place with ``<!-- generated: algorithms -->``. ``conf.py`` inserts the part when
+the site is built, and the tests when they read the pages. Generated parts are not tracked.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def models() -> str:
 
 
 def metrics() -> str:
-    """Return the table of what is measured of a publication."""
+    """Return the table of the measures of a publication."""
     rows = ((f"`{name}`", meaning.title, meaning.line) for name, meaning in MEANINGS.items())
     return table(("in `--json`", "on the screen", "what it says"), rows)
 
@@ -101,12 +101,12 @@ def sql_functions() -> str:
 
 
 def sql_estimates() -> str:
-    """Return a section for each function by which readers estimate what they were given."""
+    """Return a section for each function with which analysts estimate published values."""
     return _functions(ESTIMATES.__contains__)
 
 
 def python_names() -> str:
-    """Return what ``import dbanon`` offers: functions, then classes."""
+    """Return the public names of ``dbanon``: functions, then classes."""
     named = [(name, getattr(dbanon, name)) for name in dbanon.__all__]
     functions = [_callable(name, value) for name, value in named if not inspect.isclass(value)]
     classes = ((f"`{name}`", sentence(value)) for name, value in named if inspect.isclass(value))
@@ -122,7 +122,7 @@ def keys(described: type) -> str:
 
 
 def support() -> str:
-    """Return a section for each mode, with the features that it refuses and why."""
+    """Return a section for each mode, with the features that it refuses and the reasons."""
     parts = []
     for mode in Mode:
         refused = [(one.name, one.refused[mode].text) for one in FEATURES if mode in one.refused]

@@ -1,7 +1,7 @@
 """Write the JSON schema of policy files, for editors: python docs/policy_schema.py.
 
-Names, types, bounds and descriptions are those of the keys as policies declare them, and of the
-registries. What depends on the table, only ``dbanon policy set`` knows.
+Names, types, bounds and descriptions are those of the declared keys of policies, and of the
+registries. Only ``dbanon policy set`` checks conditions on the table.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ REGISTRIES = {"algorithms": ALGORITHMS, "recodings": RECODINGS}
 
 
 def text() -> str:
-    """Return the schema as the file holds it."""
+    """Return the schema as in the file."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -109,7 +109,7 @@ def _values(key: Key) -> Schema:
 
 
 def _table(properties: Mapping[str, Schema], *, described: Mapping[str, str]) -> Schema:
-    """Return the schema of a table that has these keys and no other."""
+    """Return the schema of a table that has only these keys."""
     keys = {
         key: {"description": described[key], **value} if key in described else value
         for key, value in properties.items()
@@ -181,13 +181,13 @@ def _masking() -> Schema:
 
 
 def _taking(word: str, value: Schema) -> Schema:
-    """Return what holds of the value of a condition that compares."""
+    """Return the schema of the value for a comparison."""
     found = _where("is", word, {"value": value})
     return {**found, "then": {**found["then"], "required": ["value"]}}
 
 
 def _where(key: str, value: str, properties: Mapping[str, Any]) -> Schema:
-    """Return what holds of other keys where a key has this value."""
+    """Return the conditions on other keys if a key has this value."""
     given = {"required": [key], "properties": {key: {"const": value}}}
     return {"if": given, "then": {"properties": dict(properties)}}
 
@@ -226,12 +226,12 @@ def _parameter(parameter: Parameter) -> Schema:
 
 
 def _of_algorithm(name: str, factory: Callable[..., Any]) -> Schema:
-    """Return what ``params`` may hold where the policy names this algorithm."""
+    """Return the schema of ``params`` for an algorithm."""
     hints = get_type_hints(factory)
     known = {key: _typed(hints[key]) for key in parameters(factory)}
     params = _where("algorithm", name, {"params": _table(known, described={})})
     if name == Policy(None, ()).algorithm:
-        del params["if"]["required"]  # which is the algorithm of a policy that names none
+        del params["if"]["required"]  # the default algorithm
     return params
 
 
@@ -244,7 +244,7 @@ def _typed(hint: object) -> Schema:
 
 
 def _meanings(described: type) -> dict[str, str]:
-    """Return what each key means, and what holds without it, without markup."""
+    """Return the meaning and the default of each key, without markup."""
     endings = {"required": " (required)"}
     return {
         key: _plain(meaning + endings.get(without, f". Without it: {without}"))

@@ -79,7 +79,7 @@ def outcome(
 
 
 def budget_of(policy: Policy, n_rows: int) -> int:
-    """Return how many of so many rows the policy lets be left out."""
+    """Return how many of the rows may be suppressed by the policy."""
     return Requirement(policy.k, max_suppressed=policy.max_suppressed).budget(n_rows)
 
 
