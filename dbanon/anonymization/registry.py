@@ -28,11 +28,12 @@ from dbanon.anonymization.algorithms.lattice.full_domain import (
     OptimalLattice,
     Samarati,
 )
-from dbanon.anonymization.algorithms.microaggregation.mdav import Mdav, VMdav
 from dbanon.anonymization.algorithms.microaggregation.microaggregation import (
+    Mdav,
     Microaggregation,
     Projection,
     Univariate,
+    VMdav,
 )
 from dbanon.anonymization.algorithms.partitioning.mondrian import (
     BottomUp,

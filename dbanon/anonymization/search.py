@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.adjusting.cutting import cut
 from dbanon.anonymization.adjusting.feasible import crowding, rows_in_reach
 from dbanon.anonymization.adjusting.population_merging import cover_or_coarsen, require_possible
 from dbanon.anonymization.adjusting.repair import finish
+from dbanon.anonymization.adjusting.resize import cut
 from dbanon.anonymization.algorithms.clustering.growth import KMember
 from dbanon.anonymization.algorithms.lattice.full_domain import FullDomain
 from dbanon.anonymization.algorithms.lattice.nodes import lattice

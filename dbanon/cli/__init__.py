@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from dbanon.cli.terminal import streams
+from dbanon.cli.terminal import console
 from dbanon.cli.terminal.console import document, visible
 from dbanon.domain.deeds import followed
 from dbanon.domain.errors import DbanonError
@@ -81,6 +81,7 @@ def _register() -> None:
         doctor,
         init,
         inspect,
+        jobs,
         plan,
         policy,
         publish,
@@ -88,8 +89,7 @@ def _register() -> None:
         server,
         taxonomy,
     )
-    from dbanon.cli.jobs import schedule, worker
-    from dbanon.cli.releases import attack, check, count, grant, history, ledger, report
+    from dbanon.cli.releases import attack, check, count, grant, ledger, report
 
     app.command("demo")(demo.demo)
     app.command("init")(init.init)
@@ -106,9 +106,9 @@ def _register() -> None:
     app.command("attack")(attack.attack)
     app.command("count")(count.count)
     app.command("refresh")(refresh.refresh)
-    app.add_typer(schedule.app, name="schedule")
-    app.command("worker")(worker.worker)
-    app.command("history")(history.history)
+    app.add_typer(jobs.app, name="schedule")
+    app.command("worker")(jobs.worker)
+    app.command("history")(ledger.history)
     app.add_typer(ledger.app, name="release")
     app.command("doctor")(doctor.doctor)
     app.add_typer(server.app, name="server")
@@ -127,7 +127,7 @@ _list_by_panel()
 
 def main() -> None:
     """Run the command line; the only place that turns errors into messages and exit codes."""
-    with streams.lasting() as out, followed() as deeds:
+    with console.lasting() as out, followed() as deeds:
         code = _run(deeds)
         out.flush()
         if out.lost is not None:
@@ -170,7 +170,7 @@ def _document(
     kind: str, message: str, *, code: int, hint: str | None = None, done: str | None = None
 ) -> None:
     """Print an error as JSON for --json, unless a document was printed already."""
-    if "--json" in sys.argv and isinstance(sys.stdout, streams.Stream) and sys.stdout.is_unused:
+    if "--json" in sys.argv and isinstance(sys.stdout, console.Stream) and sys.stdout.is_unused:
         found = {"kind": kind, "message": message, "hint": hint, "done": done, "exit_code": code}
         document({"error": found})
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dbanon.domain.caution import Caution, Code
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Role
 from dbanon.domain.table import quote_identifier
-from dbanon.formats.allowances import is_allowed
+from dbanon.formats.document_reader import did_you_mean
 from dbanon.formats.suggestions import identifies, is_known, names_a_place
 from dbanon.formats.values.patterns import signs
 from dbanon.models.base import Scope
@@ -335,3 +335,37 @@ def determines(first: Sequence[str | None], second: Sequence[str | None]) -> boo
         for size, count in sizes.items()
     )
     return chance < math.log(_CHANCE)
+
+
+def flaws(entries: Iterable[str], *, of_column: bool) -> Iterator[str]:
+    """Yield the errors in the list of a column, or in that of the policy."""
+    codes = []
+    for entry in entries:
+        code, reason = _parts(entry)
+        if code not in list(Code):
+            codes_there = ", ".join(one for one in Code if one.of_column == of_column)
+            near = did_you_mean(code, list(Code))
+            yield f"names no warning that there is{near}; those that it may name are {codes_there}"
+        elif not reason:
+            yield f'gives no reason: "{code}: why"'
+        elif Code(code).of_column != of_column:
+            where = "the column that it is about" if Code(code).of_column else "the whole policy"
+            yield f"{code} is allowed by allow of {where}"
+        else:
+            codes.append(code)
+    for code, count in Counter(codes).items():
+        if count > 1:
+            yield f"allows {code} {count} times"
+
+
+def is_allowed(caution: Caution, policy: Policy) -> bool:
+    """Return True if the policy acknowledges a warning with a reason."""
+    entries = policy.allow
+    if caution.code.of_column:
+        entries = next(rule.allow for rule in policy.columns if rule.column == caution.column)
+    return caution.code in {code for code, reason in map(_parts, entries) if reason}
+
+
+def _parts(entry: str) -> tuple[str, str]:
+    code, _, reason = entry.partition(":")
+    return code.strip(), reason.strip()

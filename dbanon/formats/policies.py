@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.keys import keys_of
 from dbanon.domain.policy import ColumnRule, Difference, ModelSpec, Policy, Role
-from dbanon.formats.allowances import flaws
+from dbanon.formats.cautions import flaws
 from dbanon.formats.document_reader import Section, did_you_mean
 from dbanon.formats.policy import conditions, keys, masking_steps
 from dbanon.models.registry import MODELS

@@ -28,7 +28,7 @@ from dbanon.domain.table import (
     quote_identifier,
 )
 from dbanon.domain.text import command
-from dbanon.formats.allowances import flaws
+from dbanon.formats.cautions import flaws
 from dbanon.formats.document_reader import did_you_mean
 from dbanon.formats.policy import conditions, masking_steps
 from dbanon.formats.support import Mode, reasons

@@ -35,8 +35,7 @@ from samples.published import publish
 from samples.widths import compare_widths
 
 from dbanon.anonymization.auto import algorithm
-from dbanon.anonymization.auto.block_start import start_in_blocks
-from dbanon.anonymization.auto.start import Start, lattice, start_by_peeling
+from dbanon.anonymization.auto.start import Start, lattice, start_by_peeling, start_in_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -44,8 +44,8 @@ ALLOWED = {
     "dbanon/anonymization/auto/distribution_cuts.py": (Purpose.SEARCH, {"default_rng"}),
     "dbanon/anonymization/auto/start.py": (Purpose.SEARCH, {"default_rng"}),
     "dbanon/anonymization/auto/rounds.py": (Purpose.SEARCH, {"default_rng"}),
-    "dbanon/anonymization/masking/geometric.py": (Purpose.HIDING, {"secrets."}),
-    "dbanon/anonymization/utility/classifications.py": (Purpose.REPORT, {"random_state"}),
+    "dbanon/anonymization/masking/noise.py": (Purpose.HIDING, {"secrets."}),
+    "dbanon/anonymization/utility/measure.py": (Purpose.REPORT, {"random_state"}),
     "dbanon/cli/files.py": (Purpose.NAME, {"secrets."}),
     # Seeded by the secret key, as tests/unit/db/test_companions.py holds.
     "dbanon/db/histories/companions.py": (Purpose.HIDING, {"random."}),

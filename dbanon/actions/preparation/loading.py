@@ -236,7 +236,7 @@ def _compared(loaded: Loaded) -> list[Change]:
 
 def notes(loaded: Loaded) -> Iterator[Caution]:
     """Yield the changes that do not keep the table from being published."""
-    from dbanon.formats.allowances import is_allowed
+    from dbanon.formats.cautions import is_allowed
 
     for change in _compared(loaded):
         note = Caution(Code.NEW_COLUMN, change.column, str(change), change.hint)

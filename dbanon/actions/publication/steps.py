@@ -373,7 +373,7 @@ def serve(
 def proved_together(session: Session, works: Sequence[Work]) -> list[Work]:
     """Return the tables with what was proved of all of them together; raises CheckFailed."""
     from dbanon.db.histories import joint
-    from dbanon.db.proofs.linked import prove_linked
+    from dbanon.db.proofs.subjects import prove_linked
 
     publications = [one.publication for one in works]
     is_new = publications[0].withdrawn is None

@@ -89,7 +89,7 @@ def _count(
     epsilon: float,
     dry_run: bool,
 ) -> NoisyCounts:
-    from dbanon.anonymization.masking.geometric import within
+    from dbanon.anonymization.masking.noise import within
     from dbanon.db.metadata import spending
 
     policy, info = loaded.policy.completed(loaded.info), loaded.info
@@ -123,7 +123,7 @@ def _count(
 
 
 def _noisy(exact: NDArray[np.int64], *, epsilon: float) -> list[int]:
-    from dbanon.anonymization.masking.geometric import draw
+    from dbanon.anonymization.masking.noise import draw
 
     fraction = Fraction(_exact(epsilon))
     return [number + draw(fraction) for number in exact.ravel().tolist()]

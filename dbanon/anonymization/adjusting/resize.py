@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.adjusting.cutting import cut
 from dbanon.anonymization.adjusting.merging import Merging, numbered
 from dbanon.anonymization.adjusting.repair import repair
+from dbanon.anonymization.loss.costs import by_frequency, pack
 from dbanon.domain.assignment import Assignment
 
 if TYPE_CHECKING:
@@ -106,3 +106,22 @@ def _cut(table: EncodedTable, before: Assignment, requirement: Requirement) -> A
             group[rows] = n_groups + parts.group
             n_groups += parts.n_groups
     return numbered(group)
+
+
+def cut(table: EncodedTable, requirement: Requirement, *, relaxed: bool) -> Assignment:
+    """Cut a table as Mondrian does, strictly or relaxed; O(n d^2 log(n / k)) for balanced cuts."""
+    from dbanon.kernels.boxes.mondrian import mondrian
+
+    numbers = np.arange(table.n_rows, dtype=np.int32)
+    rows = np.column_stack([table.all_codes, numbers])
+    costs = []
+    for i, column in enumerate(table.quasi):
+        column_cost, rank = by_frequency(column)
+        costs.append(column_cost.times(column.rule.weight))
+        if rank is not None:
+            rows[:, i] = rank[column.codes]
+    cardinality = int(table.sensitive.max(initial=0)) + 1
+    group, n_groups = mondrian(
+        rows, *pack(costs), requirement.k, requirement.l, cardinality, relaxed
+    )
+    return Assignment(group, int(n_groups))

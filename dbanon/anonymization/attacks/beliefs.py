@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.attacks.case import Case, Target
-    from dbanon.anonymization.released.cells import Released
-    from dbanon.anonymization.released.covering import Coverage
+    from dbanon.anonymization.released.cells import Coverage, Released
     from dbanon.domain.assignment import SensitiveDomain
     from dbanon.domain.report import Attack
     from dbanon.models.tally import Tally

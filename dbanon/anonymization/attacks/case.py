@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from dbanon.anonymization.attacks.bounds import below_one, limits
-from dbanon.anonymization.released.covering import Coverage, covers
+from dbanon.anonymization.released.cells import Coverage, covers
 from dbanon.domain.report import Attack, Naming
 
 if TYPE_CHECKING:

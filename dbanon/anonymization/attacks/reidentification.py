@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 from dbanon.anonymization.attacks.bounds import found_among
 from dbanon.anonymization.attacks.case import NotTried, Tries, result
-from dbanon.anonymization.released.covering import covers
+from dbanon.anonymization.released.cells import covers
 from dbanon.domain.report import Attacker
 
 if TYPE_CHECKING:

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from dbanon.anonymization.auto.block_start import start_quickly
-from dbanon.anonymization.auto.clock import Clock
 from dbanon.anonymization.auto.distribution_cuts import (
     is_pressed,
     recut,
@@ -21,7 +19,7 @@ from dbanon.anonymization.auto.distribution_cuts import (
 from dbanon.anonymization.auto.plans import EFFORTS, SHARES, SMALL
 from dbanon.anonymization.auto.rounds import LIGHT, coordinates, improve, rounds_made_ready
 from dbanon.anonymization.auto.space import freeze, make_space, total_cost
-from dbanon.anonymization.auto.start import carved_by, start
+from dbanon.anonymization.auto.start import Clock, carved_by, start, start_quickly
 from dbanon.anonymization.threads import GivenUp, aside, given_up
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.progress import Stages

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 from math import inf, prod
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymization.auto.block_start import segments, start_in_blocks, start_quickly
-from dbanon.anonymization.auto.clock import Clock
 from dbanon.anonymization.auto.distribution_cuts import cut_large
 from dbanon.anonymization.auto.rounds import LIGHT, coordinates, improve, without_gaps
 from dbanon.anonymization.auto.space import can_be_carved, ladders, total_cost
-from dbanon.anonymization.loss.costs import pack
-from dbanon.anonymization.loss.frequency import by_frequency
+from dbanon.anonymization.loss.costs import by_frequency, pack
 from dbanon.anonymization.threads import in_threads
-from dbanon.kernels.layout import DISTINCT, SET, STRIDE
+from dbanon.kernels.layout import DISTINCT, SET, STRIDE, WIDE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +24,44 @@ if TYPE_CHECKING:
     from dbanon.anonymization.auto.space import Space
     from dbanon.domain.assignment import EncodedColumn
     from dbanon.kernels.auto.diversity import Rules
+
+
+class Clock:
+    """Elapsed share of a time limit in seconds, without ``waited()``, the time of compilation."""
+
+    def __init__(
+        self, limit: float | None = None, waited: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        self._limit, self._waited = limit, waited
+        self._began = monotonic() - waited()
+
+    @property
+    def _used(self) -> float:
+        return monotonic() - self._began - self._waited()
+
+    @property
+    def share(self) -> float:
+        """Used share of the limit, 1 after it; 0 without a limit."""
+        if self._limit is None:
+            return 0.0
+        used = self._used
+        return used / self._limit if used < self._limit else 1.0
+
+    @property
+    def left(self) -> float:
+        """Remaining seconds, at least 0; infinite without a limit."""
+        return inf if self._limit is None else max(0.0, self._limit - self._used)
+
+    def over(self) -> bool:
+        """Return True after the time limit."""
+        return self.left <= 0.0
+
+    def overdue(self) -> bool:
+        """Return True so long after the time limit that unfinished tasks are abandoned."""
+        return self._limit is not None and self._used > (1 + _GRACE) * max(self._limit, 1.0)
+
+
+_GRACE = 0.1
 
 
 MAX_NODES = 120_000
@@ -476,3 +512,107 @@ def start_by_carving(
 
     in_threads(work, range(len(ends) - 1))
     return without_gaps(label)
+
+
+SEGMENT = 4_000
+# Of many columns more rows are near in some, and a greedy group is worth looking for among more.
+_ROWS_OF_WIDE = 2_000
+
+
+def start_in_blocks(
+    space: Space, *, seed: int, over: Callable[[], bool] = lambda: False
+) -> NDArray[np.int32]:
+    """Return the cluster of each row; after ``over``, segments are cut as quickly as possible."""
+    from dbanon.kernels.auto.pools import start_segment
+
+    order, ends = segments(space, coordinates(space), most=max(SEGMENT, 40 * space.k))
+    label = np.empty(space.n_rows, np.int32)
+
+    def work(i: int) -> None:
+        mine = order[ends[i] : ends[i + 1]]
+        if over():
+            label[mine] = start_quickly(space.take(mine)) + ends[i]
+            return
+        part = start_segment(
+            space.codes[mine],
+            space.sensitive[mine],
+            space.costs.flat.copy(),
+            space.costs.layout.copy(),
+            space.rules,
+            space.k,
+            max(_ROWS_OF_WIDE if space.codes.shape[1] >= WIDE else 500, 10 * space.k),
+            seed,
+        )
+        label[mine] = part + ends[i]
+
+    in_threads(work, range(len(ends) - 1))
+    return without_gaps(label)
+
+
+def segments(
+    space: Space, points: NDArray[np.float32], *, most: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows in order of segments, and the end of each; every segment meets the rules."""
+    from dbanon.kernels.auto.blocks import halve
+    from dbanon.kernels.auto.diversity import make_rules, rows_hold
+
+    order, ends = halve(points, most)
+    if not space.has_rules:
+        return order, ends
+    rules = make_rules(*space.rules, space.sensitive)
+    kept = [0]
+    for end in ends[1:].tolist():
+        if rows_hold(rules, order[kept[-1] : end]):
+            kept.append(end)
+    if kept[-1] != len(order):
+        kept[-1:] = [len(order)] if len(kept) > 1 else [0, len(order)]
+    return order, np.array(kept)
+
+
+def start_quickly(space: Space) -> NDArray[np.int32]:
+    """Return the cluster of each row, by halving or dealing; O(n log n) for each rule.
+
+    Halves rows at the median of the widest column while both halves meet the rules. If the first
+    halves do not, deals the rows of each value to clusters.
+    """
+    from dbanon.kernels.auto.blocks import halve
+    from dbanon.kernels.auto.diversity import make_rules, rows_hold
+
+    most = 2 * space.k - 1
+    order, _ = halve(coordinates(space), most)
+    rules = make_rules(*space.rules, space.sensitive)
+
+    def parts(start: int, stop: int) -> list[int] | None:
+        """Return the ends of the clusters of some rows, None if they cannot meet the rules."""
+        if stop - start > most:
+            middle = (start + stop) // 2
+            left, right = parts(start, middle), parts(middle, stop)
+            if left is not None and right is not None:
+                return [*left, *right]
+        holds = not space.has_rules or rows_hold(rules, order[start:stop])
+        return [stop] if holds else None
+
+    ends = parts(0, space.n_rows) or [space.n_rows]
+    label = np.empty(space.n_rows, np.int32)
+    label[order] = np.repeat(np.arange(len(ends)), np.diff([0, *ends]))
+    return label if len(ends) > 1 else _dealt(space, order, rules)
+
+
+def _dealt(space: Space, order: NDArray[np.int64], rules: Rules) -> NDArray[np.int32]:
+    """Return clusters with the same share of the rows of each value, dealt in order."""
+    from dbanon.kernels.auto.diversity import labels_hold
+
+    columns = np.unique(space.rules[1])
+    key = np.unique(space.sensitive[order][:, columns], axis=0, return_inverse=True)[1].ravel()
+    by_key = np.argsort(key, kind="stable")
+    counts = np.bincount(key)
+    rank = np.arange(space.n_rows) - np.repeat(np.cumsum(counts) - counts, counts)
+    label = np.zeros(space.n_rows, np.int32)
+    n_clusters = space.n_rows // space.k
+    while n_clusters > 1:
+        label[order[by_key]] = rank * n_clusters // np.repeat(counts, counts)
+        sizes = np.bincount(label, minlength=n_clusters)
+        if sizes.min() >= space.k and labels_hold(rules, label, n_clusters):
+            return label
+        n_clusters //= 2
+    return np.zeros(space.n_rows, np.int32)

@@ -12,7 +12,7 @@ import numpy as np
 
 from dbanon.anonymization.loss.scores import first_component
 from dbanon.anonymization.masking.interfaces import NumberMasking
-from dbanon.anonymization.means import group_means, group_medians, stretched
+from dbanon.anonymization.recodings.central import group_means, group_medians, stretched
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.released.covering import covers
+from dbanon.anonymization.released.cells import covers
 from dbanon.anonymization.risk.reidentification import (
     BY_WEIGHTS,
     UNKNOWN,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymization.utility.classifications import classifications
-from dbanon.anonymization.utility.distributions import Bins, bins_of, distribution
-from dbanon.anonymization.utility.queries import query_errors
+from dbanon.anonymization.released.cells import covers
+from dbanon.anonymization.utility.distributions import Bins, bins_of, categories_of, distribution
+from dbanon.anonymization.utility.queries import MOST_PARTS, parts_of, query_errors
 from dbanon.anonymization.utility.readings import published_pairs, readings_of, source_pairs
-from dbanon.domain.report import Association, Utility
+from dbanon.domain.report import Association, Classification, Utility
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,9 +25,251 @@ if TYPE_CHECKING:
     from dbanon.anonymization.utility.readings import Moments, Reading
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
-    from dbanon.domain.report import Classification, QueryError
+    from dbanon.domain.report import QueryError
 
     Floats = NDArray[np.float64]
+    from collections.abc import Mapping
+
+    Counts = NDArray[np.int64]
+
+
+BOOSTING, LOGISTIC = "gradient boosting", "logistic regression"
+_TREES, _LEAST_ROUNDS, _MOST_ROUNDS = 300, 15, 100
+_STEPS = 500
+
+
+class Features(NamedTuple):
+    """Features of each label and of each code, (n, f) both."""
+
+    labels: Floats
+    codes: Floats
+
+
+class Score(NamedTuple):
+    """Share of correct predictions, and the area under the curve, None if undefined."""
+
+    accuracy: float
+    auc: float | None
+
+
+def features_of(reading: Reading) -> Features:
+    """Return the features of a column."""
+    if reading.line is not None:
+        of_codes = reading.line.spread(reading.line.begins, reading.line.ends)
+        return Features(_of_numbers(reading.moments()), _of_numbers(of_codes))
+    parts = parts_of(reading)
+    if len(np.unique(parts)) > MOST_PARTS + 1:
+        parts = categories_of(reading).of_code
+    kept = np.unique(parts)
+    of_labels = [reading.covered(parts == part) for part in kept]
+    return Features(np.array(of_labels).T, (parts[:, None] == kept).astype(np.float64))
+
+
+def _of_numbers(moments: Moments) -> Floats:
+    """Return numbers, those of NULL in the middle, and the share of NULL in each."""
+    places = np.where(moments.known > 0.0, moments.mean, 0.5)
+    return np.column_stack([places, 1.0 - moments.known])
+
+
+def scores(
+    train: Floats,
+    wanted: NDArray[Any],
+    *,
+    test: Floats,
+    truth: NDArray[Any],
+    seed: int,
+) -> Mapping[str, Score]:
+    """Train on some rows, and predict others; a single value is predicted as such."""
+    if len(np.unique(wanted)) < 2:  # noqa: PLR2004 - classifiers refuse
+        only = Score(float((truth == wanted[:1]).mean()), 0.5)
+        return {BOOSTING: only, LOGISTIC: only}
+    from threadpoolctl import threadpool_limits
+
+    found = {}
+    for name, model in _models(len(np.unique(wanted)), seed).items():
+        # threads that wait for each other on busy processors take many times as long
+        with threadpool_limits(1), warnings.catch_warnings():
+            # as far as it came is what an analyst would take
+            warnings.simplefilter("ignore", _convergence_warning())
+            model.fit(train, wanted)
+            likely = model.predict_proba(test)
+        right = model.classes_[likely.argmax(axis=1)] == truth
+        found[name] = Score(float(right.mean()), _area(likely, model.classes_, truth))
+    return found
+
+
+def _models(n_values: int, seed: int) -> Mapping[str, Any]:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    # each round grows one tree for each value
+    rounds = min(max(_TREES // n_values, _LEAST_ROUNDS), _MOST_ROUNDS)
+    linear = LogisticRegression(max_iter=_STEPS)
+    return {
+        BOOSTING: HistGradientBoostingClassifier(max_iter=rounds, random_state=seed),
+        LOGISTIC: make_pipeline(StandardScaler(), linear),
+    }
+
+
+def _convergence_warning() -> type[Warning]:
+    from sklearn.exceptions import ConvergenceWarning
+
+    warning: type[Warning] = ConvergenceWarning
+    return warning
+
+
+def _area(likely: Floats, values: NDArray[Any], truth: NDArray[Any]) -> float | None:
+    """Return the area under the curve; the weighted mean of one against the rest for several."""
+    from sklearn.metrics import roc_auc_score
+
+    areas, weights = [], []
+    for value in np.unique(truth):
+        is_value = truth == value
+        if is_value.all():
+            return None
+        place = np.flatnonzero(values == value)
+        column = likely[:, place[0]] if len(place) else np.zeros(len(truth))
+        areas.append(float(roc_auc_score(is_value, column)))
+        weights.append(int(is_value.sum()))
+    return float(np.average(areas, weights=weights)) if areas else None
+
+
+MOST_ROWS = 20_000
+_MOST_VALUES = 20
+HELD_OUT = 1 / 3
+"""Of which share of the rows what was learned is tested."""
+_FEWEST = 30
+_AT_ONCE = 20_000_000
+
+
+class _Learned(NamedTuple):
+    """Training data: features, and the code of each."""
+
+    features: Floats
+    codes: NDArray[np.int32]
+
+
+def target_of(readings: Sequence[Reading], policy: Policy) -> Reading | None:
+    """Return the sensitive column to predict: the class label's, or the first of few values."""
+    able = [
+        reading
+        for reading in readings
+        if reading.classes is not None
+        and 1 < (reading.of_labels > 0.0).sum() <= _MOST_VALUES
+        and (reading.of_codes > 0.0).sum() > 1
+    ]
+    labels = (reading for reading in able if reading.name == policy.class_label)
+    return next(labels, able[0] if able else None)
+
+
+def classifications(
+    released: Released,
+    readings: Sequence[Reading],
+    *,
+    policy: Policy,
+    generator: np.random.Generator,
+    samples: int,
+) -> tuple[Classification, ...]:
+    """Train on the release and on equally many source rows, test on a third; empty if too few."""
+    target = target_of(readings, policy)
+    quasi = [reading for reading in readings if reading.classes is None]
+    n_rows = min(released.table.n_rows, samples, MOST_ROWS)
+    if target is None or not quasi or n_rows < _FEWEST:
+        return ()
+    rows = generator.permutation(released.table.n_rows)[:n_rows]
+    n_test = round(HELD_OUT * n_rows)
+    test, train = np.sort(rows[:n_test]), np.sort(rows[n_test:])
+    features = [features_of(reading) for reading in quasi]
+
+    def of_rows(some: Counts) -> _Learned:
+        parts = [each.codes[q.codes[some]] for q, each in zip(quasi, features, strict=True)]
+        return _Learned(np.hstack(parts), target.codes[some])
+
+    left = _without(released, target, test, generator)
+    entries = _drawn(left, len(train), generator)
+    assert target.classes is not None  # noqa: S101 - it is sensitive
+    classes = target.classes[entries]
+    parts = [each.labels[q.labels[classes]] for q, each in zip(quasi, features, strict=True)]
+    published = _Learned(np.hstack(parts), target.labels[entries])
+    if not len(entries):
+        return ()
+    return _compared(target.name, of_rows(train), published, of_rows(test), generator=generator)
+
+
+def _compared(
+    name: str,
+    source: _Learned,
+    published: _Learned,
+    test: _Learned,
+    *,
+    generator: np.random.Generator,
+) -> tuple[Classification, ...]:
+    seed = int(generator.integers(2**31))
+    learned, from_release = (
+        scores(each.features, each.codes, test=test.features, truth=test.codes, seed=seed)
+        for each in (source, published)
+    )
+    most = np.bincount(source.codes).argmax()
+    guesser = float((test.codes == most).mean())
+    return tuple(
+        Classification(
+            column=name,
+            classifier=classifier,
+            accuracy=_told(score.accuracy, from_release[classifier].accuracy, guesser),
+            auc=_areas(score, from_release[classifier]),
+            rows=len(published.codes),
+            tested=len(test.codes),
+        )
+        for classifier, score in learned.items()
+    )
+
+
+def _areas(source: Score, release: Score) -> tuple[float, float, float] | None:
+    if source.auc is None or release.auc is None:
+        return None
+    return _told(source.auc, release.auc, 0.5)
+
+
+def _told(source: float, release: float, guesser: float) -> tuple[float, float, float]:
+    return round(source, 4), round(release, 4), round(guesser, 4)
+
+
+def _without(
+    released: Released, target: Reading, rows: Counts, generator: np.random.Generator
+) -> Counts:
+    """Return the published rows of each pair of class and value, without those of some persons."""
+    assert target.classes is not None  # noqa: S101 - it is sensitive
+    keys = target.classes.astype(np.int64) * target.n_codes + target.labels
+    left = target.rows.copy()
+    step = max(1, _AT_ONCE // max(released.n_classes, 1))
+    for at in range(0, len(rows), step):
+        some = rows[at : at + step]
+        start, classes = _candidates(released, some)
+        for row, first, last in zip(some, start, start[1:], strict=False):
+            wanted = classes[first:last].astype(np.int64) * target.n_codes + target.codes[row]
+            places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+            places = places[(keys[places] == wanted) & (left[places] > 0)]
+            if len(places):
+                left[places[generator.integers(len(places))]] -= 1
+    return left
+
+
+def _candidates(released: Released, rows: Counts) -> tuple[Counts, NDArray[np.int32]]:
+    """Return the classes that may contain some rows, and the start of each row's."""
+    if released.classes is None:
+        found = covers(released, rows)
+        return found.start, found.classes
+    classes = released.classes[rows]
+    return np.concatenate([[0], np.cumsum(classes >= 0)]), classes[classes >= 0]
+
+
+def _drawn(rows: Counts, n: int, generator: np.random.Generator) -> Counts:
+    """Return the entries of n randomly drawn published rows, or of all."""
+    total = int(rows.sum())
+    drawn = generator.choice(total, min(n, total), replace=False, shuffle=False)
+    return np.searchsorted(np.cumsum(rows), np.sort(drawn), side="right")
 
 
 def utility_of(

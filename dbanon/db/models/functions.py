@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon import resources
-from dbanon.db.models import estimates
 from dbanon.db.queries import function, template
 from dbanon.models.base import Bound, Scope
 from dbanon.models.registry import MODELS
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from dbanon.models.base import Model
     from dbanon.models.parameters import Parameter
+
 
 TYPES: Mapping[type, sql.SQL] = {
     int: sql.SQL("integer"),
@@ -85,7 +85,7 @@ def statements() -> Iterator[sql.SQL | sql.Composed]:
 def _definitions() -> Iterator[sql.SQL | sql.Composed]:
     for name in resources.sql_names("functions"):
         yield function(name)
-    yield from estimates.statements()
+    yield from range_functions()
     for name in MODELS:
         yield _create_check(name)
     yield template("checks.create_verify_model", cases=sql.SQL("\n").join(map(_case, MODELS)))
@@ -311,3 +311,43 @@ def _given(name: str, parameter: Parameter) -> sql.Composable:
     if parameter.default is None:
         return value
     return sql.SQL("coalesce({}, {})").format(value, sql.Literal(parameter.default))
+
+
+_NUMBERS = {"int4range": 1, "int8range": 1, "numrange": 0}
+"""Between which values of a range there is nothing, 0 where there always is something."""
+_TIMES = {
+    "daterange": ("date", "1"),
+    "tsrange": ("timestamp", "'0'::pg_catalog.interval"),
+    "tstzrange": ("timestamptz", "'0'::pg_catalog.interval"),
+}
+"""The types of the values of a range, and the same of them."""
+
+
+def range_functions() -> Iterator[sql.Composed]:
+    """Yield the statements that create the functions."""
+    for name, step in _NUMBERS.items():
+        yield _create_share(name, number="pg_catalog.float8", unit="", volatility="IMMUTABLE")
+        slots = {"range": sql.SQL(name), "step": sql.Literal(step)}
+        yield template("estimates.create_middle_of_numbers", **slots)
+    for name, (value, gap) in _TIMES.items():
+        # PostgreSQL declares time zone functions STABLE, and inlines nothing less strict.
+        volatility = "STABLE" if value == "timestamptz" else "IMMUTABLE"
+        part, epoch = "pg_catalog.date_part", "'epoch', "
+        yield _create_share(name, number=part, unit=epoch, volatility=volatility)
+        yield template(
+            "estimates.create_middle_of_times",
+            range=sql.SQL(name),
+            value=sql.SQL(value),
+            step=sql.SQL(gap),
+            volatility=sql.SQL(volatility),
+        )
+
+
+def _create_share(name: str, *, number: str, unit: str, volatility: str) -> sql.Composed:
+    return template(
+        "estimates.create_share",
+        range=sql.SQL(name),
+        number=sql.SQL(number),
+        unit=sql.SQL(unit),
+        volatility=sql.SQL(volatility),
+    )

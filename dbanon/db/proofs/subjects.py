@@ -1,4 +1,4 @@
-"""Prove models for persons, which requires the private membership of a release."""
+"""Prove models for persons, of one table or of several, by the private membership of a release."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from psycopg import sql
 
 from dbanon.db.models.statements import demands, model_statement
-from dbanon.db.queries import identifiers, template
+from dbanon.db.queries import equal_text, identifiers, template
+from dbanon.db.releases.publication import data_table
 from dbanon.domain.checks import CheckReport, CheckResult, Verdict
 from dbanon.domain.policy import K_ANONYMITY, Role
 from dbanon.models.base import Bound, OfPersons, Scope
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from dbanon.db.models.statements import Demand
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
+
 
 _MEASURES = {
     OfPersons.TOP_SHARE: sql.SQL("x.most::double precision / o.persons"),
@@ -201,3 +203,57 @@ def persons_statement(persons: sql.Composable, demand: Demand, *, subject: str) 
         achieved=_MEASURES[model.of_persons],
         required=sql.Literal(model.required),
     )
+
+
+def prove_linked(
+    session: Session, publications: Sequence[Publication]
+) -> list[tuple[CheckResult, ...]]:
+    """Return the results of each table for persons that a join of all tables cannot distinguish.
+
+    publications: tables with the same subjects. A cell of persons has the same class (or no row) in
+    each table, and the same number of rows if the policy has rows_per_subject; it needs k persons.
+    """
+    cells = data_table("cells", publications[0].id)
+    members = [_members(publication, i) for i, publication in enumerate(publications)]
+    union = sql.SQL("\n UNION ALL\n").join(members)
+    session.pg.execute(template("proofs.create_cells", cells=cells, members=union))
+    session.pg.execute(sql.SQL("ALTER TABLE {} ADD PRIMARY KEY (person)").format(cells))
+    session.pg.execute(sql.SQL("ANALYZE {}").format(cells))
+    found = [_prove(session, publication, cells) for publication in publications]
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(cells))
+    return found
+
+
+def _person(publication: Publication) -> sql.Composable:
+    column = publication.info.column(publication.policy.subject or "")
+    return equal_text(column, sql.Identifier("s", column.name))
+
+
+def _members(publication: Publication, number: int) -> sql.Composed:
+    columns = (sql.Identifier(f"q{i}") for i, _ in enumerate(publication.recodings, 1))
+    by_number = publication.policy.rows_per_subject is not None
+    return template(
+        "proofs.cell_members",
+        person=_person(publication),
+        part=sql.Literal(number),
+        times=sql.SQL("count(*)" if by_number else "''"),
+        columns=sql.SQL(", ").join(columns),
+        source=publication.reading,
+        rows=publication.rows,
+        groups=publication.groups,
+        join=publication.join,
+    )
+
+
+def _prove(
+    session: Session, publication: Publication, cells: sql.Identifier
+) -> tuple[CheckResult, ...]:
+    subject = publication.policy.subject or ""
+    by = f"{subject} by all tables"
+    statement = template("proofs.prove_cells", k=sql.Literal(publication.policy.k), cells=cells)
+    row = session.one(statement)
+    result = CheckResult(K_ANONYMITY, by, *(*row, verdict(*row[2:4])))
+    cell = sql.SQL("(SELECT c.cell FROM {} AS c WHERE c.person = {})").format(
+        cells, _person(publication)
+    )
+    return (*prove_persons(session, publication, by=by, apart=cell), result)

@@ -13,7 +13,7 @@ import numpy as np
 from samples.datasets import read
 
 from analysts.releases import SETTINGS, releases
-from dbanon.anonymization.utility.classifications import BOOSTING, LOGISTIC, features_of, scores
+from dbanon.anonymization.utility.measure import BOOSTING, LOGISTIC, features_of, scores
 from dbanon.anonymization.utility.readings import readings_of
 
 if TYPE_CHECKING:

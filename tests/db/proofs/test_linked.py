@@ -9,7 +9,7 @@ from psycopg import sql
 
 from dbanon.db import catalog
 from dbanon.db.histories.cells import of_persons
-from dbanon.db.proofs.linked import prove_linked
+from dbanon.db.proofs.subjects import prove_linked
 from dbanon.db.queries import template
 from dbanon.db.releases import relations
 from dbanon.db.releases.publication import Publication

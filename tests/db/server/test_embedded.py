@@ -23,8 +23,7 @@ from dbanon.actions.server import server_psql, server_status, server_stop, serve
 from dbanon.domain.errors import ConfigError, DatabaseError
 from dbanon.server import EmbeddedServer
 from dbanon.server import server as embedded
-from dbanon.server.account import Account, server_account
-from dbanon.server.server import answers, socket_directory
+from dbanon.server.server import Account, answers, server_account, socket_directory
 from dbanon.settings import Settings
 
 TMP = Path("/tmp")  # noqa: S108 - the place under test

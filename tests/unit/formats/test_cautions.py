@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from dbanon.domain.caution import Code, Contents
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo, TableName
-from dbanon.formats.allowances import flaws
-from dbanon.formats.cautions import alike, cautions, unknown
+from dbanon.formats.cautions import alike, cautions, flaws, unknown
 from dbanon.formats.suggestions import Persons, identifies
 
 TABLE = TableName("public", "people")

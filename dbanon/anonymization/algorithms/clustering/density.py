@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from dbanon.anonymization.adjusting.resize import resize
-from dbanon.anonymization.distances.embedding import embed
-from dbanon.anonymization.distances.rows import pairwise
+from dbanon.anonymization.distances.rows import embed, pairwise
 from dbanon.anonymization.interfaces import require_at_most
 from dbanon.domain.errors import PolicyError
 

@@ -15,8 +15,7 @@ import numpy as np
 from dbanon.anonymization.adjusting.repair import repair
 from dbanon.anonymization.adjusting.resize import resize
 from dbanon.anonymization.algorithms.clustering.growth import weighted_heights
-from dbanon.anonymization.distances.embedding import embed
-from dbanon.anonymization.distances.rows import pairwise
+from dbanon.anonymization.distances.rows import embed, pairwise
 from dbanon.anonymization.interfaces import require_at_most
 from dbanon.domain.assignment import Assignment
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from dbanon.anonymization.adjusting.cutting import cut
 from dbanon.anonymization.adjusting.repair import repair
+from dbanon.anonymization.adjusting.resize import cut
 from dbanon.anonymization.interfaces import require_at_most
 from dbanon.anonymization.loss.costs import weighted_costs
 from dbanon.domain.assignment import Assignment

@@ -20,8 +20,7 @@ from dbanon.anonymization.attacks.case import (
     naming,
     result,
 )
-from dbanon.anonymization.released.cells import Released
-from dbanon.anonymization.released.covering import covers
+from dbanon.anonymization.released.cells import Released, covers
 from dbanon.domain.assignment import EncodedTable
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from builders import encoded, policy_of, tables_and_requirements
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.algorithms.microaggregation.mdav import Mdav
+from dbanon.anonymization.algorithms.microaggregation.microaggregation import Mdav
 from dbanon.anonymization.algorithms.partitioning.mondrian import Mondrian
 from dbanon.anonymization.interfaces import Requirement, require_at_most
 from dbanon.anonymization.problem import Problem, solve

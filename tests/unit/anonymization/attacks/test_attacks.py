@@ -34,7 +34,7 @@ from dbanon.anonymization.attacks.reidentification import (
     of_labels,
     prosecutor,
 )
-from dbanon.anonymization.released.covering import covers
+from dbanon.anonymization.released.cells import covers
 from dbanon.domain.assignment import SensitiveDomain
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.progress import Stages

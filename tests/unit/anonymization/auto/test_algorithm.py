@@ -18,7 +18,7 @@ from spaces import problems, random_table, table_of, tables
 
 from dbanon import resources
 from dbanon.anonymization import threads
-from dbanon.anonymization.algorithms.microaggregation.mdav import Mdav
+from dbanon.anonymization.algorithms.microaggregation.microaggregation import Mdav
 from dbanon.anonymization.algorithms.partitioning.mondrian import RelaxedMondrian
 from dbanon.anonymization.auto.algorithm import Auto
 from dbanon.anonymization.auto.plans import EFFORTS

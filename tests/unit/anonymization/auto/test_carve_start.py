@@ -10,7 +10,6 @@ from dbanon.anonymization import threads
 from dbanon.anonymization.algorithms.clustering.growth import KMember
 from dbanon.anonymization.algorithms.partitioning.mondrian import Mondrian
 from dbanon.anonymization.auto.algorithm import Auto
-from dbanon.anonymization.auto.block_start import start_in_blocks
 from dbanon.anonymization.auto.plans import EFFORTS
 from dbanon.anonymization.auto.space import can_be_carved, freeze, make_space, total_cost
 from dbanon.anonymization.auto.start import (
@@ -18,6 +17,7 @@ from dbanon.anonymization.auto.start import (
     segment_for,
     start,
     start_by_carving,
+    start_in_blocks,
     start_in_cuts,
 )
 from dbanon.anonymization.interfaces import Requirement

@@ -7,14 +7,21 @@ from naive import engine
 from spaces import random_table
 
 from dbanon.anonymization.algorithms.partitioning.mondrian import Mondrian
-from dbanon.anonymization.auto import algorithm, clock
+from dbanon.anonymization.auto import algorithm
+from dbanon.anonymization.auto import start as starting
 from dbanon.anonymization.auto.algorithm import Auto
-from dbanon.anonymization.auto.block_start import start_in_blocks
-from dbanon.anonymization.auto.clock import Clock
 from dbanon.anonymization.auto.plans import EFFORTS, Phase
 from dbanon.anonymization.auto.rounds import LARGE, LIGHT, MOVES, TURNS, coordinates, improve
 from dbanon.anonymization.auto.space import freeze, make_space, total_cost
-from dbanon.anonymization.auto.start import BLOCKS, PEELING, affordable_lookups, lattice, start
+from dbanon.anonymization.auto.start import (
+    BLOCKS,
+    PEELING,
+    Clock,
+    affordable_lookups,
+    lattice,
+    start,
+    start_in_blocks,
+)
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.progress import Stages
 
@@ -35,7 +42,7 @@ def dense_space(n, *, k=5, l=1):
 def at(monkeypatch, *moments):
     """Have the time go from one moment to the next at each look, and stay at the last."""
     left = list(moments)
-    monkeypatch.setattr(clock, "monotonic", lambda: left.pop(0) if len(left) > 1 else left[0])
+    monkeypatch.setattr(starting, "monotonic", lambda: left.pop(0) if len(left) > 1 else left[0])
 
 
 def large(n):

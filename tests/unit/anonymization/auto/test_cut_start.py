@@ -6,9 +6,16 @@ from builders import encoded, tree
 from naive import engine
 from spaces import random_table, table_of
 
-from dbanon.anonymization.auto.block_start import start_in_blocks
 from dbanon.anonymization.auto.space import freeze, make_space, total_cost
-from dbanon.anonymization.auto.start import CUTS, PEELING, Carving, can_be_cut, start, start_in_cuts
+from dbanon.anonymization.auto.start import (
+    CUTS,
+    PEELING,
+    Carving,
+    can_be_cut,
+    start,
+    start_in_blocks,
+    start_in_cuts,
+)
 from dbanon.anonymization.interfaces import Requirement
 
 

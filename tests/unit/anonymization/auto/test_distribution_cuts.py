@@ -7,7 +7,6 @@ from builders import encoded, policy_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.auto.block_start import start_quickly
 from dbanon.anonymization.auto.distribution_cuts import (
     is_pressed,
     recut,
@@ -15,6 +14,7 @@ from dbanon.anonymization.auto.distribution_cuts import (
     start_by_shares,
 )
 from dbanon.anonymization.auto.space import make_space, total_cost
+from dbanon.anonymization.auto.start import start_quickly
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.assignment import Assignment

@@ -4,8 +4,7 @@ import pytest
 from builders import encoded, tables
 from hypothesis import given
 
-from dbanon.anonymization.distances.embedding import embed
-from dbanon.anonymization.distances.rows import pairwise
+from dbanon.anonymization.distances.rows import embed, pairwise
 
 
 def squares(table):

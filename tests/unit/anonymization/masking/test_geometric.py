@@ -6,7 +6,7 @@ from math import exp
 
 import pytest
 
-from dbanon.anonymization.masking.geometric import draw, probability, within
+from dbanon.anonymization.masking.noise import draw, probability, within
 
 
 def test_the_reference_gives_these_probabilities():

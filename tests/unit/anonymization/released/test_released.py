@@ -14,7 +14,7 @@ from selection import some
 from dbanon.anonymization.outcome import Outcome
 from dbanon.anonymization.recodings.groups import column_boxes
 from dbanon.anonymization.registry import RECODINGS, accepts
-from dbanon.anonymization.released.covering import covers
+from dbanon.anonymization.released.cells import covers
 from dbanon.anonymization.released.labels import POINTS, elements, period_days
 from dbanon.anonymization.released.reading import of_outcome, of_texts
 from dbanon.domain.assignment import Assignment, GroupValues

@@ -11,14 +11,14 @@ from selection import some
 
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.released.reading import of_outcome, of_texts
-from dbanon.anonymization.utility.classifications import (
+from dbanon.anonymization.utility.measure import (
     BOOSTING,
     LOGISTIC,
     features_of,
     scores,
     target_of,
+    utility_of,
 )
-from dbanon.anonymization.utility.measure import utility_of
 from dbanon.anonymization.utility.queries import Asked, Query, deviations, draw, query_errors
 from dbanon.anonymization.utility.readings import readings_of
 from dbanon.domain.policy import ModelSpec

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from naive import engine as naive
 from spaces import problems, random_table, spaces, tables
 
-from dbanon.anonymization.auto.block_start import segments, start_in_blocks
 from dbanon.anonymization.auto.rounds import coordinates
 from dbanon.anonymization.auto.space import freeze, make_space, total_cost
-from dbanon.anonymization.auto.start import lattice, start_by_peeling
+from dbanon.anonymization.auto.start import lattice, segments, start_by_peeling, start_in_blocks
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss.costs import column_costs, pack, set_costs
 from dbanon.kernels import random as generator

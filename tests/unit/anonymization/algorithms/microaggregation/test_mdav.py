@@ -7,7 +7,7 @@ from builders import encoded, read_numbers, tables_and_requirements
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.algorithms.microaggregation.mdav import Mdav
+from dbanon.anonymization.algorithms.microaggregation.microaggregation import Mdav
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss.metrics import publication, sse_ratio
 from dbanon.anonymization.loss.scores import standardized

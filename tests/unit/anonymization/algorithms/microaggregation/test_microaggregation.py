@@ -10,8 +10,11 @@ from naive.microaggregation import error, v_mdav
 
 from dbanon.anonymization import threads
 from dbanon.anonymization.algorithms.microaggregation import microaggregation
-from dbanon.anonymization.algorithms.microaggregation.mdav import Mdav, VMdav
-from dbanon.anonymization.algorithms.microaggregation.microaggregation import Microaggregation
+from dbanon.anonymization.algorithms.microaggregation.microaggregation import (
+    Mdav,
+    Microaggregation,
+    VMdav,
+)
 from dbanon.anonymization.algorithms.microaggregation.points import MOST_NODES, mdav_points
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.assignment import Assignment

@@ -1,1 +1,0 @@
-"""The commands for scheduled refreshes: schedule, worker."""
