@@ -13,7 +13,7 @@ from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, cast, get_ar
 
 from dbanon.domain.composition import Gate
 from dbanon.domain.errors import ConfigError, PolicyError
-from dbanon.domain.keys import meanings_of
+from dbanon.domain.keys import made, meanings_of
 from dbanon.domain.policy import DEFAULT_NAME, K_ANONYMITY, L_DIVERSITY, ModelSpec, Policy, Scalar
 from dbanon.domain.progress import Stages
 from dbanon.domain.release import ReleaseKind
@@ -220,7 +220,7 @@ class Request:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def from_ledger(cls, overrides: Mapping[str, Any]) -> "Request":
+    def from_ledger(cls, overrides: Mapping[str, object]) -> "Request":
         """Return the stored request of a release; raises ConfigError for unexpected options.
 
         Every publisher can write the ledger, so a row must not make other rows unreadable.
@@ -234,7 +234,7 @@ class Request:
                 "the ledger has options of a release that dbanon never keeps there",
                 hint="dbanon release list, and publish it again",
             )
-        return cls(**overrides)
+        return made(cls, overrides)
 
     def to_ledger(self) -> dict[str, object]:
         """Return the options to store, so that a refresh can repeat the request."""
@@ -360,7 +360,7 @@ def spelled_out(
     @wraps(action)
     def call(*what: Any, **options: Any) -> Found:  # noqa: ANN401 - only the caller knows P
         given = dict(signature.bind(*what, **options).arguments)
-        return action(given.pop(first.name), cast("Callable[..., Request]", make)(**given))
+        return action(given.pop(first.name), made(make, given))
 
     call.__name__ = call.__qualname__ = name
     vars(call)["__signature__"] = signature

@@ -11,11 +11,12 @@ import math
 import re
 from dataclasses import dataclass, fields
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+Made = TypeVar("Made")
 Form = Literal["text", "count", "number", "flag", "texts", "relation", "word or count", "own"]
 """The forms of values; those of their own are read and written by a module that knows them."""
 
@@ -47,6 +48,11 @@ class Key:
     roles: tuple[str, ...] = ()
     shown: str | None = ""
     is_always: bool = False
+
+
+def made(make: Callable[..., Made], values: Mapping[str, object]) -> Made:
+    """Make a value of fields by name, each of which was read in the form that its key asks for."""
+    return make(**values)
 
 
 def keys_of(described: type) -> Mapping[str, Key]:

@@ -10,10 +10,11 @@ import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.keys import keys_of
+from dbanon.domain.keys import keys_of, made
 from dbanon.domain.policy import ColumnRule, Difference, ModelSpec, Policy, Role
 from dbanon.formats.cautions import flaws
 from dbanon.formats.document_reader import Section, did_you_mean
@@ -120,7 +121,7 @@ def changed(policy: Policy, settings: Mapping[str, object]) -> Policy:
         found["params"] = _params(top.section("params"))
     top.close()
     _raise(top.problems)
-    return replace(policy, **found)
+    return made(partial(replace, policy), found)
 
 
 def differences(
@@ -192,7 +193,8 @@ def _policy(
         top.report("columns", "names no column")
     top.close()
     _raise(top.problems)
-    return Policy(columns=tuple(rule for rule in rules if rule), models=tuple(specs), **found)
+    found |= {"columns": tuple(rule for rule in rules if rule), "models": tuple(specs)}
+    return made(Policy, found)
 
 
 def _params(section: Section) -> dict[str, str | int | float | bool]:
@@ -227,12 +229,14 @@ def _rule(
     section.require("role")
     found = keys.read(section, _COLUMN_KEYS, names)
     found["allow"] = _allowances(section, of_column=True)
-    role = Role(found.pop("role")) if "role" in found else None
+    role = Role(str(found.pop("role"))) if "role" in found else None
     for key in section.values:
         if role and key in _COLUMN_KEYS and role not in (_COLUMN_KEYS[key].roles or Role):
             section.report(key, "only a quasi-identifier is recoded")
     _close_rule(section)
-    return None if name is None or role is None else ColumnRule(name, role, **found)
+    if name is None or role is None:
+        return None
+    return made(ColumnRule, {"column": name, "role": role, **found})
 
 
 def _close_rule(section: Section) -> None:

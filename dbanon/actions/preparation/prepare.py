@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import (
     DriftError,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.encoding.population import Population
     from dbanon.anonymization.outcome import Outcome
     from dbanon.anonymization.problem import Problem
+    from dbanon.db.models.statements import TreeDocument
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
     from dbanon.domain.assignment import EncodedTable
@@ -94,7 +95,7 @@ class Source:
 
     rows: SourceRows
     encoded: EncodedTable
-    trees: Mapping[str, dict[str, Any]]
+    trees: Mapping[str, TreeDocument]
     subjects: NDArray[np.int32] | None
     owners: pa.Array | None = None
     population: Population | None = None
@@ -159,7 +160,7 @@ class Source:
 
 
 def prepared(
-    member: Member, rows: SourceRows, outcome: Outcome, *, trees: Mapping[str, dict[str, Any]]
+    member: Member, rows: SourceRows, outcome: Outcome, *, trees: Mapping[str, TreeDocument]
 ) -> Prepared:
     """Return the groups of some rows as they are published; trees: of the sensitive columns."""
     from dbanon.db.models.statements import shown_trees
@@ -452,12 +453,12 @@ def _loading_kernels() -> Iterator[None]:
         loading.join()
 
 
-def trees_of(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, dict[str, Any]]:
+def trees_of(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, TreeDocument]:
     """Return the taxonomies and orders that the checks of sensitive columns need, by column."""
     from dbanon.db.models.statements import order_document, tree_document
 
     asked = {spec.params.get("distance") for spec in policy.models}
-    documents: dict[str, dict[str, Any]] = {}
+    documents: dict[str, TreeDocument] = {}
     for rule in policy.with_role(Role.SENSITIVE):
         if HIERARCHICAL in asked and rule.taxonomy is not None:
             documents[rule.column] = tree_document(taxonomies[rule.taxonomy])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from psycopg import sql
 from psycopg.types.json import Jsonb
@@ -101,19 +101,27 @@ def judged_inline(demand: Demand, *, given: sql.Composable) -> sql.Composed:
     return judgement(demand.spec.name, values, given=given)
 
 
-def tree_document(tree: Taxonomy) -> dict[str, Any]:
+class TreeDocument(TypedDict, total=False):
+    """A taxonomy, an order, or both, as the functions of the database take them."""
+
+    parent: list[int]
+    leaves: dict[str, int]
+    order: list[str]
+
+
+def tree_document(tree: Taxonomy) -> TreeDocument:
     """Return a taxonomy as ``dbanon.tree_edges`` takes it."""
     leaves = {tree.labels[node]: node for node in tree.leaves.tolist()}
     return {"parent": tree.parent.tolist(), "leaves": leaves}
 
 
-def order_document(order: Sequence[str]) -> dict[str, Any]:
+def order_document(order: Sequence[str]) -> TreeDocument:
     """Return an order of values as ``dbanon.distances`` takes it."""
     return {"order": list(order)}
 
 
 def shown_trees(
-    trees: Mapping[str, dict[str, Any]], columns: pa.Table, *, group: NDArray[np.int32]
+    trees: Mapping[str, TreeDocument], columns: pa.Table, *, group: NDArray[np.int32]
 ) -> dict[str, object]:
     """Return documents of taxonomies and orders without unpublished values.
 
@@ -128,8 +136,8 @@ def shown_trees(
     }
 
 
-def _named_only(document: Mapping[str, Any], shown: Collection[str]) -> dict[str, Any]:
-    known = dict(document)
+def _named_only(document: TreeDocument, shown: Collection[str]) -> TreeDocument:
+    known = document.copy()
     if "order" in document:
         known["order"] = [label for label in document["order"] if label in shown]
     if "leaves" in document:

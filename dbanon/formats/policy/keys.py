@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.keys import keys_of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def read(
     section: Section, keys: Mapping[str, Key], names: Mapping[str, Collection[str] | None]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Read the keys of a section, except those with a form of their own; names: by registry."""
     found = dict[str, object]()
     for name, key in keys.items():
