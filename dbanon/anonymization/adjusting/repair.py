@@ -58,7 +58,7 @@ def _without_rows(
     price: float,
     budget: int,
 ) -> Assignment:
-    from dbanon.kernels.boxes.trim import trim
+    from dbanon.kernels.boxes.repair import trim
 
     shown = np.flatnonzero(assignment.group >= 0)
     codes = np.column_stack([*(column.codes for column in rare), table.sensitive])
@@ -414,7 +414,7 @@ def trim(
     keep k rows and l distinct sensitive values; no group disappears. A final assignment is returned
     unchanged.
     """
-    from dbanon.kernels.boxes.trim import trim as trim_rows
+    from dbanon.kernels.boxes.repair import trim as trim_rows
 
     left = budget - assignment.n_suppressed
     if left <= 0 or assignment.final or assignment.n_groups == 0:

@@ -208,8 +208,8 @@ def _worth(label: NDArray[np.int32], n_classes: int, n_rows: int) -> int:
 
 def peel_off(space: Space, levels: list[list[Level]], *, lookups: int) -> NDArray[np.int32]:
     """Return the class of each row, -1 for the rest after ``lookups`` tuples."""
+    from dbanon.kernels.auto.carving import peel as peel_tuples
     from dbanon.kernels.auto.diversity import make_rules
-    from dbanon.kernels.auto.peel import peel as peel_tuples
 
     bounds = _bounds(space)
     costs = np.zeros(1)

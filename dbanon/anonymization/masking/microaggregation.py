@@ -90,8 +90,8 @@ def aggregate(
 
 def _groups(points: Floats, k: int, by: str) -> Assignment:
     """Group standardized rows; fewer than 2 k are one group."""
-    from dbanon.kernels.points.mdav_tree import LEAF, mdav_tree
-    from dbanon.kernels.points.univariate import least_error_blocks
+    from dbanon.kernels.points.mdav import LEAF, mdav_tree
+    from dbanon.kernels.points.microaggregation import least_error_blocks
 
     n = len(points)
     if n < 2 * k:

@@ -16,7 +16,7 @@ from dbanon.anonymization.interfaces import Requirement
 from dbanon.kernels import auto
 from dbanon.kernels.boxes.costs import box_costs, group_boxes
 from dbanon.kernels.boxes.merges import union_rises
-from dbanon.kernels.boxes.trim import trim
+from dbanon.kernels.boxes.repair import trim
 from dbanon.kernels.cache import Cache
 from dbanon.kernels.compile import on_compile
 

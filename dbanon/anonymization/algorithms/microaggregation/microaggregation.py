@@ -127,7 +127,7 @@ def rebuild(
 
     clock: begin and end of each chunk in [0, 1] (temperature), and its share of the trials.
     """
-    from dbanon.kernels.points.large_neighbourhood import rebuild as rebuild_region
+    from dbanon.kernels.points.microaggregation import rebuild as rebuild_region
 
     best, gained, most = group, 0.0, 0.0
     regions: list[_Region] = []
@@ -265,7 +265,7 @@ class Univariate:
 def _blocks(
     table: EncodedTable, scores: Floats, requirement: Requirement, *, optimal: bool
 ) -> Assignment:
-    from dbanon.kernels.points.univariate import least_error_blocks
+    from dbanon.kernels.points.microaggregation import least_error_blocks
 
     n, k = table.n_rows, requirement.k
     order = np.argsort(scores, kind="stable")
@@ -328,7 +328,7 @@ class Mdav:
         numbers = [column for column in table.quasi if column.structure is Structure.LINE]
         points = _points(numbers, table.n_rows)
         if len(numbers) == len(table.quasi) and points.size and not np.isnan(points).any():
-            from dbanon.kernels.points.mdav_tree import LEAF, mdav_tree
+            from dbanon.kernels.points.mdav import LEAF, mdav_tree
 
             group, n_groups = mdav_tree(points, requirement.k, LEAF)
         else:
@@ -352,7 +352,7 @@ class VMdav:
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2 d) at worst, less on a tree of few columns."""
-        from dbanon.kernels.points.mdav_tree import LEAF, v_mdav
+        from dbanon.kernels.points.mdav import LEAF, v_mdav
 
         group, n_groups = v_mdav(mdav_points(table), requirement.k, float(self.gamma), LEAF)
         return repair(table, Assignment(group, int(n_groups)), requirement)

@@ -111,8 +111,7 @@ class TopDown:
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n d log n) to divide evenly, O(n^2 d / k) to fill small groups."""
-        from dbanon.kernels.boxes.top_down import divide
-        from dbanon.kernels.boxes.undersized_groups import make_up
+        from dbanon.kernels.boxes.top_down import divide, make_up
 
         require_at_most(self.MAX_ROWS, table, algorithm="top-down")
         rows, costs = table.all_codes, weighted_costs(table)

@@ -14,7 +14,8 @@ from dbanon.anonymization.auto.space import freeze, ladders, make_space, total_c
 from dbanon.anonymization.auto.start import start
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.kernels import random as generator
-from dbanon.kernels.auto import clusters, diversity, insertion_costs, moves, rebuild, rotation
+from dbanon.kernels.auto import clusters, diversity, insertion_costs, moves
+from dbanon.kernels.auto import improve as improving
 from dbanon.kernels.auto.clusters import NONE
 from dbanon.kernels.auto.diversity import make_rules
 from dbanon.kernels.auto.insertion_costs import DIRECT
@@ -31,10 +32,10 @@ union_offers = called(insertion_costs.union_offers)
 best_exchange, find_cheapest = called(moves.best_exchange), called(moves.find_cheapest)
 make_search, pass_rows = called(moves.make_search), called(moves.pass_rows)
 dissolve_clusters = called(moves.dissolve_clusters)
-make_rebuild = called(rebuild.make_rebuild)
-rebuild_clusters = called(rebuild.rebuild_clusters)
+make_rebuild = called(improving.make_rebuild)
+rebuild_clusters = called(improving.rebuild_clusters)
 make_ring, rotate, assign = (
-    called(function) for function in (rotation.make_ring, rotation.rotate, rotation.assign)
+    called(function) for function in (improving.make_ring, improving.rotate, improving.assign)
 )
 find_patience = called(moves.patience)
 make_dice = called(generator.make_dice)
@@ -192,7 +193,7 @@ def test_one_more_row_may_break_a_rule_about_shares(kind):
     assert not cluster_holds(rules, state, 0, NONE, 2)
 
 
-HOW = st.builds(rebuild.Ways, st.sampled_from([0.0, 0.5]), st.booleans(), st.booleans())
+HOW = st.builds(improving.Ways, st.sampled_from([0.0, 0.5]), st.booleans(), st.booleans())
 
 
 @given(

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from naive.microaggregation import error
 
-from dbanon.kernels.points.subproblem import build, measure, settle, union_of
+from dbanon.kernels.points.microaggregation import build, measure, settle, union_of
 
 
 @pytest.mark.parametrize("farthest", [False, True])

@@ -14,8 +14,7 @@ from dbanon.anonymization.loss.scores import standardized
 from dbanon.anonymization.recodings.interval import Interval
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import Unsatisfiable
-from dbanon.kernels.points.mdav import mdav
-from dbanon.kernels.points.mdav_tree import LEAF, mdav_tree
+from dbanon.kernels.points.mdav import LEAF, mdav, mdav_tree
 
 POINTS = [(1, 1), (2, 1), (1, 2), (10, 10), (11, 10), (10, 11), (5, 5), (6, 5), (5, 6)]
 POINTS += [(20, 1), (21, 2)]

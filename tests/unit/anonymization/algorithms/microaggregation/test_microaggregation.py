@@ -19,8 +19,8 @@ from dbanon.anonymization.algorithms.microaggregation.points import MOST_NODES, 
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
-from dbanon.kernels.points.mdav_tree import LEAF
-from dbanon.kernels.points.mdav_tree import v_mdav as compiled
+from dbanon.kernels.points.mdav import LEAF
+from dbanon.kernels.points.mdav import v_mdav as compiled
 
 GRID = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=6, max_size=60)
 

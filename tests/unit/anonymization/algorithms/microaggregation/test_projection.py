@@ -12,7 +12,7 @@ from dbanon.anonymization.algorithms.microaggregation.microaggregation import Pr
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.masking.microaggregation import individual_ranking
 from dbanon.domain.errors import PolicyError
-from dbanon.kernels.points.univariate import least_error_blocks
+from dbanon.kernels.points.microaggregation import least_error_blocks
 
 RANKED = [(1, 50), (2, 10), (10, 40), (11, 20), (12, 30), (20, 60)]
 PAIRS = {"x": [x for x, _ in RANKED], "y": [y for _, y in RANKED]}

@@ -10,8 +10,7 @@ from dbanon.anonymization.algorithms.partitioning.mondrian import Mondrian, Rela
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss.costs import weighted_costs
 from dbanon.kernels.boxes.costs import box_costs, group_boxes
-from dbanon.kernels.boxes.cut_candidates import SLOTS, child_slots
-from dbanon.kernels.boxes.mondrian import _allocate, _measure
+from dbanon.kernels.boxes.mondrian import SLOTS, _allocate, _measure, child_slots
 
 STRICT, RELAXED = Mondrian(), RelaxedMondrian()
 
