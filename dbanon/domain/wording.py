@@ -193,27 +193,27 @@ class Meaning(NamedTuple):
 
 
 MEANINGS: Mapping[str, Meaning] = {
-    "il": Meaning("information loss", "rows x columns, each by how wide its class is; 0 is exact"),
-    "iloss": Meaning("ILoss", "the other values that each published value stands for; 0 is exact"),
+    "il": Meaning(
+        "information loss", "rows x columns, weighted by the width of classes; 0 is exact"
+    ),
+    "iloss": Meaning("ILoss", "number of other values per published value; 0 is exact"),
     "discernibility": Meaning("discernibility", "sum of squared class sizes; less is finer"),
     "c-avg": Meaning("average class", "rows of a class"),
-    "c-avg-normalized": Meaning("average class / k", "1 is best: no class is larger than it must"),
-    "cm": Meaning("classification", "share of rows unlike most of their class in the class label"),
-    "igpl": Meaning(
-        "gain / privacy loss", "bits told of the class label, by rows that the least class is fewer"
-    ),
-    "suppressed": Meaning("share left out", "share of rows that are not published at all"),
+    "c-avg-normalized": Meaning("average class / k", "1 is best: no class is larger than required"),
+    "cm": Meaning("classification", "share of rows whose label differs from the class majority"),
+    "igpl": Meaning("gain / privacy loss", "information gain per unit of anonymity lost"),
+    "suppressed": Meaning("share suppressed", "share of rows that are not published"),
     "suppressed-cells": Meaning(
-        "inexact cells", "cells in which rows of a class differ, and those of rows left out"
+        "inexact cells", "cells of classes with different values, and of rows left out"
     ),
-    "md": Meaning("minimal distortion", "cells published coarser than they are, or not at all"),
-    "prec": Meaning("precision", "1 less how high in its tree a cell is on average; 1 is exact"),
+    "md": Meaning("minimal distortion", "cells that are generalized or suppressed"),
+    "prec": Meaning("precision", "1 - mean generalization height; 1 is exact"),
     "sse-ratio": Meaning("SSE / SST", "variation of numbers and dates lost within classes, in %"),
     "max-radius": Meaning(
         "greatest radius", "distance of the row farthest from the central row of its class"
     ),
     "size-times-radius": Meaning("rows x radius", "the sum of that over all classes"),
-    "il1": Meaning("IL1, of cells", "mean of |x - x'| / |x| of published numbers, but for x = 0"),
+    "il1": Meaning("IL1, of cells", "mean of |x - x'| / |x| of published numbers, except x = 0"),
     "il2": Meaning("IL2, of means", "the same of the means of columns; 0 is as before"),
     "il3": Meaning("IL3, of variances", "the same of their variances"),
     "il4": Meaning("IL4, of covariances", "the same of the covariances of pairs of columns"),

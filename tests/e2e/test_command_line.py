@@ -242,7 +242,7 @@ def test_lists_show_the_l_of_columns_that_are_named(run, database):
 
 
 def test_no_k(run, patients):
-    assert_error(run("publish", "patients", code=1), "says k", next_command="pass --k 5")
+    assert_error(run("publish", "patients", code=1), "k is not set", next_command="pass --k 5")
 
 
 def test_an_unknown_column_in_the_policy(run, patients, tmp_path):

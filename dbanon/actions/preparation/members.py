@@ -150,11 +150,11 @@ def in_force(loaded: Loaded, request: Request) -> Policy:
     policy = request.over(loaded.policy)
     if policy.anatomy and (level(policy) or 1) == 1:
         raise PolicyError(
-            "neither the command nor the policy says l, and nothing else is promised by anatomy",
+            "l is not set, and anatomy promises nothing else",
             hint="pass --l 2, or more",
         )
     if not policy.anatomy and policy.model(K_ANONYMITY) is None:
-        raise PolicyError("neither the command nor the policy says k", hint="pass --k 5")
+        raise PolicyError("k is not set: neither by --k nor in the policy", hint="pass --k 5")
     if loaded.info.foreign and not request.allow_foreign:
         raise ConfigError(
             f"{loaded.info.name} reads the foreign table {loaded.info.foreign[0]}: who reads it"

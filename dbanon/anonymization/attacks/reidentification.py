@@ -113,7 +113,7 @@ def membership(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
     """
     classes = case.released.classes
     if classes is None:
-        raise NotTried(_NONE if case.is_complete else "nobody remembers who was left out")
+        raise NotTried(_NONE if case.is_complete else "suppressed persons are not stored")
     left_out, shown = np.flatnonzero(classes < 0), np.flatnonzero(classes >= 0)
     if not len(left_out) or not len(shown):
         raise NotTried(_NONE)
@@ -160,7 +160,7 @@ def linkage(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
         raise NotTried("the relation has no quasi-identifiers")
     expected = found_among(case.policy, case.released.persons)
     persons = _some(case, generator)
-    unsure = "" if case.true_class is not None else "; at most, as nobody remembers who is where"
+    unsure = "" if case.true_class is not None else "; upper bound (membership is not stored)"
     for name, is_fuzzy in (("linkage by distance", False), ("fuzzy linkage by distance", True)):
         known = f", with a mistake in what is known{unsure}" if is_fuzzy else unsure
         places = _places(case, persons, generator if is_fuzzy else None)

@@ -209,7 +209,7 @@ def test_a_comparison_needs_no_k_when_it_is_told_several(patients):
     asked = {"algorithms": ["mondrian"], "settings": patients.settings}
     found = dbanon.compare("patients", ks=[4, 8], **asked)
     assert ((4, 8), 1) == (found.ks, found.l)
-    with pytest.raises(PolicyError, match="says k"):
+    with pytest.raises(PolicyError, match="k is not set"):
         dbanon.compare("patients", **asked)
 
 

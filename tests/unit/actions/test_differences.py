@@ -104,4 +104,4 @@ def test_rows_left_out_and_their_share_have_other_words():
         return {"loss": {"n_suppressed": rows, "metrics": {"suppressed": share}}}
 
     words = [one.words for one in compared(lost(10, 0.1), lost(20, 0.2))]
-    assert ["rows left out", "share left out"] == words
+    assert ["rows left out", "share suppressed"] == words

@@ -212,7 +212,7 @@ def join(pair: Pair) -> Iterator[Attack]:
             baseline=max((float(one.mean()) for one in alone if len(one)), default=0.0),
             expected=expected,
             candidates=float(np.median(rows)) if len(rows) else None,
-            words=words if known else f"{words}; at most, as nobody remembers who is where",
+            words=words if known else f"{words}; upper bound (membership is not stored)",
         ),
     )
 

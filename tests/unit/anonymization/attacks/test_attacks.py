@@ -381,7 +381,7 @@ def test_who_is_in_a_class_of_two_is_found_every_other_time():
         )
         # With the value, there is one row of each class but the last.
         assert pytest.approx(5 / 6) == found["linkage by distance, with a sensitive value"].rate
-        assert ("at most" in found["linkage by distance"].words) is not knows
+        assert ("upper bound" in found["linkage by distance"].words) is not knows
 
 
 @given(st.data())
@@ -417,7 +417,7 @@ def test_who_was_left_out_is_told_from_the_others_if_no_class_covers_them():
     [
         ([0, 0, 1, 1], True, "no rows were left out"),
         ([0, 0, 1, 1], False, "no rows were left out"),
-        ([0, 0, -1, -1], False, "nobody remembers who was left out"),
+        ([0, 0, -1, -1], False, "suppressed persons are not stored"),
     ],
 )
 def test_it_is_not_told_where_nobody_was_or_nobody_knows(groups, knows, why):

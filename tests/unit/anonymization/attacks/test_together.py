@@ -156,7 +156,7 @@ def test_without_a_memory_those_are_counted_whom_both_classes_cover():
     assert [2, 2, 1, 1, 2, 2] == in_both(pair).tolist()
     (found,) = join(pair)
     assert found.expected is None
-    assert "at most" in found.words
+    assert "upper bound" in found.words
     few = both(first, second, samples=2)  # are tried, and all are counted
     assert np.array([2, 2, 1, 1, 2, 2])[few.first.rows].tolist() == in_both(few).tolist()
 
