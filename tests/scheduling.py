@@ -16,6 +16,12 @@ COMPILING = (
     "tests/unit/models/",
     "tests/unit/cli/test_warm.py",
 )
+# What searches at length, opens a browser or draws.
+LENGTHY = (
+    "tests/unit/benchmarks/",
+    "tests/unit/cli/pages/test_browser.py",
+    "tests/unit/cli/terminal/test_plot.py",
+)
 
 
 def turn(nodeid: str) -> int:
@@ -26,8 +32,9 @@ def turn(nodeid: str) -> int:
 
 def is_fast(item: pytest.Item) -> bool:
     """Whether a test needs no server, compiles no kernel and is not slow for another reason."""
-    is_small = item.nodeid.startswith("tests/unit/") and turn(item.nodeid) == len(COMPILING)
-    return is_small and "server" not in item.fixturenames and not item.get_closest_marker("slow")
+    if not item.nodeid.startswith("tests/unit/") or item.nodeid.startswith((*COMPILING, *LENGTHY)):
+        return False
+    return "server" not in item.fixturenames and not item.get_closest_marker("slow")
 
 
 def one_compiler(config: object, log: object) -> Scheduling:

@@ -9,15 +9,18 @@ from dbanon.domain.release import Leavers
 pytestmark = pytest.mark.one_server
 
 
-@pytest.fixture
-def patients(database):
-    """Return a table of 40 people who are published, and 3 more who are not in it yet."""
+def publish_most(database):
     table = make_patients(database, rows=43)
     database.execute("CREATE TABLE public.others AS SELECT * FROM public.patients WHERE id >= 40")
     database.execute("DELETE FROM public.patients WHERE id >= 40")
     dbanon.set_policy(table, patients_policy(table, k=4, l=2), settings=database.settings)
     dbanon.publish(table, settings=database.settings)
-    return database
+
+
+@pytest.fixture
+def patients(copied):
+    """Return a table of 40 people who are published, and 3 more who are not in it yet."""
+    return copied(publish_most)
 
 
 def arrive(database, number):

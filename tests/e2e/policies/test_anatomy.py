@@ -32,12 +32,15 @@ def policy_of(table, *, l=3, **changes):
     return patients_policy(table, **options)
 
 
-@pytest.fixture
-def patients(database):
-    """The patients, by a policy of anatomy with l = 3."""
+def define(database):
     table = make_patients(database)
     dbanon.set_policy(table, policy_of(table), settings=database.settings)
-    return database
+
+
+@pytest.fixture
+def patients(copied):
+    """The patients, by a policy of anatomy with l = 3."""
+    return copied(define)
 
 
 def publish(database, **options):

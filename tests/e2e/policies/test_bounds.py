@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 from selection import exhaustive_after
-from tables import make_patients, patients_policy, rows_proved
+from tables import define_patients, patients_policy, rows_proved
 
 import dbanon
 from dbanon.anonymization.loss import metrics
@@ -21,10 +21,8 @@ COLUMNS = (
 
 
 @pytest.fixture
-def patients(database):
-    table = make_patients(database)
-    dbanon.set_policy(table, patients_policy(table), settings=database.settings)
-    return database
+def patients(copied):
+    return copied(define_patients)
 
 
 def published(database, *names, kind="table", **changes):

@@ -16,9 +16,7 @@ SOURCE = "public.patients"
 NOTES = "SELECT note FROM anon.patients ORDER BY note"
 
 
-@pytest.fixture
-def patients(database):
-    """A table of 400 rows; each of 200 persons has two, which are alike."""
+def define(database):
     table = make_patients(database, rows=400)
     database.execute("ALTER TABLE public.patients ADD person text NOT NULL DEFAULT 'x'")
     database.execute(
@@ -27,7 +25,12 @@ def patients(database):
     )
     policy = patients_policy(table, rest="drop", l=None)
     dbanon.set_policy(table, policy, settings=database.settings)
-    return database
+
+
+@pytest.fixture
+def patients(copied):
+    """A table of 400 rows; each of 200 persons has two, which are alike."""
+    return copied(define)
 
 
 def stored(database, **changes):

@@ -5,6 +5,8 @@ import math
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import psycopg
 import pytest
@@ -37,13 +39,13 @@ ASKED = [
 DISEASES = leaf_tree(acute=["flu", "gastritis"], chronic=["cancer", "asthma"])
 
 
-@pytest.fixture
-def patients(database, tmp_path):
+def define(database):
     table = make_patients(database)
     lines = [f"{leaf};{branch};*" for branch, leaves in DISEASES.items() for leaf in leaves]
-    file = tmp_path / "diseases.csv"
-    file.write_text("\n".join(lines))
-    dbanon.import_taxonomy("diseases", file, settings=database.settings)
+    with NamedTemporaryFile("w", suffix=".csv") as file:
+        file.write("\n".join(lines))
+        file.flush()
+        dbanon.import_taxonomy("diseases", Path(file.name), settings=database.settings)
     policy = patients_policy(table, k=3, l=2)
     columns = [
         replace(rule, taxonomy="diseases", order=("flu", "gastritis", "asthma", "cancer"))
@@ -53,7 +55,11 @@ def patients(database, tmp_path):
     ]
     policy = replace(policy, columns=tuple(columns))
     dbanon.set_policy(table, policy, settings=database.settings)
-    return database
+
+
+@pytest.fixture
+def patients(copied):
+    return copied(define)
 
 
 def test_what_is_published_under_many_models_is_proved_by_an_auditor(patients):

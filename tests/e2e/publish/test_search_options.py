@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from tables import make_patients, patients_policy, rows_proved
+from tables import define_patients, patients_policy, rows_proved
 
 import dbanon
 from dbanon.anonymization.registry import ALGORITHMS
@@ -20,11 +20,9 @@ TABLE = TableName("public", "patients")
 
 
 @pytest.fixture
-def patients(database, monkeypatch):
+def patients(copied, monkeypatch):
     """A table of 200 patients with a stored policy: k = 5, l = 3, by strict Mondrian."""
-    make_patients(database)
-    policy = patients_policy(TABLE)
-    dbanon.set_policy(TABLE, policy, settings=database.settings)
+    database = copied(define_patients)
     monkeypatch.setenv("DBANON_DSN", database.dsn)
     return database
 
