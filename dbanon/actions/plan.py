@@ -1,4 +1,4 @@
-"""Everything publish does, with nothing written."""
+"""Group a table as a publication does, and write nothing."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlannedColumn:
-    """How a quasi-identifier would be published, as what type, at what loss in [0, 1].
+    """A quasi-identifier: its recoding, published type and loss in [0, 1].
 
-    others: the loss by every recoding that can publish it in these classes, least first; () where
-    it is not known. Of many classes, some are weighed.
+    others: the loss of each other possible recoding in these classes, least first, measured on a
+    sample of many classes; () if unknown.
     """
 
     name: str
@@ -64,12 +64,10 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a publication would look like, and its ``steps`` once the rows are grouped, in order.
+    """The result of a plan: columns, loss, and the ``steps`` that follow the grouping, in order.
 
-    ``sharing`` is how it is made of the classes of earlier releases, None if all rows are grouped
-    again; ``warnings`` is what to think about again.
-
-    The SQL names a private table ``rows_0`` where a publication has its release's number.
+    ``sharing`` describes the reuse of earlier classes, None if all rows are grouped again. The SQL
+    names a private table ``rows_0`` instead of the number of the release.
     """
 
     policy: Policy
@@ -87,18 +85,18 @@ class Plan:
 
     @property
     def script(self) -> str:
-        """``statements`` as psql runs them: without the rows, so all is rolled back at the end."""
+        """``statements`` as a script for psql, without rows, rolled back at its end."""
         from dbanon.db.printing import script
 
         return script(self.statements, end="ROLLBACK")
 
 
 def plan_request(table: str | TableName, request: Request) -> Plan:
-    """Group a table by its stored policy and report what publishing would cost.
+    """Group a table by its stored policy and return the cost of publishing it.
 
-    ``draft`` is a policy to go by instead, a value or the path of a TOML file; it is not stored.
-    Takes the options of ``publish`` and raises what it raises, but needs no right to create
-    anything and takes no lock.
+    ``draft`` is a policy to use instead, a value or the path of a TOML file; it is not stored.
+    Takes the options of ``publish`` and raises its errors. Needs no right to create anything but
+    temporary tables, and these only if the table was published before.
     """
     request, given = loading.requested(request)
     with _grouped([table], request, given) as found:
@@ -106,10 +104,10 @@ def plan_request(table: str | TableName, request: Request) -> Plan:
 
 
 def plan_report_request(table: str | TableName, request: Request) -> tuple[Plan, Report]:
-    """Plan a publication, and report what it would risk and what it would be worth.
+    """Plan a publication, and report its risk and utility.
 
-    Takes what ``plan`` takes and raises what it raises. The report has no release, and its checks
-    are those of the search: the database counts when it publishes.
+    Takes the options of ``plan`` and raises its errors. The report has no release. Its checks are
+    those of the search; the database proves when it publishes.
     """
     extras.require("sklearn", what="a report", extra="report")
     stages = request.stages or Stages()
@@ -120,7 +118,7 @@ def plan_report_request(table: str | TableName, request: Request) -> tuple[Plan,
 
 
 def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -> Report:
-    """Return the report of what readers would see; asks nothing of the database."""
+    """Return the report of the planned relation; sends no statement."""
     from dbanon.actions.releases.report import Bench, judged
     from dbanon.anonymization.released.reading import certified, of_outcome
     from dbanon.anonymization.risk.judge import Everybody
@@ -169,7 +167,7 @@ def _encoded(prepared: Prepared) -> EncodedTable:
 
 
 def _persons(prepared: Prepared) -> NDArray[np.int32] | None:
-    """Return whose each row is, where the policy has subjects."""
+    """Return the person of each row if the policy has subjects."""
     import numpy as np
 
     if prepared.policy.subject is None or prepared.subjects is not None:
@@ -178,7 +176,7 @@ def _persons(prepared: Prepared) -> NDArray[np.int32] | None:
 
 
 def _alike(prepared: Prepared) -> NDArray[np.int64]:
-    """Return how many rows nobody can tell apart whose quasi-identifiers stay as they are."""
+    """Return the number of rows with each combination of unchanged quasi-identifiers."""
     import numpy as np
 
     from dbanon.models.tally import joint_codes
@@ -235,10 +233,10 @@ def _grouped(
 
 
 def plan_dataset_request(dataset: str | Path | Dataset, request: Request) -> list[Plan]:
-    """Group the persons of a dataset and report what publishing its tables would cost.
+    """Group the persons of a dataset and return the cost of publishing its tables.
 
-    Takes what ``publish_dataset`` takes and raises what it raises, but needs no right to create
-    anything and takes no lock.
+    Takes the options of ``publish_dataset`` and raises its errors, but needs no right to create
+    anything.
     """
     from dbanon.actions.publish import dataset_of
 

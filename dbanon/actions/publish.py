@@ -1,4 +1,4 @@
-"""Publish an anonymized relation of a table, proved by the database before anyone sees it."""
+"""Publish an anonymized relation of a table, proved by the database before it is served."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 def publish_request(table: str | TableName, request: Request) -> Release:
     """Publish a table by its stored policy and return the release; one transaction.
 
-    The options go over the policy, as ``dbanon.request.Request`` describes them. A release already
-    there is replaced atomically; if anything fails, it stays.
+    Options override the policy, see ``dbanon.request.Request``. An existing release is replaced
+    atomically, and stays if anything fails.
 
     Raises Unsatisfiable, PolicyError, TaxonomyError, DriftError, CheckFailed, NotPermitted,
     ConfigError, DatabaseError.
@@ -81,10 +81,10 @@ def publish_dataset_request(dataset: str | Path | Dataset, request: Request) -> 
     """Publish several tables of the same persons together, by one partition of the persons.
 
     ``dataset`` is a value or the path of a TOML file that names the table of the persons and the
-    tables whose rows are theirs, each with a stored policy that says who its ``subject`` is. Rows
-    of all tables are published with the quasi-identifiers of the class of their person, and k and
-    the models hold of each table and of any join of them. Takes the options of ``publish``, but no
-    ``name``, ``subject``, ``population`` or live view, and raises what it raises.
+    tables with their rows, each with a stored policy with a ``subject``. Rows of all tables are
+    published with the quasi-identifiers of the class of their person. k and the models hold in each
+    table and in any join of them. Takes the options of ``publish`` except ``name``, ``subject``,
+    ``population`` and live views, and raises the same errors.
     """
     settings = request.settings or Settings.load()
     found = dataset_of(dataset)
@@ -101,10 +101,10 @@ publish_dataset = spelled_out(publish_dataset_request, "publish_dataset", make=R
 
 @dataclass(slots=True)
 class Ahead:
-    """What was done of a publication while its rows were grouped, in its own transaction.
+    """Database work that overlaps with the search, in the same transaction.
 
-    hashed: the key by which all who were read are hashed, None where they are not;
-    of_rows: the digest of the rows of the source, None where it was not made.
+    hashed: the key by which all read persons are hashed, None if they are not; of_rows: the digest
+    of the source rows, None if not computed.
     """
 
     session: Session
@@ -114,7 +114,7 @@ class Ahead:
 
     @contextmanager
     def working(self, source: Source) -> Iterator[None]:
-        """Work while the block runs, and be done at its end; the block leaves the session alone."""
+        """Work while the block runs, which must not use the session; finish at its end."""
         with self.session.meanwhile(lambda: self._work(source)):
             yield
 
@@ -132,7 +132,7 @@ class Ahead:
 
 
 def dataset_of(given: str | Path | Dataset) -> Dataset:
-    """Return a dataset from a value or from the file that describes it; raises ConfigError."""
+    """Return a dataset from a value or from its file; raises ConfigError."""
     if isinstance(given, Dataset):
         return given
     try:
@@ -146,7 +146,7 @@ def dataset_of(given: str | Path | Dataset) -> Dataset:
 def publishing(
     wanted: Sequence[Wanted], settings: Settings, *, keep: bool
 ) -> Iterator[tuple[Session, list[Loaded]]]:
-    """Open the one transaction of a publication, alone on its tables, each loaded in this order."""
+    """Open the transaction of a publication, with its tables locked and loaded, in this order."""
     from dbanon.actions.preparation.loading import find_source
     from dbanon.db import identity
     from dbanon.db.metadata.migrate import require_current
@@ -184,9 +184,9 @@ def publishing(
 
 
 def _make_schemas(session: Session, found: Sequence[TableInfo], views: Sequence[TableName]) -> None:
-    """Make the schemas that views will be in, and commit: so publications into one do not wait.
+    """Create the schemas of the views and commit, so that concurrent publications do not wait.
 
-    Raises NotPermitted when a source may not be read, of which nothing can be published.
+    Raises NotPermitted if a source is not readable.
     """
     from dbanon.db import catalog, schemas
 

@@ -1,1 +1,1 @@
-"""Publishing by several processes, each of which reads and groups blocks of rows."""
+"""Publication by several processes, each of which reads and groups blocks of rows."""

@@ -1,4 +1,4 @@
-"""The workers of a Dask cluster, which somebody else has started."""
+"""The workers of an existing Dask cluster."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _CLOSING = 2.0  # seconds to take leave of it
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A scheduler, and the workers that it has.
+    """A scheduler and its workers.
 
-    A worker that is lost is replaced by another, for it has written nothing. A scheduler that is
-    lost ends the publication.
+    A lost worker is replaced by another, because it has written nothing. A lost scheduler ends the
+    publication.
     """
 
     address: str
@@ -102,7 +102,7 @@ class Cluster:
 
 
 def _kept(job: Job) -> Job:
-    """Return what is shared by all tasks: as a task, it is made anew where it was lost."""
+    """Return the shared data of all tasks; as a task, it is created again where it is lost."""
     return job
 
 
@@ -114,7 +114,7 @@ def _submit(client: Any, function: Callable[..., object], *given: object, key: s
 
 @contextmanager
 def _failures() -> Iterator[None]:
-    """Turn what goes wrong with a cluster into errors of ours, without the words of others."""
+    """Convert errors of a cluster into errors of dbanon, without the original text."""
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker

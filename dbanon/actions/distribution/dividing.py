@@ -1,4 +1,4 @@
-"""Preparing a table in blocks that several processes read and group."""
+"""Prepare a table in blocks that several processes read and group."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ _SAMPLE, _OF_A_BLOCK = 65_536, 256  # rows of the sample: at least, and for each
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """How a table is divided: the rows of a block, and where blocks are grouped."""
+    """The rows of a block, and the executor of blocks."""
 
     executor: Executor
     rows_per_block: int
 
 
 def division_of(executor: str, rows_per_block: int | None) -> Division:
-    """Return how a table is divided; raises ConfigError."""
+    """Return the division of a table; raises ConfigError."""
     if rows_per_block is not None and rows_per_block < 1:
         raise ConfigError(f"a block cannot have {rows_per_block} rows", hint="leave the number out")
     return Division(executor_named(executor), rows_per_block or ROWS_PER_BLOCK)
@@ -73,10 +73,10 @@ def prepare_in_blocks(
     division: Division,
     strict: bool,
 ) -> Prepared:
-    """Do what ``prepare`` does, without holding more of the table here than keys and groups.
+    """Prepare a table without holding more of it here than keys and groups.
 
-    Every block is read and grouped by one process, on the snapshot of the open transaction, and
-    nothing but this process writes. Raises what ``prepare`` does, and ConfigError for what needs
+    Every block is read and grouped by one process, on the snapshot of the open transaction; only
+    this process writes. Raises the errors of ``prepare``, and ConfigError for features that need
     all rows at once.
     """
     from dbanon.anonymization.registry import require_installed
@@ -141,9 +141,9 @@ def _domains(session: Session, loaded: Loaded, policy: Policy) -> Domains:
 
 
 def _require_feasible(domains: Domains, policy: Policy) -> Requirement:
-    """Return what every group must meet, or raise when all rows as one group do not meet it.
+    """Return the requirement of every group; raises Unsatisfiable if all rows as one group fail it.
 
-    What values of several columns go together is not known here; the blocks tell.
+    Combinations of values of several columns are unknown here; the blocks check these.
     """
     from dbanon.anonymization.adjusting.feasible import rows_in_reach
     from dbanon.anonymization.outcome import requirement_of
@@ -168,7 +168,7 @@ def _job(session: Session, policy: Policy, loaded: Loaded, domains: Domains, see
 def _cut(
     session: Session, job: Job, requirement: Requirement, division: Division, *, stages: Stages
 ) -> Region:
-    """Return the regions of the blocks, by a sample of the rows."""
+    """Return the regions of the blocks, from a sample of the rows."""
     from dbanon.anonymization.regions.cutting import cut_regions
     from dbanon.anonymization.threads import GivenUp
     from dbanon.db.blocks import reading
@@ -196,8 +196,8 @@ def _cut(
 def _blocks(job: Job, root: Region, run: Run, stages: Stages) -> list[tuple[Region, Grouped]]:
     """Return the groups of all blocks, in the order of the regions.
 
-    In the stead of a block that does not meet the policy by itself comes that from which it was
-    cut, until none is left.
+    A block that does not meet the policy alone is replaced by the region that it was cut from,
+    until all do.
     """
     from dbanon.anonymization.regions.cutting import slices_of
 
@@ -232,7 +232,7 @@ def _tell(done: Iterable[Grouped], n_rows: int, stages: Stages) -> None:
 
 
 def _require_all(blocks: Iterable[tuple[Region, Grouped]], n_rows: int) -> None:
-    """Raise DatabaseError unless the blocks are all of the table."""
+    """Raise DatabaseError if the blocks are not the whole table."""
     rows = sum(grouped.keys.num_rows for _, grouped in blocks)
     if rows != n_rows:
         raise DatabaseError(
@@ -243,7 +243,7 @@ def _require_all(blocks: Iterable[tuple[Region, Grouped]], n_rows: int) -> None:
 
 
 def _require_shown(blocks: Sequence[tuple[Region, Grouped]], *, budget: int) -> None:
-    """Raise DatabaseError when the blocks leave out more rows than the policy allows."""
+    """Raise DatabaseError if the blocks suppress more rows than the policy allows."""
     n_rows = sum(len(grouped.groups.group) for _, grouped in blocks)
     left_out = sum(int((grouped.groups.group < 0).sum()) for _, grouped in blocks)
     if left_out > budget:
@@ -255,7 +255,7 @@ def _require_shown(blocks: Sequence[tuple[Region, Grouped]], *, budget: int) -> 
 
 
 def _parents(root: Region, widened: Sequence[Region], done: dict[Region, Grouped]) -> list[Region]:
-    """Return the regions that some were cut from, and forget what was done below these."""
+    """Return the parents of some regions, and discard the results below these."""
     parents = dict.fromkeys(root.parent_of(region) or root for region in widened)
     highest = [one for one in parents if not any(up.parent_of(one) for up in parents)]
     for region in [one for one in done if any(up.parent_of(one) for up in highest)]:
@@ -268,9 +268,9 @@ def _error(result: object) -> DbanonError:
 
 
 def repaired(blocks: Blocks, root: Region, run: Run, *, most: int, stages: Stages) -> Moved:
-    """Improve the costliest groups of neighbouring blocks together; return what loses less.
+    """Improve the costliest groups of neighbouring blocks together; return the improvements.
 
-    Those of as many blocks at once as have no more than ``most`` of them.
+    most: maximum rows of the blocks that are improved at once.
     """
     ends = np.cumsum([grouped.keys.num_rows for _, grouped in blocks])
     first = dict(zip((region for region, _ in blocks), [0, *ends.tolist()], strict=False))
@@ -308,7 +308,7 @@ def _neighbours(
     *,
     most: int,
 ) -> Iterator[list[Region]]:
-    """Yield the blocks below the highest regions with few enough rows at their borders."""
+    """Yield the blocks below the highest regions with few enough border rows."""
     below = [one for one in regions if one is region or region.parent_of(one) is not None]
     sizes = [len(grouped[one].border.rows) for one in below]
     if len(below) < 2 or not sum(sizes):  # noqa: PLR2004 - there is a border between two

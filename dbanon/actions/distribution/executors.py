@@ -1,4 +1,4 @@
-"""Where the blocks of a publication are grouped: here, in processes, or on a cluster of Dask."""
+"""Executors of blocks: threads, processes, or a Dask cluster."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ _ATTEMPTS = 4
 
 
 class Executor(Protocol):
-    """Somewhere to perform tasks."""
+    """An executor of tasks."""
 
     def opened(
         self, job: Job, settings: Settings, *, stopped: Callable[[], bool]
     ) -> AbstractContextManager[Run]:
-        """Open it for one job; nothing of it is left behind at the end.
+        """Open it for one job; it leaves nothing behind.
 
-        stopped: asked now and then; once it says so, KeyboardInterrupt is raised.
+        stopped: polled; KeyboardInterrupt is raised when it returns True.
         """
         ...
 
 
 def executor_named(text: str) -> Executor:
-    """Return the executor of that name; raises ConfigError, also where its library is missing."""
+    """Return the executor of that name; raises ConfigError, also if its library is missing."""
     if text == THREADS:
         return Threads()
     if text == PROCESSES:
@@ -60,7 +60,7 @@ def executor_named(text: str) -> Executor:
 
 @dataclass(frozen=True, slots=True)
 class Threads:
-    """This process, one block after the other, each with the threads that a search has."""
+    """This process, one block after the other, each with the threads of a search."""
 
     @contextmanager
     def opened(self, job: Job, settings: Settings, *, stopped: Callable[[], bool]) -> Iterator[Run]:
@@ -79,7 +79,7 @@ class Threads:
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """Processes of this machine, one for each processor."""
+    """Local processes, one per processor."""
 
     @contextmanager
     def opened(self, job: Job, settings: Settings, *, stopped: Callable[[], bool]) -> Iterator[Run]:
@@ -111,7 +111,7 @@ class Processes:
 
 
 def _submitted(pool: ProcessPoolExecutor, todo: Mapping[int, Task]) -> dict[Future, int]:
-    """Hand tasks to a pool; raises BrokenProcessPool also if it breaks while a process begins."""
+    """Submit tasks to a pool; raises BrokenProcessPool also if it breaks while a process starts."""
     try:
         return {pool.submit(_perform_here, task): number for number, task in todo.items()}
     except OSError as error:  # its pipes are closed already
@@ -119,9 +119,9 @@ def _submitted(pool: ProcessPoolExecutor, todo: Mapping[int, Task]) -> dict[Futu
 
 
 def _end(pool: ProcessPoolExecutor, others: Collection[BaseProcess]) -> None:
-    """End all processes of a pool, those that have begun since it broke included.
+    """End all processes of a pool, including those that started after it broke.
 
-    A pool that is left to itself waits for these, and for blocks that nobody needs any more.
+    The pool itself would wait for these, and for blocks that are no longer needed.
     """
     for child in multiprocessing.active_children():
         if child not in others:
@@ -144,7 +144,7 @@ _mine: list[tuple[Job, Settings]] = []
 
 
 def _begin(job: Job, settings: Settings) -> None:
-    """Keep what all tasks of this process share, which reaches it through a pipe of its own."""
+    """Store the shared data of all tasks of this process, which arrives through its own pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that began this one ends it
     _mine.append((job, settings))
 

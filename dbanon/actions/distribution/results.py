@@ -1,4 +1,4 @@
-"""Results of tasks as they come in, from wherever these are performed."""
+"""Results of tasks in order of completion, for every executor."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _LOOKS = 0.2  # seconds between two looks at whether to wait on
 
 
 class Future(Protocol):
-    """A result to come, of the standard library or of Dask."""
+    """A future of the standard library or of Dask."""
 
     def add_done_callback(self, call: Callable[[Any], object], /) -> object:
-        """Have somebody called once it is there."""
+        """Register a callback for completion."""
         ...
 
     def result(self) -> Any:  # noqa: ANN401 - whatever the task returns
-        """Return it, or raise what went wrong."""
+        """Return the result, or raise its error."""
         ...
 
 
 def landed(
     futures: dict[Future, int], *, stopped: Callable[[], bool]
 ) -> Iterator[tuple[int, Result]]:
-    """Yield results in the order in which they come in; raises what a future raises.
+    """Yield results in order of completion; raises the error of a future.
 
-    Nothing keeps a future, nor its result, once it was yielded.
+    No future or result is kept after it was yielded.
     """
     done: queue.SimpleQueue[Future] = queue.SimpleQueue()
     for future in futures:
@@ -51,7 +51,7 @@ def landed(
 
 
 def lost_too_often() -> DbanonError:
-    """Return the error that workers were lost again and again while they did the same."""
+    """Return the error of a task whose workers were lost repeatedly."""
     return DbanonError(
         "workers were lost again and again, each time with the same block: they may have too"
         " little memory; nothing was published",

@@ -1,4 +1,4 @@
-"""What is done of a publication by one process of several; it writes nothing to the database."""
+"""The work of one process of several; it writes nothing to the database."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Job:
-    """What all blocks of a publication share.
+    """The shared data of all blocks of a publication.
 
-    It holds values of the table, and so it has no text: whoever logs what a task is given logs
-    none of them. It holds no dsn, either.
+    It holds values of the table, so it has no text representation that a log could contain, and no
+    dsn.
     """
 
     info: TableInfo
@@ -42,7 +42,7 @@ class Job:
 class Grouped:
     """The rows of a block in the order of their keys, and their groups.
 
-    places: (n, s) int32, which of its column's values each sensitive value is.
+    places: (n, s) int32, index of each sensitive value in the values of its column.
     """
 
     keys: pa.Table
@@ -58,7 +58,7 @@ class ReadBlock:
     slices: tuple[Slice, ...]
 
     def perform(self, job: Job, settings: Settings) -> Grouped:
-        """Return them; raises Unsatisfiable when they do not meet the policy by themselves."""
+        """Return the groups; raises Unsatisfiable if the block does not meet the policy alone."""
         from dbanon.anonymization.regions.grouping import border_of, group_rows
         from dbanon.db.blocks import reading, snapshots
         from dbanon.db.session import connect
@@ -82,7 +82,7 @@ class ReadBlock:
 class ImproveBorder:
     """Improve the groups at the borders of several regions.
 
-    codes: (n, d) int32; sensitive: (n, s) int32; before: (n,) the group of each, apart by region.
+    codes: (n, d) int32; sensitive: (n, s) int32; before: (n,) the present group of each row.
     """
 
     codes: NDArray[np.int32]
@@ -90,7 +90,7 @@ class ImproveBorder:
     before: NDArray[np.int32]
 
     def perform(self, job: Job, settings: Settings) -> Groups | None:  # noqa: ARG002 - as the others
-        """Return their groups; None if they stay in those that they are in."""
+        """Return the new groups, None if they do not change."""
         from dbanon.anonymization.regions.grouping import improve_border
 
         label = job.policy.class_label
@@ -104,10 +104,10 @@ if TYPE_CHECKING:
 
 
 def perform(job: Job, task: Task, settings: Settings | None = None) -> Result:
-    """Perform a task, and return what stands against it rather than raise it.
+    """Perform a task, and return its error instead of raising it.
 
-    settings: by default those of the process. What a task raises would be logged where it runs,
-    with all that it was given; and an error of another library may quote a value.
+    settings: by default those of the process. A raised error would be logged with the arguments of
+    the task, and errors of libraries may quote values.
     """
     try:
         return task.perform(job, settings or Settings.load())
@@ -122,7 +122,7 @@ def perform(job: Job, task: Task, settings: Settings | None = None) -> Result:
 
 
 def _in_order(keys: pa.Table) -> NDArray[np.int64]:
-    """Return the rows in the order of their keys, so that no order of reading decides anything."""
+    """Return the rows in the order of their keys, independent of the reading order."""
     import pyarrow.compute as pc
 
     names = [f"k{i}" for i in range(keys.num_columns)]
@@ -132,7 +132,7 @@ def _in_order(keys: pa.Table) -> NDArray[np.int64]:
 
 
 def _timed(job: Job, table: EncodedTable) -> Policy:
-    """Return the policy of a block, whose time is its share of the time of all rows."""
+    """Return the policy of a block, with its share of the time limit."""
     from dbanon.anonymization.interfaces import timed
 
     return timed(job.policy, share=table.n_rows / job.domains.n_rows)

@@ -1,1 +1,1 @@
-"""What was asked for and what it takes, loaded before a search."""
+"""Load and check the inputs of a publication, read the rows and group them."""

@@ -1,4 +1,4 @@
-"""Look for what a policy allows and its author has seldom meant."""
+"""Warnings about policies that are allowed and seldom intended."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_VALUES = 100_000  # of a column are read to see whether they are alike
 
 
 class _Looked(NamedTuple):
-    """What a look at a table found: contents, counts and some rows by column, and its keys."""
+    """Findings about a table: contents, counts and some rows by column, and its keys."""
 
     contents: Mapping[str, Contents]
     stats: Mapping[str, ColumnStats]
@@ -38,10 +38,10 @@ class _Looked(NamedTuple):
 def of_table(
     session: Session, policy: Policy, info: TableInfo, *, complete: bool = False
 ) -> list[Caution]:
-    """Return what to think about again, after a look at the columns published as they are.
+    """Return the warnings of a policy, after a look at the columns that are published unchanged.
 
-    Their values are counted where this role may read them, and reading runs nobody else's code.
-    complete: whether no command will add models to the policy.
+    Values are counted if the role may read them and reading runs no foreign code. complete: whether
+    no command will add models to the policy.
     """
     from dbanon.db import catalog, identity
     from dbanon.formats.cautions import AS_IT_IS, alike
@@ -65,7 +65,7 @@ def of_table(
 
 
 def of_release(session: Session, release: Release) -> list[Caution]:
-    """Return the same of what is served, if its source has its columns by now."""
+    """Return the warnings of a served release, if its source still has its columns."""
     from dbanon.db import catalog
 
     try:
@@ -81,7 +81,7 @@ def of_release(session: Session, release: Release) -> list[Caution]:
 
 
 def of_rows(session: Session, policy: Policy, info: TableInfo, columns: pa.Table) -> list[Caution]:
-    """Return the same before a publication, which has read the sensitive columns already."""
+    """Return the warnings before a publication, which has read the sensitive columns already."""
     from dbanon.db import catalog
     from dbanon.formats.cautions import unknown
     from dbanon.formats.suggestions import candidates
@@ -118,7 +118,7 @@ def _of(
 
 
 def require_none(found: Sequence[Caution]) -> None:
-    """Raise PolicyError with every caution, if there is one."""
+    """Raise PolicyError with every warning, if there is one."""
     if found:
         count = "a warning" if len(found) == 1 else f"{len(found)} warnings"
         lines = [f"the policy has {count}, and --strict refuses:", *(c.with_code for c in found)]
@@ -129,9 +129,9 @@ def require_none(found: Sequence[Caution]) -> None:
 def _seen(
     session: Session, info: TableInfo, policy: Policy, names: Collection[str]
 ) -> tuple[dict[str, ColumnStats], dict[str, list[str | None]]]:
-    """Count the values of columns; return also some rows of those that are published.
+    """Count the values of columns; return also some rows of the published ones.
 
-    There are none if none of these is published as it is, nor of what this role may not read.
+    Empty if none is published unchanged, or if the role may not read them.
     """
     from dbanon.db import catalog
     from dbanon.formats.cautions import AS_IT_IS
@@ -161,6 +161,6 @@ def _contents(column: pa.ChunkedArray, *, look: bool) -> Contents:
 
 
 def _values(column: pa.ChunkedArray) -> list[str]:
-    """Return the distinct values of a column as texts, but NULL."""
+    """Return the distinct values of a column as texts, without NULL."""
     values: list[str] = column.chunk(0).dictionary.to_pylist() if column.num_chunks else []
     return values

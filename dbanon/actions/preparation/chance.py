@@ -1,6 +1,6 @@
-"""The secret numbers of persons and rows, and the sample: the next release draws the same again.
+"""Secret numbers of persons and rows, and the sample; the next release draws the same again.
 
-It stands alone, so that a test can hold that nothing which anybody can repeat decides here.
+It stands alone so that a test can require that no repeatable chance is used here.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ OF_A_DEAL = 3  # numbers of a person, as ``dbanon.anonymization.buckets.deal`` n
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Persons:
-    """The person of each row, (n,), and each person as JSON, in which -1 is the last."""
+    """The person of each row, (n,), and each person as JSON, of which -1 is the last."""
 
     number: NDArray[np.int64]
     spelled: Sequence[str]
 
 
 def persons_of(rows: SourceRows, policy: Policy) -> Persons:
-    """Return the persons of rows: those of the subject, otherwise the rows by their keys."""
+    """Return the persons of rows: by subject, or else by the key of each row."""
     if policy.subject is None:
         spelled = _spelled(rows.keys)
         return Persons(np.arange(len(spelled)), spelled)
@@ -53,12 +53,12 @@ def persons_of(rows: SourceRows, policy: Policy) -> Persons:
 def draws(
     session: Session, rows: SourceRows, policy: Policy, subjects: NDArray[np.int32] | None
 ) -> NDArray[np.uint64] | None:
-    """Return secret numbers of each row, (n, c), by which the policy deals persons or chooses rows.
+    """Return secret numbers of each row, (n, c), for dealing persons and choosing rows.
 
     subjects: (n,) the person of each row, if some have several. Numbers depend on the person or the
-    key of the row alone, so that persons who come or go leave the others as they are. Who has one
-    row has zeros where rows are chosen. None if the policy asks for neither. Raises DatabaseError
-    when the secret key is missing.
+    key of the row alone, so other persons do not change them. Rows of persons with one row have
+    zeros where rows are chosen. None if the policy needs no numbers. Raises DatabaseError if the
+    secret key is missing.
     """
     from dbanon.db.metadata import store
 
@@ -84,10 +84,10 @@ def _spelled(keys: pa.Table) -> list[str]:
 
 
 def draw(session: Session, rows: SourceRows, policy: Policy) -> tuple[SourceRows, int]:
-    """Return the rows of the persons who are drawn, and how many others there were.
+    """Return the rows of the sampled persons, and the number of other rows.
 
-    rows: with the subject, if the policy has one; without one each row is a person. Raises
-    DatabaseError when the secret key is gone by which persons are drawn.
+    rows: with the subject, if the policy has one; otherwise each row is a person. Raises
+    DatabaseError if the secret key of the sample is missing.
     """
     from dbanon.db.metadata import store
 
@@ -110,7 +110,7 @@ def draw(session: Session, rows: SourceRows, policy: Policy) -> tuple[SourceRows
 
 
 def _with_a_subject(subjects: pa.ChunkedArray, fraction: float, *, key: bytes) -> pa.Array:
-    """Return of each row whether its person is drawn; a row of nobody stays, to be refused."""
+    """Return a mask of the rows of sampled persons, and of rows without a person, refused later."""
     from pyarrow import compute
 
     column = one_chunk(subjects)
@@ -122,10 +122,10 @@ def _with_a_subject(subjects: pa.ChunkedArray, fraction: float, *, key: bytes) -
 def _are_drawn(
     persons: Iterable[tuple[object, ...]], fraction: float, *, key: bytes, of: TableName | None
 ) -> list[bool]:
-    """Return of each person, or each row of a table, whether it is drawn.
+    """Return a mask of the sampled persons, or rows of a table.
 
-    A larger sample holds every smaller one. Persons are drawn alike wherever their subject is the
-    same; rows of two tables have nothing to do with each other.
+    A larger sample contains every smaller one. The same subject is sampled alike in all tables;
+    rows of two tables are independent.
     """
     threshold = int(fraction * 2 ** (8 * _NUMBER))
     prefix = [] if of is None else [str(of)]
@@ -138,5 +138,5 @@ def _are_drawn(
 
 
 def _filtered(table: pa.Table, drawn: pa.Array) -> pa.Table:
-    """Return rows whose dictionaries hold no value of the others."""
+    """Return rows whose dictionaries hold only their own values."""
     return with_own_values(table.filter(drawn))

@@ -1,4 +1,4 @@
-"""From the tables of a dataset to one partition of the persons."""
+"""Read the tables of a dataset and group its persons once."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LinkedSource:
-    """The tables of a dataset as they were read, that of the persons first.
+    """The rows of a dataset, the table of the persons first.
 
-    tables: the rows of all but the first, with their persons; warnings: of each table.
+    tables: the rows of all other tables, with their persons; warnings: of each table.
     """
 
     members: Sequence[Member]
@@ -39,7 +39,7 @@ class LinkedSource:
     warnings: Sequence[tuple[Caution, ...]]
 
     def take(self, persons: NDArray[np.int64]) -> LinkedSource:
-        """Return some persons with all of their rows, on the scales of the whole."""
+        """Return some persons with all of their rows, on the scales of all rows."""
         import numpy as np
 
         from dbanon.anonymization.linked import subjects_of
@@ -55,7 +55,7 @@ class LinkedSource:
         return replace(self, sources=sources, tables=tables)
 
     def prepared(self, outcomes: Sequence[Outcome]) -> list[Prepared]:
-        """Return what was found of each table as it is published."""
+        """Return each table as it is published."""
         found = zip(self.members, self.sources, outcomes, self.warnings, strict=True)
         return [
             source.prepared(member, outcome, warnings, several=member is not self.members[0])
@@ -73,7 +73,7 @@ def prepare_linked(
 ) -> list[Prepared]:
     """Read the tables of a dataset, that of the persons first, and group the persons once.
 
-    Raises what ``dbanon.actions.preparation.prepare.prepare`` raises, and ConfigError for tables
+    Raises the errors of ``dbanon.actions.preparation.prepare.prepare``, and ConfigError for tables
     that cannot be linked.
     """
     from dbanon.anonymization.linked import require_each, solve_linked
@@ -90,7 +90,7 @@ def prepare_linked(
 
 
 def require_masked_alone(read: LinkedSource, outcomes: Sequence[Outcome]) -> None:
-    """Raise Unsatisfiable where values of rows that are left out would decide masked ones."""
+    """Raise Unsatisfiable if suppressed rows would influence masked values of others."""
     for member, source, outcome in zip(read.members, read.sources, outcomes, strict=True):
         if source.unmasked is not None and outcome.assignment.n_suppressed:
             raise Unsatisfiable(
@@ -129,7 +129,7 @@ def read_linked(
 def _linked(
     session: Session, persons: Source, source: Source, member: Member, stages: Stages
 ) -> tuple[Source, Problem]:
-    """Find the person of each row, and let go of rows whose persons are not published."""
+    """Find the person of each row, and drop rows of persons that are not published."""
     import numpy as np
 
     from dbanon.actions.preparation.prepare import among
@@ -153,14 +153,14 @@ def _linked(
 
 
 def _problem(source: Source, policy: Policy, subjects: NDArray[np.int32]) -> Problem:
-    """Return the rows of a table, each of a person by its row in the table of the persons."""
+    """Return the rows of a table, with persons by their row in the table of the persons."""
     return replace(source.problem(policy), subjects=subjects)
 
 
 def _places(source: Source, persons: Source) -> NDArray[np.int32]:
-    """Return the person of each row, by its row in the table of the persons, -1 for nobody.
+    """Return the person of each row, by its row in the table of the persons, -1 for none.
 
-    Keys are read as they are written, and subjects as they compare, those of the persons, too.
+    Keys are read as written and subjects in their comparable form, so the persons are read in both.
     """
     import numpy as np
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""A table with all that is stored of it, and what changed since: then nothing is published."""
+"""A table with its stored policy and served releases, and changes that prevent a publication."""
 
 from __future__ import annotations
 
@@ -37,11 +37,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A table, what is stored of it, and what is served of it, as one snapshot has them.
+    """A table, its stored policy and its served releases, from one snapshot.
 
-    ``wanted`` is the name of the policy that was asked for; ``now`` is what the table looks like,
-    None without that policy; ``taxonomies`` are the newest of those that the policy names and that
-    exist.
+    ``wanted`` is the requested name of the policy; ``now`` describes the present table, None
+    without that policy; ``taxonomies`` are the newest existing versions of those in the policy.
     """
 
     info: TableInfo
@@ -57,12 +56,12 @@ class Loaded:
 
     @property
     def policy(self) -> Policy:
-        """The stored policy with all that ``rest`` adds; raises PolicyError when there is none."""
+        """The stored policy with the columns that ``rest`` adds; raises PolicyError if missing."""
         return self.written.completed(self.info)
 
     @property
     def written(self) -> Policy:
-        """The stored policy; raises PolicyError when there is none."""
+        """The stored policy; raises PolicyError if there is none."""
         if self.stored is None:
             raise no_policy(self.info.name, self.wanted, names=self.names)
         return self.stored.policy
@@ -74,7 +73,7 @@ class Loaded:
 
 
 def no_policy(table: TableName, name: str, *, names: Sequence[str]) -> PolicyError:
-    """Return the error that a table has no policy of that name; names: those it has."""
+    """Return the error of a missing policy; names: the existing ones."""
     if not names:
         suggest = command("dbanon policy suggest", table)
         return PolicyError(f"{table} has no policy yet", hint=suggest)
@@ -83,11 +82,10 @@ def no_policy(table: TableName, name: str, *, names: Sequence[str]) -> PolicyErr
 
 
 def load(session: Session, info: TableInfo, name: str, *, draft: Policy | None = None) -> Loaded:
-    """Load what is stored of a table, once; name: that of the policy.
+    """Load the stored policy, taxonomies and served releases of a table; name: that of the policy.
 
-    draft: a policy to take for the stored one, as if it had just been set.
-
-    Raises PolicyError for a policy that is unreadable, TaxonomyError for a damaged taxonomy.
+    draft: a policy to use as if it had just been stored. Raises PolicyError for an unreadable
+    policy, TaxonomyError for a damaged taxonomy.
     """
     from dbanon.db.metadata import ledger, store
 
@@ -107,7 +105,7 @@ def load(session: Session, info: TableInfo, name: str, *, draft: Policy | None =
 
 
 def find_source(session: Session, where: TableName) -> TableInfo:
-    """Describe a table; raises TableNotFound, or DriftError when it is gone and still served."""
+    """Describe a table; raises TableNotFound, or DriftError if it is missing and still served."""
     from dbanon.db import catalog
     from dbanon.db.metadata import ledger
 
@@ -122,7 +120,7 @@ def find_source(session: Session, where: TableName) -> TableInfo:
 
 
 def find_published(session: Session, where: TableName) -> TableInfo:
-    """Do the same where the metadata is known to be current; raises SchemaOutOfDate."""
+    """Describe a table if the metadata is current; raises SchemaOutOfDate."""
     from dbanon.db.metadata.migrate import require_current
 
     require_current(session)
@@ -135,12 +133,12 @@ def looking(
     *finds: Callable[[], TableInfo],
     needs_tables: Callable[[TableInfo], bool] | None = None,
 ) -> Iterator[list[TableInfo]]:
-    """Open a transaction that writes nothing, on one snapshot of relations that stay what they are.
+    """Open a transaction that keeps nothing, on one snapshot of locked definitions.
 
-    finds: each describes one, in a transaction before; needs_tables: asked there whether the block
-    makes temporary tables, which a READ ONLY transaction refuses. Nothing is kept either way. A
-    view is locked before the snapshot is taken: of one that was replaced in between, the snapshot
-    would show another definition than the one that is run.
+    finds: each describes a relation, in an earlier transaction; needs_tables: called there, whether
+    the block creates temporary tables, which a READ ONLY transaction refuses. A view is locked
+    before the snapshot is taken: the snapshot of a view that was replaced in between would have
+    another definition than the one that runs.
     """
     from dbanon.db import catalog, identity
 
@@ -159,7 +157,7 @@ def looking(
 
 
 def gone(session: Session, release: Entry) -> DriftError:
-    """Return the error that the source of a served release is gone, or has another name."""
+    """Return the error of a served release whose source is missing or renamed."""
     from dbanon.db.metadata import store
 
     now = store.present_name(session, release.table, release.policy_name)
@@ -176,7 +174,7 @@ def gone(session: Session, release: Entry) -> DriftError:
 
 
 def _back(name: TableName, now: TableName) -> str:
-    """Return the statements that give a table the name that it had."""
+    """Return the statements that restore the former name of a table."""
     steps, schema = [], quote_identifier(name.schema or "")
     if now.schema != name.schema:
         steps.append(f"ALTER TABLE {now} SET SCHEMA {schema}")
@@ -187,9 +185,9 @@ def _back(name: TableName, now: TableName) -> str:
 
 
 def require_own_relation(loaded: Loaded, relation: TableName) -> None:
-    """Raise ConfigError when the relation serves a release by another policy of the table.
+    """Raise ConfigError if the relation serves a release of another policy of the table.
 
-    Its readers would find other columns, or other guarantees, under the name that they know.
+    Its readers would find other columns or guarantees under the same name.
     """
     for entry in loaded.served:
         if entry.relation == relation and entry.policy_name != loaded.wanted:
@@ -201,10 +199,9 @@ def require_own_relation(loaded: Loaded, relation: TableName) -> None:
 
 
 def require_unchanged(session: Session, loaded: Loaded, relation: TableName) -> None:
-    """Raise DriftError with everything that changed, if a release of the table is served.
+    """Raise DriftError with all changes, if a release of the table is served.
 
-    relation: what is about to be published; the readers of what it serves now must have gained
-    no right on the source.
+    relation: the relation to publish, whose readers must have gained no right on the source.
     """
     info, served = loaded.info, loaded.served
     if not served:
@@ -221,12 +218,12 @@ def require_unchanged(session: Session, loaded: Loaded, relation: TableName) -> 
 
 
 def changes(loaded: Loaded) -> list[Change]:
-    """Return what keeps the table from being published: it is no longer as the policy knew it."""
+    """Return the changes of the table that prevent a publication."""
     return [change for change in _compared(loaded) if change.stops]
 
 
 def _compared(loaded: Loaded) -> list[Change]:
-    """Return what is no longer as when the policy was last set or published by; reads no row."""
+    """Return the changes since the policy was stored or last published; reads no row."""
     if loaded.stored is None or loaded.stored.before is None or loaded.now is None:
         return []
     before, now = loaded.stored.before, loaded.now
@@ -235,7 +232,7 @@ def _compared(loaded: Loaded) -> list[Change]:
 
 
 def notes(loaded: Loaded) -> Iterator[Caution]:
-    """Yield the changes that do not keep the table from being published."""
+    """Yield the changes that do not prevent a publication."""
     from dbanon.formats.cautions import is_allowed
 
     for change in _compared(loaded):
@@ -245,7 +242,7 @@ def notes(loaded: Loaded) -> Iterator[Caution]:
 
 
 def targets_of(session: Session, release: Entry) -> list[Mapping[str, object]]:
-    """Return what all ways to what a release hides start from, nothing if its view is gone."""
+    """Return the start of all access paths to hidden data of a release, if its view exists."""
     from dbanon.db import reach
     from dbanon.db.releases import views
 
@@ -259,7 +256,7 @@ def targets_of(session: Session, release: Entry) -> list[Mapping[str, object]]:
 def gained_rights(
     session: Session, release: Entry, targets: Iterable[Mapping[str, object]]
 ) -> Iterator[Change]:
-    """Yield who can read a release and, by now, gets at what it hides; targets: its own."""
+    """Yield the readers of a release with access to hidden data by now; targets: its own."""
     from dbanon.db import reach
 
     for found in reach.reach_of(session, targets):
@@ -269,7 +266,7 @@ def gained_rights(
 
 
 def misfits(loaded: Loaded) -> Iterator[Change]:
-    """Yield why the policy does not fit the table as the catalog describes it; reads no row."""
+    """Yield the mismatches of the policy and the table, from the catalog alone."""
     from dbanon.anonymization.registry import RECODINGS, make_masking
     from dbanon.formats.policy_validation import validate
 
@@ -287,7 +284,7 @@ def misfits(loaded: Loaded) -> Iterator[Change]:
 
 
 def strays(session: Session, loaded: Loaded) -> Iterator[Change]:
-    """Yield the columns with values that their taxonomies or orders lack; reads these columns."""
+    """Yield the columns with values outside of their taxonomies or orders; reads these columns."""
     from dbanon.anonymization.encoding.encode import encode
     from dbanon.db import transfer
 
@@ -321,8 +318,8 @@ _STDIN = "-"
 def given(policy: str | Path | Policy, *, name: str | None = None) -> Policy:
     """Return a policy from a value, from the path of a TOML file, or from ``-``, standard input.
 
-    name: what to call it, unless it has a name of its own; then it must be the same. Raises
-    ConfigError when the file cannot be read, PolicyError with everything that is wrong in it.
+    name: the name of the policy, which must be its own if it has one. Raises ConfigError if the
+    file cannot be read, PolicyError with all of its errors.
     """
     from dbanon.formats import policies
 
@@ -338,7 +335,7 @@ def given(policy: str | Path | Policy, *, name: str | None = None) -> Policy:
 
 
 def requested(request: Request) -> tuple[Request, Policy | None]:
-    """Return what is asked for, by the name of a draft if there is one, and the draft."""
+    """Return the request, with the name of its draft if there is one, and the draft."""
     if request.draft is None:
         return request, None
     wanted = None if request.policy == DEFAULT_NAME else request.policy
@@ -361,7 +358,7 @@ def _read(path: str | Path) -> Policy:
 
 
 def of_table(session: Session, policy: Policy, info: TableInfo) -> Policy:
-    """Return a policy under the full name of its table; raises PolicyError for another table."""
+    """Return a policy with the full name of its table; raises PolicyError for another table."""
     from dbanon.db import catalog
 
     if catalog.describe(session, policy.table).oid != info.oid:

@@ -1,4 +1,4 @@
-"""Change the values of a table before its rows are grouped, or within their classes."""
+"""Mask values before rows are grouped, or within their classes."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ def mask(
     *,
     fresh: NDArray[np.bool_] | None = None,
 ) -> SourceRows:
-    """Return the rows with the values that are masked before they are grouped.
+    """Return the rows with the values that are masked before grouping.
 
-    rows: with the subject, if the policy has one; fresh: (n,) the rows of persons who were never
-    published, if others were. Their sensitive values, and those masked together with these, are
-    masked apart from those of the others, whose published ones stay: otherwise they would be made
-    of values that the others have by now, too.
+    rows: with the subject, if the policy has one; fresh: (n,) rows of persons never published, if
+    others were. The sensitive values of these, and columns masked together with them, are masked
+    apart from the others, whose published values stay: otherwise they would depend on current
+    values of the others.
 
-    Raises PolicyError for values that a method cannot mask, and DatabaseError when the secret key
-    is gone by which chance is drawn.
+    Raises PolicyError for values that a method cannot mask, and DatabaseError if the secret key is
+    missing.
     """
     apart = np.zeros(len(rows.keys), np.int64) if fresh is None else fresh.astype(np.int64)
     return _masked(session, rows, policy, info, apart=apart, within_class=False)
@@ -77,7 +77,7 @@ def mask_classes(
     *,
     group: NDArray[np.int32],
 ) -> SourceRows:
-    """Return the rows with the values that are masked within classes; group: (n,) that of each."""
+    """Return the rows with values masked within classes; group: (n,) class of each row."""
     return _masked(session, rows, policy, info, apart=group, within_class=True)
 
 
@@ -90,9 +90,9 @@ def _masked(
     apart: NDArray[np.int32] | NDArray[np.int64],
     within_class: bool,
 ) -> SourceRows:
-    """Apply the steps one after the other; apart: (n,) rows of which numbers are masked apart.
+    """Apply the steps in order; apart: (n,) rows of equal numbers are masked apart.
 
-    Within classes, that is so of all columns, else of those whose published values stay.
+    Within classes this holds for all columns, otherwise for those whose published values stay.
     """
     from dbanon.db.metadata import store
 
@@ -116,7 +116,7 @@ def _masked(
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Application:
-    """One step, about to be applied to rows; parts: the places of those that go together."""
+    """One step with its rows; parts: places of rows that are masked together."""
 
     step: MaskingStep
     method: Masking
@@ -126,7 +126,7 @@ class _Application:
     parts: Sequence[NDArray[np.int64]]
 
     def of(self, columns: Columns, info: TableInfo) -> Columns:
-        """Return columns of the step, which are masked together, with other values."""
+        """Return the masked columns of the step."""
         if self.method.of_numbers:
             return self._of_numbers(cast("NumberMasking", self.method), columns, info)
         return self._of_values(cast("ValueMasking", self.method), columns, info)
@@ -189,7 +189,7 @@ class _Application:
             )
 
     def _rows(self, places: NDArray[np.int64], columns: Columns, info: TableInfo) -> Rows:
-        """Return the rows at some places, whose chance depends on these columns, too."""
+        """Return the rows at some places, with chance that also depends on these columns."""
         names = list(columns)
 
         def texts(name: str) -> list[str]:
@@ -213,9 +213,9 @@ class _Application:
     def _uniform(
         self, names: Sequence[str], texts: Sequence[str], count: int, salt: str
     ) -> NDArray[np.float64]:
-        """Return numbers between 0 and 1 by the hash of each text, (n, count).
+        """Return numbers in [0, 1) from the hash of each text, (n, count).
 
-        names: the columns that are masked together; others of the step make no difference.
+        names: the columns that are masked together.
         """
         step, blocks = self.step, []
         of = [] if self.policy.subject is not None else [str(self.policy.table)]
@@ -235,7 +235,7 @@ class _Application:
 
 
 def _named(rows: SourceRows) -> Iterator[tuple[str, pa.ChunkedArray]]:
-    """Yield each column that was read; as it is measured by, if it was read twice."""
+    """Yield each column as read; in its measurable form if it was read twice."""
     read = set(rows.columns.column_names)
     yield from zip(rows.columns.column_names, rows.columns.columns, strict=True)
     if rows.kept is not None:
@@ -244,14 +244,14 @@ def _named(rows: SourceRows) -> Iterator[tuple[str, pa.ChunkedArray]]:
 
 
 def _replaced(rows: SourceRows, columns: Columns, masked: Collection[str]) -> SourceRows:
-    """Return the rows with the masked ones of these columns."""
+    """Return the rows with these columns masked."""
     changed = {name: columns[name] for name in masked}
     kept = None if rows.kept is None else with_columns(rows.kept, changed)
     return replace(rows, columns=with_columns(rows.columns, changed), kept=kept)
 
 
 def _by_key(keys: pa.Table) -> NDArray[np.int64]:
-    """Return the places of the rows in the order of their keys, however the table lies."""
+    """Return the places of the rows in the order of their keys, not in their physical order."""
     order = [(name, "ascending") for name in keys.column_names]
     found: NDArray[np.int64] = pc.sort_indices(keys, order).to_numpy().astype(np.int64)
     return found
@@ -260,7 +260,7 @@ def _by_key(keys: pa.Table) -> NDArray[np.int64]:
 def _parts(
     numbers: Sequence[NDArray[np.int32] | NDArray[np.int64]], order: NDArray[np.int64]
 ) -> list[NDArray[np.int64]]:
-    """Return the places of rows whose numbers are the same, in order, but for a first one of -1."""
+    """Return the places of rows of each number, in order, without those of -1."""
     joint = np.unique(np.column_stack(numbers)[order], axis=0, return_inverse=True)[1].ravel()
     sorted_ = order[np.argsort(joint, kind="stable")]
     ends = np.cumsum(np.bincount(joint))

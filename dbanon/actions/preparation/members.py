@@ -1,4 +1,4 @@
-"""The tables of a publication, each with its policy in force, and a digest of all of it."""
+"""The tables of a publication, each with its policy in force, and a digest of all inputs."""
 
 from __future__ import annotations
 
@@ -29,11 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Member:
-    """A table of a publication, as it was loaded, with the policy in force.
+    """A loaded table of a publication, with the policy in force.
 
-    In a dataset ``policy`` and ``info`` have the quasi-identifiers of the persons, too, as the
-    table is published; ``own`` is the policy for the columns that it has itself. versions: of each
-    taxonomy.
+    In a dataset ``policy`` and ``info`` include the quasi-identifiers of the persons, as the table
+    is published; ``own`` is the policy of its own columns. versions: of each taxonomy.
     """
 
     loaded: Loaded
@@ -44,7 +43,7 @@ class Member:
 
 
 def members_of(loaded: Sequence[Loaded], request: Request) -> list[Member]:
-    """Return a table, or those of a dataset that is led by its persons, with the policies in force.
+    """Return a table, or the tables of a dataset, the persons first, with the policies in force.
 
     All tables of a dataset require the same k. Raises PolicyError, ConfigError.
     """
@@ -71,7 +70,7 @@ def members_of(loaded: Sequence[Loaded], request: Request) -> list[Member]:
 
 
 def _of_persons(loaded: Loaded, request: Request) -> Policy:
-    """Return the policy of the persons, who are told apart by their key."""
+    """Return the policy of the table of the persons, whose subject is its key."""
     key = loaded.info.primary_key
     if len(key) != 1:
         raise ConfigError(
@@ -112,7 +111,7 @@ def _of_table(loaded: Loaded, persons: Loaded, request: Request) -> Policy:
 
 
 def _asked(request: Request, policy: Policy) -> Request:
-    """Return what is asked of one table: of sensitive values only if it has some."""
+    """Return the request for one table: models of sensitive values only if it has some."""
     if policy.with_role(Role.SENSITIVE):
         return request
     kept = tuple(m for m in request.specs if MODELS[m.name].scope is not Scope.SENSITIVE)
@@ -122,7 +121,7 @@ def _asked(request: Request, policy: Policy) -> Request:
 def _apart(
     own: Policy, info: TableInfo, persons: TableInfo, *, names: set[str]
 ) -> tuple[ColumnRule, ...]:
-    """Return the rules of a table without those of names that the persons' columns have."""
+    """Return the rules of a table without columns that the table of the persons has."""
     for rule in own.columns:
         shown = rule.role.is_published or rule.column in {own.subject, *info.primary_key}
         if shown and names.intersection((rule.column, *rule.published_as)):
@@ -142,10 +141,10 @@ def _apart(
 
 
 def in_force(loaded: Loaded, request: Request) -> Policy:
-    """Return the stored policy under the request.
+    """Return the stored policy with the options of the request.
 
-    Raises PolicyError when nothing says k, or l of anatomy, ConfigError for a live view of what
-    guards do not keep.
+    Raises PolicyError without k, or without l for anatomy, ConfigError for a live view that guards
+    cannot protect.
     """
     policy = request.over(loaded.policy)
     if policy.anatomy and (level(policy) or 1) == 1:
@@ -170,7 +169,7 @@ _SECRETLY = "dealt by the secret key: "  # the mark of releases by anatomy
 
 
 def digest_of_rows(session: Session, info: TableInfo, policy: Policy) -> str:
-    """Return a digest of all rows of a table, of the columns that a policy is about."""
+    """Return a digest of all rows of a table, over the columns of a policy."""
     from dbanon.db import catalog
 
     columns = [
@@ -185,10 +184,9 @@ def digest_of_rows(session: Session, info: TableInfo, policy: Policy) -> str:
 def fingerprint(
     session: Session, members: Sequence[Member], request: Request, *, of_rows: str | None = None
 ) -> str:
-    """Return a digest of all that releases depend on; equal means nothing changed.
+    """Return a digest of all inputs of releases; equal digests mean that nothing changed.
 
-    of_rows: what ``digest_of_rows`` returned of a single table on this snapshot, if it was asked
-    already.
+    of_rows: the result of ``digest_of_rows`` for a single table on this snapshot, if known.
     """
     parts = [_digest(session, one, request, of_rows=of_rows) for one in members]
     return parts[0] if len(parts) == 1 else hashlib.sha256("".join(parts).encode()).hexdigest()
@@ -212,5 +210,5 @@ def _digest(session: Session, member: Member, request: Request, *, of_rows: str 
 
 
 def is_dealt_by_seed(release: Release) -> bool:
-    """Whether the buckets of a release were dealt by what anybody can repeat, as once they were."""
+    """Whether the buckets of a release were dealt by repeatable chance, as old versions did."""
     return release.policy.anatomy and _SECRETLY not in release.fingerprint

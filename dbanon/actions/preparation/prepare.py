@@ -1,4 +1,4 @@
-"""From a table and its policy to groups: what plan, publish and refresh share."""
+"""From a table and its policy to groups, for plan, publish and refresh."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Prepared:
-    """A partition of the table's rows, with what is needed to publish it.
+    """A partition of the rows, with everything that is needed to publish it.
 
     ``source`` holds the keys and the sensitive columns.
     """
@@ -81,16 +81,14 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Source:
-    """The rows of a table as algorithms see them, and the keys to find each again.
+    """The encoded rows of a table, with their keys.
 
-    trees: as in ``Prepared``; subjects: (n,) the person of each row, if some have several, and
-    owners: (p,) the value that names each of these;
-    population: of the models that count one; n_filtered: rows that do not meet the policy's
-    conditions; n_not_drawn: those that do, of persons who are not in its sample;
-    n_of_nobody: those of persons who are not among those of the dataset; quasi: the
-    quasi-identifiers that were asked for, as read; draws: (n, c) secret numbers of each row, if the
-    policy deals persons or chooses rows by them; unmasked: the rows before they were masked, if
-    that depends on which of them there are.
+    trees: as in ``Prepared``; subjects: (n,) the person of each row, if some have several; owners:
+    (p,) the value that identifies each person; population: for models that count one; n_filtered:
+    rows outside of the policy's conditions; n_not_drawn: other rows outside of the sample;
+    n_of_nobody: rows of persons outside of the dataset; quasi: requested quasi-identifiers as read;
+    draws: (n, c) secret numbers of each row, if the policy deals persons or chooses rows; unmasked:
+    the rows before masking, if masked values depend on other rows.
     """
 
     rows: SourceRows
@@ -107,7 +105,7 @@ class Source:
     unmasked: SourceRows | None = None
 
     def problem(self, policy: Policy, *, atoms: NDArray[np.int32] | None = None) -> Problem:
-        """Return the rows as what is to be solved; atoms: as of a ``Problem``."""
+        """Return the rows as a problem to solve; atoms: as in ``Problem``."""
         from dbanon.anonymization.problem import Problem
 
         return Problem(self.encoded, policy, self.subjects, self.draws, atoms, self.population)
@@ -122,14 +120,14 @@ class Source:
     ) -> Prepared:
         """Return the groups of the rows as they are published.
 
-        several: whether persons have several rows, None if the rows have persons only then.
+        several: whether persons have several rows; by default, whether ``subjects`` is set.
         """
         found = prepared(member, self.rows, self.counted(outcome), trees=self.trees)
         several = self.subjects is not None if several is None else several
         return replace(found, several=several, warnings=warnings)
 
     def counted(self, outcome: Outcome) -> Outcome:
-        """Return an outcome whose loss has the numbers of rows that were not read."""
+        """Return an outcome whose loss includes the numbers of unread rows."""
         loss = replace(
             outcome.loss,
             n_filtered=self.n_filtered,
@@ -139,7 +137,7 @@ class Source:
         return replace(outcome, loss=loss)
 
     def take(self, rows: NDArray[np.int64]) -> Source:
-        """Return some rows, all of each person, on the scales of the whole."""
+        """Return some rows, all of each person, on the scales of all rows."""
         import numpy as np
         import pyarrow as pa
 
@@ -187,11 +185,11 @@ def prepare(
 ) -> Prepared:
     """Read the table on the open transaction's snapshot and group its rows; writes nothing.
 
-    strict: refuse, before any search, what would be warned of; weigh: find what other recodings
-    would lose, too; meanwhile: entered while the rows are grouped, which leaves the session alone.
+    strict: refuse warnings before the search; weigh: measure the loss of other recodings;
+    meanwhile: a context entered while rows are grouped, which does not use the session.
 
-    Raises PolicyError, TaxonomyError, Unsatisfiable, and DriftError instead of the first two
-    when a release of the table is served already.
+    Raises PolicyError, TaxonomyError, Unsatisfiable, and DriftError instead of the first two if a
+    release of the table is served already.
     """
     from dbanon.anonymization.problem import solve
     from dbanon.anonymization.registry import require_installed
@@ -214,7 +212,7 @@ def prepare(
 
 
 def _all_of(source: Source, policy: Policy, search: Callable[[Problem], Outcome]) -> Outcome:
-    """Group rows of which none may be left out; raises Unsatisfiable."""
+    """Group rows without suppression; raises Unsatisfiable."""
     try:
         return search(source.problem(replace(policy, max_suppressed=0.0)))
     except Unsatisfiable as error:
@@ -225,7 +223,7 @@ def _all_of(source: Source, policy: Policy, search: Callable[[Problem], Outcome]
 
 
 def weighed(found: Prepared, source: Source) -> Prepared:
-    """Return what was prepared with what other recodings would lose, and with its rows."""
+    """Return the prepared rows with the loss of other recodings, and the encoded rows."""
     from dbanon.anonymization.outcome import losses_by_recoding
 
     losses = losses_by_recoding(source.encoded, found.outcome.assignment)
@@ -240,9 +238,9 @@ def cautions(
     strict: bool,
     others: Sequence[Policy] = (),
 ) -> tuple[Caution, ...]:
-    """Return what to think about again of a table; others: the policies of the same dataset.
+    """Return the warnings of a table; others: the policies of the other tables of the dataset.
 
-    Raises PolicyError if there is something and ``strict``.
+    Raises PolicyError if there are some and ``strict``.
     """
     from dbanon.actions.preparation.cautions import of_rows, require_none
     from dbanon.actions.preparation.loading import notes
@@ -265,10 +263,10 @@ def among_published(
     *,
     stages: Stages,
 ) -> tuple[Source, Outcome]:
-    """Group rows; where masking depends on other rows, again without those that are left out.
+    """Group rows; if masking depends on other rows, repeat without suppressed rows.
 
-    Otherwise the values of rows that are published would tell of others. group: groups a source,
-    ``again`` if it was grouped before.
+    Otherwise published values would depend on suppressed rows. It ends when no row is suppressed.
+    group: groups a source, with ``again`` from the second time on.
     """
     import numpy as np
 
@@ -292,8 +290,8 @@ def read_source(
 ) -> Source:
     """Read and encode the table on the open transaction's snapshot.
 
-    linked: whether its rows belong to persons of another table, however many each has; quasi: the
-    quasi-identifiers that are needed as read, too.
+    linked: whether rows belong to persons of another table, any number each; quasi:
+    quasi-identifiers that are also needed as read.
     """
     from dbanon.db import transfer
 
@@ -322,7 +320,7 @@ def _encoded(
     quasi: Sequence[str],
     fresh: NDArray[np.bool_] | None = None,
 ) -> Source:
-    """Mask rows and return them as algorithms see them; fresh: as ``mask`` takes it."""
+    """Mask and encode rows; fresh: as in ``mask``."""
     from dbanon.actions.preparation.chance import draws
     from dbanon.actions.preparation.masking import mask
     from dbanon.anonymization.encoding.encode import encode
@@ -361,7 +359,7 @@ def among(
 ) -> Source:
     """Return the rows at some places, masked again among themselves.
 
-    fresh: as ``mask`` takes it, of these rows. The source has its unmasked rows.
+    fresh: as in ``mask``, of these rows. The source has its unmasked rows.
     """
     from dbanon.formats.values.coded import with_own_values
 
@@ -382,7 +380,7 @@ def among(
 
 @contextmanager
 def as_drift(loaded: Loaded) -> Iterator[None]:
-    """Raise DriftError for what a policy no longer fits, if a release is served by it."""
+    """Raise DriftError instead of PolicyError and TaxonomyError if a release is served."""
     try:
         yield
     except (PolicyError, TaxonomyError) as error:
@@ -392,7 +390,7 @@ def as_drift(loaded: Loaded) -> Iterator[None]:
 
 
 def require_valid(loaded: Loaded, policy: Policy) -> None:
-    """Raise PolicyError with everything that does not fit the table."""
+    """Raise PolicyError with all mismatches of policy and table."""
     from dbanon.anonymization.registry import RECODINGS, make_masking
     from dbanon.formats.policy_validation import validate
 
@@ -404,7 +402,7 @@ def require_valid(loaded: Loaded, policy: Policy) -> None:
 def _read(
     session: Session, info: TableInfo, policy: Policy, *, several: bool
 ) -> tuple[SourceRows, int]:
-    """Read the rows that are published, and count those of persons who are not drawn."""
+    """Read the rows of the sample, and count the others."""
     from dbanon.actions.preparation.chance import draw
     from dbanon.db import transfer
 
@@ -416,10 +414,7 @@ def _read(
 def _read_population(
     session: Session, info: TableInfo, policy: Policy, encoded: EncodedTable, stages: Stages
 ) -> Population | None:
-    """Read the population that models count; raises PolicyError when it is none of this table.
-
-    None where no model counts one.
-    """
+    """Read the population if a model counts one; raises PolicyError if it does not fit."""
     if not of_scope(policy.models, Scope.POPULATION):
         return None
     from dbanon.anonymization.encoding.population import encode_population
@@ -444,7 +439,7 @@ def _load_kernels() -> None:
 
 @contextmanager
 def _loading_kernels() -> Iterator[None]:
-    """Import what comes next during the block, which mostly waits for the server."""
+    """Import kernels during the block, which mostly waits for the server."""
     loading = Thread(target=_load_kernels)
     loading.start()
     try:
@@ -454,7 +449,7 @@ def _loading_kernels() -> Iterator[None]:
 
 
 def trees_of(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, TreeDocument]:
-    """Return the taxonomies and orders that the checks of sensitive columns need, by column."""
+    """Return the taxonomies and orders for the checks of sensitive columns, by column."""
     from dbanon.db.models.statements import order_document, tree_document
 
     asked = {spec.params.get("distance") for spec in policy.models}
@@ -470,9 +465,9 @@ def trees_of(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, Tr
 def several_a_person(
     session: Session, policy: Policy, info: TableInfo, *, mode: Mode | None
 ) -> bool:
-    """Whether some person owns several rows, or some row is nobody's, which its reader refuses.
+    """Whether a person has several rows, or a row has no person, which the reader of it refuses.
 
-    Raises ConfigError where the mode does not support that.
+    Raises ConfigError if the mode does not support that.
     """
     from dbanon.db import catalog
 
@@ -487,7 +482,7 @@ def several_a_person(
 
 
 def with_subject(policy: Policy) -> Policy:
-    """Return the policy under which the subject is read along, as sensitive columns are."""
+    """Return the policy with the subject read like a sensitive column."""
     columns = [
         replace(rule, role=Role.SENSITIVE) if rule.column == policy.subject else rule
         for rule in policy.columns
@@ -496,7 +491,7 @@ def with_subject(policy: Policy) -> Policy:
 
 
 def subjects_of(columns: pa.Table, policy: Policy) -> tuple[NDArray[np.int32], pa.Array]:
-    """Return the person of each row, numbered, and the value that names each."""
+    """Return the number of the person of each row, and the identifying value of each person."""
     import pyarrow as pa
 
     column = columns.column(policy.subject)

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PublicationPlan:
-    """What a publication does, known before any row is read.
+    """The decisions of a publication, made before any row is read.
 
     members: the tables, that of the persons first; request: with the names of all tables of a
-    dataset; gate: with the series that the release joins; previous: the release that each table
-    replaces, None for none; division: of the table into blocks, None if it is grouped in one piece.
+    dataset; gate: with the joined series; previous: the release that each table replaces, None for
+    none; division: of the table into blocks, None for one piece.
     """
 
     members: tuple[Member, ...]
@@ -45,17 +45,17 @@ class PublicationPlan:
         return self.gate.series or self.view(self.members[0])
 
     def view(self, member: Member) -> TableName:
-        """Return the relation that readers of a table will see."""
+        """Return the published relation of a table."""
         return self.request.view(member.loaded.info.name)
 
 
 def resolve(
     session: Session, loaded: Sequence[Loaded], request: Request, *, writes: bool = True
 ) -> PublicationPlan:
-    """Resolve the policies in force and the series that is joined; reads no row of a table.
+    """Resolve the policies in force and the joined series; reads no row of a table.
 
-    writes: whether it will be carried out, for which the relations must be free to be replaced.
-    Raises PolicyError and ConfigError for what cannot be published.
+    writes: whether it will be carried out, and relations must be replaceable. Raises PolicyError
+    and ConfigError.
     """
     if len(loaded) > 1:
         request = replace(request, dataset=tuple(str(one.info.name) for one in loaded))
@@ -68,7 +68,7 @@ def resolve(
 
 
 def _division(request: Request) -> Division | None:
-    """Return how the table is divided into blocks; raises ConfigError."""
+    """Return the division of the table into blocks; raises ConfigError."""
     if request.executor == "threads" and request.rows_per_block is None:
         return None
     from dbanon.actions.distribution.dividing import division_of
@@ -77,7 +77,7 @@ def _division(request: Request) -> Division | None:
 
 
 def _require_apart(loaded: Sequence[Loaded], request: Request) -> None:
-    """Raise ConfigError if two tables would be served under one name, or are one table."""
+    """Raise ConfigError if two tables have one published name, or are one table."""
     seen: dict[TableName, TableName] = {}
     for one in loaded:
         table, view = one.info.name, request.view(one.info.name)
@@ -92,9 +92,9 @@ def _require_apart(loaded: Sequence[Loaded], request: Request) -> None:
 
 
 def replaced(session: Session, info: TableInfo, request: Request) -> Entry | None:
-    """Return the release that is to be replaced; raises ConfigError for a name of somebody else's.
+    """Return the release to replace; raises ConfigError if its name belongs to another relation.
 
-    It may be one that was withdrawn, when somebody has kept its view from being dropped.
+    It may be a withdrawn release whose view could not be dropped.
     """
     from dbanon.db import catalog, identity, rights
     from dbanon.db.metadata import ledger
@@ -123,9 +123,9 @@ def replaced(session: Session, info: TableInfo, request: Request) -> Entry | Non
 
 
 def _require_no_dataset(session: Session, info: TableInfo, request: Request) -> None:
-    """Raise ConfigError if a table is served beside others that would keep their classes.
+    """Raise ConfigError if a table is served together with others that would keep their classes.
 
-    Those of a dataset are proved together. Other classes of its persons would tell more of them.
+    The tables of a dataset are proved together. Other classes of its persons would disclose more.
     """
     from dbanon.db.metadata import ledger
 

@@ -1,4 +1,4 @@
-"""What a release adds to what all releases of its series reveal, and whether it may."""
+"""Combined disclosure of the releases of a series, with a new one."""
 
 from __future__ import annotations
 
@@ -37,12 +37,10 @@ def compare(
     previous: Entry | None,
     difference: Difference,
 ) -> Composition:
-    """Remember whom a copy shows, and say what all releases of its series together reveal.
+    """Remember the persons of a copy, and return the combined disclosure of its series.
 
-    Nobody can remember whom a live view shows: that changes by itself. Raises CheckFailed when the
-    release makes it worse and starts no series of its own.
-
-    difference: of its masked values from those of earlier releases.
+    The persons of a live view change, and are not remembered. Raises CheckFailed if the disclosure
+    grows and the release starts no new series. difference: of masked values from earlier releases.
     """
     from dbanon.db.histories import leavers, overlay
 
@@ -68,7 +66,7 @@ def key_of_persons(
 ) -> UUID:
     """Return the key by which ``compare`` will remember the persons of a copy.
 
-    own: by which it is to remember them, if they are not by another one already.
+    own: the key to use if the series has none yet.
     """
     from dbanon.db.histories import memory
 
@@ -79,9 +77,9 @@ def key_of_persons(
 def compare_together(
     session: Session, publications: Sequence[Publication], gate: Gate
 ) -> Composition:
-    """Say what all releases of all tables of a dataset reveal of persons, once they are remembered.
+    """Return the combined disclosure of all releases of a dataset, after they are remembered.
 
-    Raises CheckFailed when it is worse than before, or cannot be known.
+    Raises CheckFailed if it grows or cannot be computed.
     """
     from dbanon.db.histories import joint
 
@@ -104,11 +102,10 @@ def compare_together(
 
 
 def placed(session: Session, info: TableInfo, request: Request, *, gate: Gate) -> Gate:
-    """Return a gate by which a copy joins the right series; writes nothing.
+    """Return a gate with the series that a copy joins; writes nothing.
 
-    Whoever reads a relation of a new name may have read the releases of any series before, or of
-    none. Raises ConfigError when the table has several and nobody said of which one it is, or when
-    it was published by another name.
+    The readers of a new name may have read any series. Raises ConfigError if the table has several
+    series and none is named, or if it was published under another name.
     """
     from dbanon.db.histories import memory
 
@@ -140,7 +137,7 @@ def placed(session: Session, info: TableInfo, request: Request, *, gate: Gate) -
 
 
 def _require_own_name(session: Session, info: TableInfo, gate: Gate) -> None:
-    """Raise ConfigError when a table was renamed: its releases are found by the name it had."""
+    """Raise ConfigError if a published table was renamed: releases are found by the former name."""
     from dbanon.db.releases import turns
 
     former = turns.former_names(session, info)
@@ -157,7 +154,7 @@ def _require_own_name(session: Session, info: TableInfo, gate: Gate) -> None:
 
 
 def _require_remembered(session: Session, table: TableName, relation: TableName) -> None:
-    """Raise ConfigError when nobody knows any more what a relation's readers were shown before."""
+    """Raise ConfigError if the membership of the relation's releases was deleted."""
     from dbanon.db.histories import memory
 
     if memory.is_forgotten(session, table, relation):
@@ -175,7 +172,7 @@ def _require_one(
     *,
     of_table: bool,
 ) -> None:
-    """Raise ConfigError when a table has several series; known: of each release, and relation."""
+    """Raise ConfigError if a table has several series; known: series and relation by release."""
     series: dict[int, dict[TableName, list[int]]] = {}
     for number, (own, relation) in known.items():
         series.setdefault(own, {}).setdefault(relation, []).append(number)
@@ -196,7 +193,7 @@ def _require_one(
 
 
 def _starts(session: Session, table: TableName, gate: Gate) -> bool:
-    """Whether a copy is compared with nothing from now on."""
+    """Whether a copy starts a series, and is compared with no release."""
     from dbanon.db.metadata import ledger
 
     if gate.series is not None:
@@ -209,7 +206,7 @@ def _starts(session: Session, table: TableName, gate: Gate) -> bool:
 def _require_no_worse(
     session: Session, publication: Publication, found: Composition, previous: Entry | None
 ) -> None:
-    """Raise CheckFailed when more cells fail than did before; what was revealed stays revealed."""
+    """Raise CheckFailed if more cells fail than before."""
     from dbanon.db.histories import overlay
 
     before = overlay.recall_before(session, publication)
@@ -224,7 +221,7 @@ def _require_no_worse(
 def _worse(
     reasons: Sequence[str], found: Composition, publication: Publication, state: str
 ) -> RevealsMore:
-    """Return the error of a release that would reveal more; state: what is served instead."""
+    """Return the error of a release that discloses more; state: of what is served instead."""
     return RevealsMore(
         "\n  ".join([*reasons, state]),
         CheckReport(publication.view, tuple(one.result for one in found.failed)),
@@ -235,14 +232,13 @@ def _worse(
 def require_judged(
     session: Session, publication: Publication, *, dataset: Collection[str] = ()
 ) -> None:
-    """Raise CheckFailed where readers could join what nobody has held against each other.
+    """Raise CheckFailed if pseudonyms join releases that were never compared.
 
-    Of a copy that is remembered by now; dataset: the tables that are judged together with its own.
+    The copy is remembered already; dataset: the tables that are compared together with its own.
 
-    Whoever has pseudonyms can put together all relations that are made by one key, and sees how
-    many rows each person has in them. Comparing takes that for known of persons with one row, and
-    of releases that keep their classes; of all others it counts in which classes somebody is, and
-    not how often.
+    A reader of pseudonyms can join all relations with one key, and counts the rows of each person
+    in them. The comparison covers that for persons with one row and for releases that keep their
+    classes. For others it covers the classes of a person, not the number of rows.
     """
     from dbanon.db.histories import memory
 
@@ -290,14 +286,14 @@ _BY_ROW = frozenset({Role.INSENSITIVE, Role.SENSITIVE})  # as what is published 
 
 
 class _Reason(NamedTuple):
-    """How a column that is compared was masked; always: why it may not be shown whoever came."""
+    """The masking of a compared column; always: why any number of changes is too few."""
 
     method: str | None
     always: str | None = None
 
 
 class _Earlier(NamedTuple):
-    """An earlier release; columns: those compared, and why; k: the greater one of both."""
+    """An earlier release; columns: the compared columns with reasons; k: the greater k of both."""
 
     columns: Mapping[str, _Reason]
     k: int
@@ -305,9 +301,9 @@ class _Earlier(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What of a release has to be compared with earlier ones of the table, by their numbers.
+    """The earlier releases to compare masked values with, by number.
 
-    same: the numbers of those served whose values in these columns it shows as often.
+    same: the served releases with the same multiset of values in these columns.
     """
 
     earlier: Mapping[int, _Earlier]
@@ -315,10 +311,9 @@ class Difference:
 
 
 def difference(session: Session, publication: Publication, *, shared: bool) -> Difference:
-    """Compare masked values with those that are served.
+    """Compare masked values with the served releases, after the membership and before the copy.
 
-    The membership is written, and the copy is not yet made. shared: whether the release is made of
-    classes of earlier ones, so that published sensitive values stay.
+    shared: whether earlier classes are reused, with their sensitive values.
     """
     from dbanon.anonymization.registry import within_classes
     from dbanon.db.histories import turnover
@@ -340,7 +335,7 @@ def difference(session: Session, publication: Publication, *, shared: bool) -> D
 
 
 def _compared(policy: Policy, other: Policy, *, shared: bool) -> Iterator[tuple[str, _Reason]]:
-    """Yield the columns of which two releases by these policies may give values, and why."""
+    """Yield the columns whose values two releases of these policies may disclose, with reasons."""
     from dbanon.anonymization.registry import masked_by, masking_of, solvable_columns
 
     new, old = solvable_columns(policy), solvable_columns(other)
@@ -370,12 +365,12 @@ def _compared(policy: Policy, other: Policy, *, shared: bool) -> Iterator[tuple[
 def require_enough_changed(
     session: Session, publication: Publication, found: Difference, *, previous: Entry | None
 ) -> None:
-    """Raise CheckFailed if fewer than k persons make the difference from an earlier release.
+    """Raise CheckFailed if fewer than k persons differ from an earlier release.
 
-    A release of the same persons with the same values as one that is served adds nothing. Otherwise
-    it is not known how many values of persons who stayed have changed, as earlier ones are not
-    remembered, so that those who came or left have to be k. Nor do these hide anybody else where a
-    column is masked in another way, or by values that readers see as they were.
+    The same persons with the same values as in a served release add nothing. Otherwise the number
+    of changed values is unknown, because earlier values are not remembered, so at least k persons
+    must have come or left. A column that is masked differently, or by unmasked values, is always
+    refused.
     """
     from dbanon.db.histories import turnover
 

@@ -1,4 +1,4 @@
-"""Publish persons again in classes that are unions of those they were always in."""
+"""Group reuse: build a release from unions of previously published classes."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Atoms:
-    """Who may be published together with whom.
+    """The atom of each row.
 
-    atom: (n,) of each row, below 0 for none; is_fresh: (n,) the rows of those who were never
-    published; frozen: rows whose values are others by now.
+    atom: (n,), below 0 for none; is_fresh: (n,) rows of persons never published; frozen: rows whose
+    published values differ from the current ones.
     """
 
     atom: NDArray[np.int32]
@@ -58,17 +58,15 @@ class _Atoms:
 def share(
     session: Session, plan: PublicationPlan, stages: Stages, *, weigh: bool = False
 ) -> tuple[Prepared, Sharing] | None:
-    """Group the rows of a table so that each class is a union of atoms; writes nothing that lasts.
+    """Group the rows of a table into unions of atoms; writes nothing that lasts.
 
-    An atom is all who were in the same classes of every release that is remembered. It is shown
-    whole, with the sensitive values that were published of it, or not at all; who was never
-    published forms atoms with others like that. Nothing is then revealed by comparing releases that
-    was not before. weigh: as of ``prepare``.
+    An atom is a set of persons in the same classes of every remembered release. It is published
+    whole, with its published sensitive values, or not at all. New persons form atoms of their own.
+    Comparing the releases then discloses nothing new. weigh: as in ``prepare``.
 
-    Returns None when nothing is remembered to compare with, when the release starts a series of its
-    own, or when it cannot be made of atoms.
-    Raises Unsatisfiable when no union of atoms meets the policy, or a new column cannot be shown of
-    all atoms, and what ``prepare`` raises.
+    Returns None if no earlier release can be compared, if the release starts a new series, or if it
+    cannot be made of atoms. Raises Unsatisfiable if no union of atoms meets the policy, or if a new
+    column cannot be published for all atoms, and the errors of ``prepare``.
     """
     from dbanon.db.histories import atoms as remembered
 
@@ -103,7 +101,7 @@ def share(
 def _grouped(
     session: Session, plan: PublicationPlan, source: Source, known: Remembered, *, stages: Stages
 ) -> tuple[Source, Outcome, Sharing]:
-    """Return the rows with the values that were published, and their groups."""
+    """Return the rows with their published values, and their groups."""
     import numpy as np
 
     (member,) = plan.members
@@ -117,13 +115,13 @@ def _grouped(
 
 
 def _fresh(source: Source, known: Remembered) -> NDArray[np.bool_]:
-    """Return the rows of persons who were never published."""
+    """Return a mask of the rows of persons never published."""
     fresh: NDArray[np.bool_] = known.atom < 0
     return fresh if source.subjects is None else fresh[source.subjects]
 
 
 def require_unshared(session: Session, plan: PublicationPlan) -> None:
-    """Raise ConfigError if ``share`` would look for atoms: it needs all rows at once."""
+    """Raise ConfigError if groups would be reused, which needs all rows at once."""
     if _is_remembered(session, plan) and _obstacle(session, plan) is None:
         raise ConfigError(
             f"whom a release of {plan.members[0].info.name} showed is remembered, and the next one"
@@ -134,7 +132,7 @@ def require_unshared(session: Session, plan: PublicationPlan) -> None:
 
 
 def _is_remembered(session: Session, plan: PublicationPlan) -> bool:
-    """Whether the persons of earlier releases are remembered, and compared with."""
+    """Whether persons of earlier releases are remembered and compared."""
     from dbanon.db.histories import memory
 
     table = plan.members[0].info.name
@@ -142,7 +140,7 @@ def _is_remembered(session: Session, plan: PublicationPlan) -> bool:
 
 
 def _obstacle(session: Session, plan: PublicationPlan) -> str | None:
-    """Return why what is published of a person cannot be kept as it was, None if it can."""
+    """Return the reason why published values cannot be kept, None if they can."""
     (member,) = plan.members
     for reason in reasons(Mode.REUSE, plan.request.asked(member.policy, member.info)):
         return reason
@@ -151,9 +149,9 @@ def _obstacle(session: Session, plan: PublicationPlan) -> str | None:
 
 
 def _are_masked_alike(session: Session, policy: Policy, info: TableInfo) -> bool:
-    """Whether sensitive columns were masked as they are now, in every release that shows them.
+    """Whether every release with a sensitive column masked it as the policy does now.
 
-    Else what was published of a person would be shown again, and not what the policy says.
+    Otherwise kept values would contradict the policy.
     """
     from dbanon.db.metadata import ledger
 
@@ -170,7 +168,7 @@ def _are_masked_alike(session: Session, policy: Policy, info: TableInfo) -> bool
 def _recalled(
     session: Session, source: Source, *, member: Member, relation: TableName, stages: Stages
 ) -> Remembered | None:
-    """Return what earlier releases showed of the persons of some rows."""
+    """Return the published data of the persons of some rows."""
     import pyarrow as pa
 
     from dbanon.db.histories import atoms
@@ -188,7 +186,7 @@ def _recalled(
 def _frozen(
     source: Source, known: Remembered, policy: Policy, loaded: Loaded
 ) -> tuple[Source, _Atoms]:
-    """Return the source with the values that were published, and the atoms that may be shown."""
+    """Return the source with the published values, and the atoms that may be published."""
     import numpy as np
 
     from dbanon.anonymization.encoding.encode import with_sensitive
@@ -222,9 +220,9 @@ def _frozen(
 def _moved(
     source: Source, known: Remembered, loaded: Loaded, persons: NDArray[np.int32]
 ) -> NDArray[np.bool_]:
-    """Return the persons of whom a quasi-identifier was published row by row, as another value.
+    """Return a mask of persons with another published value of a quasi-identifier.
 
-    The bounds of their class would show what it is now, whoever else is in it.
+    The bounds of their class would disclose the current value.
     """
     import numpy as np
 
@@ -240,7 +238,7 @@ def _moved(
 
 
 def _replaced(kept: pa.Table, columns: pa.Table) -> pa.Table:
-    """Return what is published of rows that are read once, with the sensitive values given."""
+    """Return the published columns of rows that are read once, with the given sensitive values."""
     for place, name in enumerate(kept.column_names):
         if name in columns.column_names:
             kept = kept.set_column(place, name, columns.column(name))
@@ -254,10 +252,10 @@ def _safe(
     policy: Policy,
     persons: NDArray[np.int32],
 ) -> NDArray[np.int32]:
-    """Return the atoms without those too small to be shown with columns new to them.
+    """Return the atoms without those too small for columns that are new to them.
 
-    Raises Unsatisfiable when some do not meet the models in such a column: to withhold these would
-    disclose to readers of the earlier releases whose values are alike.
+    Raises Unsatisfiable if the values of some are too much alike: withholding these would disclose
+    that.
     """
     import numpy as np
 
@@ -290,7 +288,7 @@ def _safe(
 
 
 def _alike(policy: Policy, columns: Sequence[str], n_persons: int) -> Unsatisfiable:
-    """Return the error of columns that cannot be added to what was published of some persons."""
+    """Return the error of columns that cannot be added to published persons."""
     names = ", ".join(map(quote_identifier, columns))
     other = command("dbanon publish", policy.table, options="--new-series --recipients-changed")
     return Unsatisfiable(
@@ -303,7 +301,7 @@ def _alike(policy: Policy, columns: Sequence[str], n_persons: int) -> Unsatisfia
 def _merged(
     source: Source, atoms: _Atoms, born: NDArray[np.int32], policy: Policy, *, stages: Stages
 ) -> tuple[Outcome, Sharing]:
-    """Merge atoms, with those that were born among them, until all meet the policy."""
+    """Merge old and new atoms until all meet the policy."""
     import numpy as np
 
     from dbanon.anonymization.adjusting.merging import numbered
@@ -336,9 +334,9 @@ def _merged(
 
 
 def of_newcomers(policy: Policy, others: Iterable[Policy]) -> Policy:
-    """Return a policy that asks all that any of the releases does, as every cell of theirs will be.
+    """Return a policy with the strictest requirements of all releases, for every cell of them.
 
-    That is the greatest k, and every model of values that the policy knows as sensitive.
+    These are the greatest k, and every model of columns that the policy declares sensitive.
     """
     others, own = list(others), [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     k, l = max(one.k for one in (policy, *others)), policy.l
@@ -401,7 +399,7 @@ def _born(
     seed: int,
     stages: Stages,
 ) -> NDArray[np.int32]:
-    """Group those who were never published, as many together as any release ever promised."""
+    """Group the rows of new persons by the strictest requirements of all releases."""
     import numpy as np
 
     fresh = np.flatnonzero(atoms.is_fresh)

@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 class Work:
     """A table of a publication between two steps.
 
-    publication: the release as SQL names it; previous: the release that it replaces; growth: what
-    became of that one, if this one is made of it; fingerprint: of all that the release depends on;
-    differs: what of its masked values has to be compared; candidate: the view that is proved, which
-    no reader can reach yet; report: of its models; composition: what all releases of the table
-    reveal with this one; release: as the ledger has it; notes: what somebody should look at.
+    publication: the release as SQL names it; previous: the release that it replaces; growth:
+    changes since that one, if this one is made of it; fingerprint: of all inputs of the release;
+    differs: the masked values to compare; candidate: the view to prove, not readable yet; report:
+    of the models; composition: combined disclosure of all releases of the table; release: the
+    ledger entry; notes: for the operator.
     """
 
     member: Member
@@ -77,9 +77,9 @@ def group(
     weigh: bool = False,
     meanwhile: Callable[[Source], AbstractContextManager[None]] | None = None,
 ) -> tuple[list[Prepared], Sharing | None]:
-    """Group the rows in the one way that fits: linked persons, blocks, earlier classes, or all new.
+    """Group the rows in the way that fits: linked persons, blocks, earlier classes or new ones.
 
-    weigh, meanwhile: as of ``prepare``. Returns each table, and how it is made of earlier classes.
+    weigh, meanwhile: as in ``prepare``. Returns each table, and how earlier classes were reused.
     """
     request, strict = plan.request, plan.gate.strict
     if len(plan.members) > 1:
@@ -98,7 +98,7 @@ def group(
 
 
 class Step(Protocol):
-    """A step of a publication; ``name`` as progress is reported, ``purpose`` in words."""
+    """A step of a publication; name: in progress reports; purpose: in words."""
 
     name: ClassVar[str]
     purpose: ClassVar[str]
@@ -106,14 +106,14 @@ class Step(Protocol):
     def statements(
         self, session: Session, publication: Publication, request: Request, /
     ) -> Iterator[Statement]:
-        """Yield its SQL as far as it is known before rows are grouped, in order."""
+        """Yield its SQL, in order, as far as it is known without rows."""
 
     def run(self, session: Session, plan: PublicationPlan, work: Work, /) -> Work:
-        """Do it; raises DbanonError, and nothing is published."""
+        """Run the step; raises DbanonError, and nothing is published."""
 
 
 class Write:
-    """Write which row is in which class, and the values of classes."""
+    """Write the class of each row and the values of each class."""
 
     name: ClassVar[str] = "write"
     purpose: ClassVar[str] = "write which row is in which class, and the values of classes"
@@ -121,14 +121,14 @@ class Write:
     def statements(
         self, _session: Session, publication: Publication, _request: Request
     ) -> Iterator[Statement]:
-        """Yield what makes the private tables, and what fills them."""
+        """Yield the statements that create and fill the private tables."""
         from dbanon.db.releases import relations, release_rows
 
         yield from relations.build_statements(publication)
         yield from release_rows.copy_statements(publication)
 
     def run(self, session: Session, _plan: PublicationPlan, work: Work) -> Work:
-        """Write them, and read the source from now on as it was read."""
+        """Create and fill the private tables, and pin the source as it was read."""
         from dbanon.db.proofs import keys, means
         from dbanon.db.releases import relations, release_rows
 
@@ -143,7 +143,7 @@ class Write:
 
 
 class Copy:
-    """Make what readers are served from, and a view of it that they cannot reach yet."""
+    """Create the copy or the guards, and a view that no reader can reach yet."""
 
     name: ClassVar[str] = "publish"
     purpose: ClassVar[str] = "make the copy or the guards, and a view that nobody can read yet"
@@ -151,14 +151,14 @@ class Copy:
     def statements(
         self, _session: Session, publication: Publication, _request: Request
     ) -> Iterator[Statement]:
-        """Yield what makes the copy, or the guards of a live view, and the candidate."""
+        """Yield the statements that create the copy or the guards, and the candidate."""
         from dbanon.db.releases import relations
 
         yield from relations.serve_statements(publication)
         yield from self._candidate(publication)
 
     def run(self, session: Session, _plan: PublicationPlan, work: Work) -> Work:
-        """Make them, or fill those of the release before."""
+        """Create them, or refill those of the previous release."""
         from dbanon.db import catalog
         from dbanon.db.histories import copied, memory
         from dbanon.db.releases import copies
@@ -185,7 +185,7 @@ class Copy:
 
 
 class Prove:
-    """Prove every model on the relation that readers will have."""
+    """Prove every model on the candidate view."""
 
     name: ClassVar[str] = "check"
     purpose: ClassVar[str] = "prove every model on exactly what readers will have"
@@ -193,7 +193,7 @@ class Prove:
     def statements(
         self, _session: Session, publication: Publication, _request: Request
     ) -> Iterator[Statement]:
-        """Yield what readers prove it with, as a comment: without rows a release is not read."""
+        """Yield the proof as a comment, because a plan has no rows to prove."""
         from dbanon.db.proofs import checks
 
         yield checks.proof(publication.view)
@@ -214,11 +214,11 @@ class Compare:
     def statements(
         self, _session: Session, _publication: Publication, _request: Request
     ) -> Iterator[Statement]:
-        """Yield nothing: it depends on the rows of all releases."""
+        """Yield nothing: the statements depend on the rows of all releases."""
         yield from ()
 
     def run(self, session: Session, plan: PublicationPlan, work: Work) -> Work:
-        """Compare; raises CheckFailed when the releases together would reveal more."""
+        """Compare; raises CheckFailed if all releases together would disclose more."""
         assert work.differs is not None  # noqa: S101 - a step before found it
         publication = work.publication
         compared = partial(compare, session, publication, plan.gate, previous=work.previous)
@@ -229,7 +229,7 @@ class Compare:
 
 
 class Serve:
-    """Enter the release into the ledger, and let readers have what was proved."""
+    """Enter the release into the ledger, and replace the published view."""
 
     name: ClassVar[str] = "record"
     purpose: ClassVar[str] = "enter the release into the ledger and let readers have it"
@@ -237,7 +237,7 @@ class Serve:
     def statements(
         self, session: Session, publication: Publication, request: Request
     ) -> Iterator[Statement]:
-        """Yield what forgets the assignment, and what makes, describes and grants the view."""
+        """Yield the statements that drop the assignment, and create, comment and grant the view."""
         from dbanon.db import rights, schemas
         from dbanon.db.releases import relations
         from dbanon.db.releases.beside import buckets, labels
@@ -253,7 +253,7 @@ class Serve:
         yield from buckets.fill_statements(publication)
 
     def run(self, session: Session, plan: PublicationPlan, work: Work) -> Work:
-        """Serve it; raises NotPermitted for a reader who could read what it hides."""
+        """Serve the release; raises NotPermitted if a reader has access to hidden data."""
         from dbanon.db import identity, rights
         from dbanon.db.histories import readers
         from dbanon.db.metadata import ledger, store
@@ -292,11 +292,11 @@ def build(
     key: UUID | None = None,
     hashed: UUID | None = None,
 ) -> Work:
-    """Run all steps but the last for a table; raises CheckFailed.
+    """Run all steps except the last for a table; raises CheckFailed.
 
-    part: which of the tables of the plan; withdrawn: the classes that the copy of the release
-    before loses, when it keeps all others; key: by which other tables remember the same persons;
-    hashed: by which those of the rows that were prepared are hashed already.
+    part: number of the table in the plan; withdrawn: the classes that the previous copy loses, if
+    it keeps all others; key: the key by which other tables remember the same persons; hashed: the
+    key by which the prepared rows are hashed already.
     """
     prepared = masked(session, prepared)
     publication = described(plan, prepared)
@@ -310,7 +310,7 @@ def build(
 
 
 def described(plan: PublicationPlan, prepared: Prepared) -> Publication:
-    """Return a release as SQL names it, by the number 0."""
+    """Return a release as SQL names it, with the number 0."""
     from dbanon.db.releases.publication import Publication
 
     return Publication(
@@ -325,7 +325,7 @@ def described(plan: PublicationPlan, prepared: Prepared) -> Publication:
 
 
 def _numbered(session: Session, plan: PublicationPlan, publication: Publication) -> Publication:
-    """Return a release by its number, with the key of its pseudonyms, on what it may read."""
+    """Return a release with its number, the key of its pseudonyms and its readable source."""
     from dbanon.db import identity
     from dbanon.db.metadata import ledger
 
@@ -339,7 +339,7 @@ def _numbered(session: Session, plan: PublicationPlan, publication: Publication)
 
 
 def masked(session: Session, prepared: Prepared) -> Prepared:
-    """Return what was prepared with the values that are masked within classes."""
+    """Return the prepared rows with values masked within classes."""
     from dbanon.actions.preparation.masking import mask_classes
 
     group = prepared.outcome.assignment.group
@@ -371,7 +371,7 @@ def serve(
 
 
 def proved_together(session: Session, works: Sequence[Work]) -> list[Work]:
-    """Return the tables with what was proved of all of them together; raises CheckFailed."""
+    """Return the tables with the proofs of all of them together; raises CheckFailed."""
     from dbanon.db.histories import joint
     from dbanon.db.proofs.subjects import prove_linked
 
@@ -394,7 +394,7 @@ def proved_together(session: Session, works: Sequence[Work]) -> list[Work]:
 
 
 def _entry(session: Session, plan: PublicationPlan, work: Work) -> Release:
-    """Return what the ledger stores of a release."""
+    """Return the ledger entry of a release."""
     assert work.report is not None  # noqa: S101 - nothing is served that was not proved
     assert work.candidate is not None  # noqa: S101 - it was proved
     publication, prepared, request = work.publication, work.prepared, plan.request
@@ -432,10 +432,7 @@ def _content(session: Session, publication: Publication, published: TableInfo) -
 
 
 def _serve(session: Session, work: Work, release: Release, *, grants: Sequence[str]) -> list[str]:
-    """Let readers have what was proved. It comes last: they may have to wait until the end.
-
-    Returns what somebody should look at.
-    """
+    """Replace the published view; last, because it may wait for readers. Returns notes."""
     from dbanon.db import catalog, identity, rights, schemas
     from dbanon.db.releases import relations, views
     from dbanon.db.releases.beside import buckets, counts, labels
@@ -467,7 +464,7 @@ def _serve(session: Session, work: Work, release: Release, *, grants: Sequence[s
 
 
 def _put_in_place(session: Session, work: Work) -> TableName | None:
-    """Let readers have the view that was proved; raises DatabaseError if others do not stop."""
+    """Replace the published view by the proved one; raises DatabaseError if readers lock it."""
     from dbanon.db.locks import Held
     from dbanon.db.releases import relations, views
 
@@ -488,9 +485,9 @@ def _put_in_place(session: Session, work: Work) -> TableName | None:
 def _prove(
     session: Session, publication: Publication, published: TableInfo, prepared: Prepared
 ) -> CheckReport:
-    """Prove the view that readers will have, before they have it, by what they prove it with.
+    """Prove the candidate view with the function that readers use, before it is served.
 
-    What only those who read the source can count, persons and the population, comes beside it.
+    Counts that need the source, of persons and of the population, are added.
     """
     from dbanon.db.proofs import checks, population
     from dbanon.db.proofs.subjects import prove_subjects
@@ -517,9 +514,9 @@ def _prove(
 
 
 def _require_same_classes(publication: Publication, report: CheckReport, loss: LossReport) -> None:
-    """Raise DatabaseError if the database counts other classes than the loss was measured of.
+    """Raise DatabaseError if the database counts other classes than the loss was measured on.
 
-    The loss of a release that keeps classes of the one before has none of its own.
+    The loss of a release that keeps earlier classes has no number of its own.
     """
     if publication.withdrawn is not None or publication.policy.anatomy:
         return
