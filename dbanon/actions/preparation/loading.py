@@ -49,6 +49,8 @@ class Loaded:
     now: Baseline | None
     taxonomies: Mapping[str, Taxonomy]
     served: tuple[Entry, ...]
+    together: tuple[Entry, ...]
+    """Served releases of datasets with this table, of whatever table."""
     names: tuple[str, ...]
     """Of all policies of the table."""
     is_draft: bool = False
@@ -98,10 +100,12 @@ def load(session: Session, info: TableInfo, name: str, *, draft: Policy | None =
         info = stored.policy.keyed(info)
         taxonomies = store.newest_taxonomies(session, stored.policy.taxonomies)
         now = store.baseline(session, info, taxonomies)
-    served = tuple(ledger.served_entries(session, table=info.name))
+    entries = ledger.served_entries(session)
+    served = tuple(one for one in entries if one.table == info.name)
+    together = tuple(one for one in entries if str(info.name) in one.dataset)
     names = store.policy_names(session, info.name)
     is_draft = draft is not None
-    return Loaded(info, name, stored, now, taxonomies, served, names, is_draft)
+    return Loaded(info, name, stored, now, taxonomies, served, together, names, is_draft)
 
 
 def find_source(session: Session, where: TableName) -> TableInfo:

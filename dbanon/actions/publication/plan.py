@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.composition import Gate
     from dbanon.domain.release import Entry
-    from dbanon.domain.table import TableInfo
     from dbanon.request import Request
 
 
@@ -61,7 +60,7 @@ def resolve(
         request = replace(request, dataset=tuple(str(one.info.name) for one in loaded))
         _require_apart(loaded, request)
     find = partial(replaced, session, request=request)
-    previous = tuple(find(one.info) for one in loaded) if writes else (None,) * len(loaded)
+    previous = tuple(find(one) for one in loaded) if writes else (None,) * len(loaded)
     gate, *_ = [placed(session, one.info, request, gate=request.gate) for one in loaded]
     members = tuple(members_of(loaded, request))
     return PublicationPlan(members, request, gate, previous, _division(request))
@@ -91,7 +90,7 @@ def _require_apart(loaded: Sequence[Loaded], request: Request) -> None:
         seen[view] = table
 
 
-def replaced(session: Session, info: TableInfo, request: Request) -> Entry | None:
+def replaced(session: Session, loaded: Loaded, request: Request) -> Entry | None:
     """Return the release to replace; raises ConfigError if its name belongs to another relation.
 
     It may be a withdrawn release whose view could not be dropped.
@@ -101,6 +100,7 @@ def replaced(session: Session, info: TableInfo, request: Request) -> Entry | Non
     from dbanon.db.releases import views
 
     rights.require_roles(session, request.grants)
+    info = loaded.info
     view = request.view(info.name)
     identity.require_own_schema(session, view)
     latest = ledger.latest_entry(session, view)
@@ -109,7 +109,7 @@ def replaced(session: Session, info: TableInfo, request: Request) -> Entry | Non
             f"{view} serves release {latest.id} of {latest.table}",
             hint="publish under another --name or --schema",
         )
-    _require_no_dataset(session, info, request)
+    _require_no_dataset(loaded, request)
     present = views.oid_of(session, view)
     if present is not None and not (latest and identity.serves(session, present, latest.data_id)):
         raise ConfigError(
@@ -122,17 +122,16 @@ def replaced(session: Session, info: TableInfo, request: Request) -> Entry | Non
     return latest
 
 
-def _require_no_dataset(session: Session, info: TableInfo, request: Request) -> None:
+def _require_no_dataset(loaded: Loaded, request: Request) -> None:
     """Raise ConfigError if a table is served together with others that would keep their classes.
 
     The tables of a dataset are proved together. Other classes of its persons would disclose more.
     """
-    from dbanon.db.metadata import ledger
-
+    info = loaded.info
     names = request.dataset or (str(info.name),)
     replaced = {request.view(TableName.parse(name)) for name in names}
-    for entry in ledger.served_entries(session):
-        if str(info.name) in entry.dataset and entry.relation not in replaced:
+    for entry in loaded.together:
+        if entry.relation not in replaced:
             raise ConfigError(
                 f"{entry.relation} was published together with {info.name} (release {entry.id}),"
                 " and other classes of these persons would tell more of them",

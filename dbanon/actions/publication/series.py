@@ -113,9 +113,14 @@ def placed(session: Session, info: TableInfo, request: Request, *, gate: Gate) -
     _require_own_name(session, info, gate)
     if request.relation_kind is ReleaseKind.VIEW:
         return gate
-    view, known = request.view(table), memory.places(session, table)
-    if not _starts(session, table, gate):
-        _require_remembered(session, table, gate.series or view)
+    view = request.view(table)
+    known, is_forgotten = memory.placement(session, table, gate.series or view)
+    if is_forgotten and not _starts(session, table, gate):
+        raise ConfigError(
+            f"whom the releases of {table} showed is forgotten, so nothing can be compared with"
+            " them",
+            hint=OTHER_READERS,
+        )
     latest = {relation: series for series, relation in known.values()}
     if gate.series is not None and gate.series not in latest:
         raise ConfigError(
@@ -151,18 +156,6 @@ def _require_own_name(session: Session, info: TableInfo, gate: Gate) -> None:
         " could compare them with this one",
         hint=f"rename it back; or group it anew: {drops}then --new-series",
     )
-
-
-def _require_remembered(session: Session, table: TableName, relation: TableName) -> None:
-    """Raise ConfigError if the membership of the relation's releases was deleted."""
-    from dbanon.db.histories import memory
-
-    if memory.is_forgotten(session, table, relation):
-        raise ConfigError(
-            f"whom the releases of {table} showed is forgotten, so nothing can be compared with"
-            " them",
-            hint=OTHER_READERS,
-        )
 
 
 def _require_one(

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from uuid import UUID
 
+    import psycopg
+
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.release import Entry
@@ -291,12 +293,6 @@ def known_by_key(session: Session, publication: Publication) -> list[Known]:
     return [Known(TableName(schema, name), *rest) for schema, name, *rest in found]
 
 
-def is_forgotten(session: Session, table: TableName, relation: TableName) -> bool:
-    """Whether nobody is to know whom the series showed that a relation would go on with."""
-    known = _latest(session, table, relation)
-    return known is not None and known["is_forgotten"]
-
-
 def may_forget(session: Session) -> bool:
     """Whether this role may delete what is remembered."""
     return session.pg.execute(query("histories.may_forget")).fetchone() == (True,)
@@ -312,13 +308,23 @@ def forget_series(session: Session, table: TableName, number: int) -> tuple[int,
 
 def series(session: Session, table: TableName) -> dict[int, int]:
     """Return the series of each remembered release of a table, by number."""
-    return {number: own for number, (own, _) in places(session, table).items()}
-
-
-def places(session: Session, table: TableName) -> dict[int, tuple[int, TableName]]:
-    """Return series and relation of each remembered release of a table, by number, in order."""
     rows = session.pg.execute(query("histories.series"), _named(table))
-    return {number: (own, TableName(*relation)) for number, own, *relation in rows}
+    return {number: own for number, own, *_ in rows}
+
+
+def placement(
+    session: Session, table: TableName, relation: TableName
+) -> tuple[dict[int, tuple[int, TableName]], bool]:
+    """Return series and relation of each remembered release of a table, by number, in order.
+
+    And whether the membership of the series that the relation continues was deleted.
+    """
+    with at_once(session.pg):
+        rows = session.pg.execute(query("histories.series"), _named(table))
+        latest = _find_latest(session, table, relation)
+    known = _read_latest(latest)
+    places = {number: (own, TableName(*relation)) for number, own, *relation in rows}
+    return places, known is not None and known["is_forgotten"]
 
 
 def series_of(known: Mapping[int, int], release: int, own: int) -> int | None:
@@ -355,12 +361,20 @@ def _latest(
     session: Session, table: TableName, relation: TableName | None
 ) -> dict[str, Any] | None:
     """Return how persons were remembered last, of a relation if it was ever published."""
+    return _read_latest(_find_latest(session, table, relation))
+
+
+def _find_latest(session: Session, table: TableName, relation: TableName | None) -> psycopg.Cursor:
     named = {
         **_named(table),
         "view_schema": None if relation is None else relation.schema,
         "view_name": None if relation is None else relation.name,
     }
-    row = session.pg.execute(query("histories.latest_history"), named).fetchone()
+    return session.pg.execute(query("histories.latest_history"), named)
+
+
+def _read_latest(found: psycopg.Cursor) -> dict[str, Any] | None:
+    row = found.fetchone()
     names = ("person", "key", "exists", "series", "is_forgotten")
     return None if row is None else dict(zip(names, row, strict=True))
 
