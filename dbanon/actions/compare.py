@@ -130,7 +130,6 @@ def _diversity(policy: Policy) -> tuple[int, tuple[str, ...]]:
 
 
 def _candidates(policy: Policy, request: Request, names: Sequence[str]) -> list[Policy]:
-    """Return the policy for each algorithm, with its own parameters."""
     from dbanon.anonymization.interfaces import listens, parameters
     from dbanon.anonymization.registry import algorithm_named
 

@@ -181,7 +181,6 @@ def _lost(session: Session) -> Iterator[Finding]:
 
 
 def _unrecorded(session: Session) -> Iterator[Finding]:
-    """Yield served views that the ledger does not have."""
     from dbanon.db.metadata import damage
 
     for view in damage.unrecorded_views(session):
@@ -223,7 +222,6 @@ def _leftovers(session: Session, served: Sequence[Release]) -> Iterator[Finding]
 
 
 def _remedy(session: Session, name: str, kind: str) -> str:
-    """Return the command that drops an unneeded relation."""
     from dbanon.db.metadata import ledger
     from dbanon.db.releases.aside import is_retired
 
@@ -376,7 +374,6 @@ def _defined(
 
 
 def _rows(session: Session, release: Release) -> Iterator[Finding]:
-    """Yield findings from the rows of a release."""
     from dbanon.db import audit, catalog, identity
 
     subject = str(release.relation)

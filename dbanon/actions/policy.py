@@ -352,7 +352,6 @@ def _stored(versions: Sequence[Version]) -> Iterator[Event]:
 
 
 def _published(releases: Sequence[Release]) -> Iterator[Event]:
-    """Yield an event for each release, with the changes since the policy's last release."""
     from dbanon.formats.policies import differences, to_document
 
     for release, earlier in pairwise((*releases, None)):

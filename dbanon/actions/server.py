@@ -108,7 +108,6 @@ def _not_kept(folder: Path) -> ConfigError:
 
 
 def _table() -> pa.Table:
-    """Return rows of numbers and texts with a few NULLs; the first is an outlier."""
     import numpy as np
     import pyarrow as pa
 

@@ -59,7 +59,6 @@ def init(
 
 
 def _state(result: "Mapping[str, Any]") -> str:
-    """Describe the result for the metadata schema."""
     former, revision = result["former"], result["revision"]
     if not result["changed"]:
         return f"was current already (revision {revision})"

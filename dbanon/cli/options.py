@@ -353,7 +353,6 @@ def _pairs(texts: Iterable[str]) -> dict[str, str | int | float | bool]:
 
 
 def _number_or_word(text: str | None) -> int | str | None:
-    """Parse a number, or the one word that may replace it."""
     if text is None or text == GROUP:
         return text
     if not (text.isascii() and text.isdigit() and int(text) > 0):

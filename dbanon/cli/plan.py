@@ -104,7 +104,6 @@ def _run(
     watched: Callable[..., AbstractContextManager[Stages]],
     on_interrupt: OnInterrupt,
 ) -> Found:
-    """Run an action with progress, interruptible by Ctrl-C."""
     with watched(steps=steps) as stages, interruptible(stages, on_interrupt):
         return action(replace(request, stages=stages))
 

@@ -317,5 +317,4 @@ _NO_TABLE = "^$"
 
 
 def _private_tables(data_id: int | None) -> str:
-    """Return a regular expression for the names of the tables that a published view reads."""
     return f"^(release|rows)_{'[0-9]+' if data_id is None else data_id}$"

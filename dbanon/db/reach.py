@@ -185,7 +185,7 @@ def _arrays(rows: Sequence[Sequence[object]], *names: str) -> dict[str, object]:
 def _found(
     session: Session, each: Sequence[tuple[Iterable[str], Mapping[str, object]]]
 ) -> list[Reach]:
-    """Run the queries of each target; per reader and object, keep one role with a direct right."""
+    """Run the queries of each target; keep one role per path, preferably a direct grantee."""
     with session.sparing_memory():
         asked = [[_ask(session, way, subject) for way in ways] for ways, subject in each]
     return sorted({one for ways in asked for one in _named(ways)}, key=_severity)

@@ -146,7 +146,6 @@ def alike(values: Iterable[str]) -> int:
 
 
 def _form(text: str) -> str:
-    """Return the canonical form of a value."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
         text = "".join(c for c in text if unicodedata.category(c) != _FORMAT)
@@ -181,7 +180,6 @@ def _of_models(policy: Policy, *, complete: bool) -> Iterator[Caution]:
 
 
 def _of_persons(policy: Policy, info: TableInfo, persons: Persons) -> Iterator[Caution]:
-    """Yield the warning that rows count as persons, unless the policy has a subject."""
     if policy.subject is not None and (policy.subject,) != info.primary_key:
         return
     what = f"{persons.figure} ({persons.reason})"
@@ -202,7 +200,6 @@ def _together(key: tuple[str, ...]) -> Caution:
 
 
 def _of_values(rule: ColumnRule, known: Contents | None, *, is_key: bool) -> Iterator[Caution]:
-    """Yield warnings about unique indexes and nearly unique values."""
     name = f"column {quote_identifier(rule.column)}"
     nearly = known is not None and known.n_filled > 1
     nearly = nearly and known is not None and known.n_distinct >= _NEARLY * known.n_filled
@@ -243,7 +240,6 @@ def _of_name(rule: ColumnRule, info: TableInfo) -> Iterator[Caution]:
 def _of_looks(
     rule: ColumnRule, column: ColumnInfo, values: Sequence[str | None]
 ) -> Iterator[Caution]:
-    """Yield warnings about the contents of a column that is published unchanged."""
     found = {*signs(column, values)}
     if names_a_place(rule.column):
         found.add(Code.LOOKS_LIKE_COORDINATES)
@@ -259,7 +255,6 @@ def _of_looks(
 def _of_derivation(
     rule: ColumnRule, quasi: Iterable[ColumnRule], rows: Mapping[str, Sequence[str | None]]
 ) -> Iterator[Caution]:
-    """Yield functional dependencies between a column and quasi-identifiers."""
     values = rows.get(rule.column)
     if values is None:
         return

@@ -248,7 +248,6 @@ def _close_rule(section: Section) -> None:
 
 
 def _rule_document(rule: ColumnRule) -> dict[str, object]:
-    """Return a rule for JSON and TOML, without the name of its column."""
     written = keys.document(rule, {"allow": rule.allow})
     return {key: _shortest(value) for key, value in written.items()}
 
@@ -281,7 +280,6 @@ def _raise(problems: list[str]) -> None:
 
 
 def _flat(document: Mapping[str, object], path: str) -> Iterator[tuple[str, object]]:
-    """Yield the path and the value of every key, except tables."""
     section = Section(document, path, [])
     for key, value in document.items():
         if not path and key in _OF_FILE:

@@ -125,7 +125,6 @@ def _hint(problems: Sequence[str], policy: Policy, info: TableInfo) -> str:
 
 
 def _of_anatomy(policy: Policy) -> list[str]:
-    """Return reasons against anatomy, if the policy uses it."""
     return [*reasons(Mode.BUCKETS, policy)] if policy.anatomy else []
 
 
@@ -185,7 +184,6 @@ def _of_roles(policy: Policy, info: TableInfo) -> Iterator[str]:
 
 
 def _without_population(policy: Policy) -> list[str]:
-    """Return the models that lack a population."""
     if policy.population is not None:
         return []
     return [
@@ -279,7 +277,6 @@ def _of_weights(policy: Policy, info: TableInfo) -> Iterator[str]:
 
 
 def _of_names(policy: Policy) -> Iterator[str]:
-    """Yield published columns with duplicate or truncated names."""
     shown = [(name, rule) for rule in policy.columns for name in rule.published_as]
     taken = Counter(name for name, _ in shown)
     for name, rule in shown:
@@ -362,7 +359,6 @@ def _of_rounding(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
 
 
 def _of_one_recoding(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
-    """Yield further requirements of a recoding."""
     if rule.recoding == DATE_PART and not column.kind.is_moment:
         yield f"recoding {rule.recoding} needs dates or times, {column.type} is none"
     elif rule.recoding == CENTER and (rule.top, rule.bottom) != (None, None):
@@ -376,7 +372,6 @@ def _of_one_recoding(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
 
 
 def _misfit(structure: Structure, rule: ColumnRule, column: ColumnInfo) -> str:
-    """Explain why a recoding does not fit the values."""
     if structure is Structure.LINE:
         return f"needs a taxonomy on type {column.type}"
     if structure is Structure.ORDER:
@@ -404,7 +399,6 @@ def _of_order(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
 
 
 def _of_pseudonym(policy: Policy, info: TableInfo) -> Iterator[str]:
-    """Yield reasons against pseudonyms, if the policy uses them."""
     name = policy.pseudonym
     if name is None:
         return

@@ -186,7 +186,6 @@ def _shape_of(text: str, form: str) -> tuple[str, bool]:
 
 
 def _is_header(rows: list[list[str]], head: list[str]) -> bool:
-    """Return True if the first row of levels names the columns."""
     if len(rows) < 2 or len(head) < 2:  # noqa: PLR2004 - a list of values has no columns to name
         return False
     if all(_NAMES.fullmatch(label) for label in head):
@@ -217,7 +216,6 @@ def _records(text: str, delimiter: str, *, name: str) -> tuple[list[list[str]], 
 
 
 def _quote(label: str) -> str:
-    """Quote a label that the reader could misread."""
     plain = not any(c in label for c in '";,\r\n') and not label.startswith(_BOM)
     return label if plain else '"' + label.replace('"', '""') + '"'
 

@@ -260,7 +260,6 @@ def _exact_counts(
     columns: Sequence[EncodedColumn],
     domains: Sequence[tuple[NDArray[np.int64], list[str | None]]],
 ) -> NDArray[np.int64]:
-    """Return the number of rows for each combination, with an axis for each column."""
     shape = [len(codes) for codes, _ in domains]
     places = [
         np.searchsorted(codes, column.codes)

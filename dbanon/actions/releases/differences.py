@@ -155,7 +155,7 @@ def _in_words(name: str) -> _Wording | None:
 
 
 def _matters(name: str, old: Mapping[str, float], new: Mapping[str, float]) -> bool:
-    """Return True if a figure differs by more than its confidence interval, or by over 1 %."""
+    """Return True if a figure left its confidence interval and differs by over 1 %."""
     low, high = (old.get(name.removesuffix("rate") + end) for end in ("low", "high"))
     if low is not None and high is not None and low <= new[name] <= high:
         return False
@@ -216,7 +216,6 @@ def _apart(name: str, value: Mapping[str, object]) -> Iterator[tuple[str, float]
 
 
 def _named(item: object, place: object) -> str:
-    """Return the name of an entry of a list, its position without one."""
     found = [item[key] for key in _NAMES if item.get(key)] if isinstance(item, dict) else []
     parts = [", ".join(map(str, part)) if isinstance(part, list) else str(part) for part in found]
     return f"[{', '.join(parts) or place}]"

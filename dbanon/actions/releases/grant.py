@@ -164,7 +164,6 @@ def _served(session: Session, relation: str | TableName) -> list[Release]:
 
 
 def _published(session: Session, releases: Sequence[Release]) -> Iterator[tuple[Release, int]]:
-    """Yield each release with the OID of the view that serves it; raises ConfigError."""
     from dbanon.db import catalog, identity
 
     for release in releases:

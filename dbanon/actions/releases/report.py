@@ -444,5 +444,4 @@ def _together(dataset: Dataset, settings: Settings) -> list[Release]:
 
 
 def _is_named(name: TableName, table: TableName) -> bool:
-    """Return True if a name, with or without a schema, is that of a table."""
     return name.name == table.name and name.schema in {None, table.schema}

@@ -524,7 +524,6 @@ def _values(found: Sequence[Disclosure], group: str) -> Iterator[Bar]:
 
 
 def _first(which: str, found: Sequence[Disclosure]) -> str:
-    """Explain why a column was chosen, if there are others."""
     return f"; of {len(found)} sensitive columns the {which}" if len(found) > 1 else ""
 
 

@@ -303,7 +303,6 @@ def _size(one: Difference) -> tuple[bool, float]:
 
 
 def _alone(found: Sequence[Difference]) -> Iterator[tuple[object, ...]]:
-    """Yield checks and risks that only one report has."""
     risks = [one for one in found if one.words and one.figure.startswith(_RISKS)]
     yield from _rows("only before", [one for one in risks if one.now is None])
     yield from _rows("only now", [one for one in risks if one.before is None])

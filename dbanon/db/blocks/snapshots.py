@@ -36,7 +36,7 @@ def export(session: Session) -> Snapshot:
 def sharing(session: Session, snapshot: Snapshot, info: TableInfo) -> Iterator[TableInfo]:
     """Open a transaction that reads a relation on another session's snapshot.
 
-    Raises DatabaseError if that does not exist here: on another server or database, or too late.
+    Raises DatabaseError if that does not exist here: another server or database, or already ended.
     """
     with session.transaction(snapshot=True, read_only=True, keep=False):
         statement = sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot.name)

@@ -159,7 +159,6 @@ def _holds(
 
 
 def _named(*parts: str) -> sql.SQL:
-    """Compose a name of dbanon's own without quotes."""
     return sql.SQL(".".join(parts))
 
 
@@ -276,7 +275,6 @@ def _needs(model: type[Model]) -> str:
 
 
 def _case(name: str) -> sql.Composed:
-    """Compose the branch of ``dbanon.verify_model`` for a model."""
     model = MODELS[name]
     given = {parameter: _given(parameter, p) for parameter, p in model.parameters().items()}
     if model.scope is Scope.POPULATION:
@@ -303,7 +301,6 @@ def _case(name: str) -> sql.Composed:
 
 
 def _given(name: str, parameter: Parameter) -> sql.Composable:
-    """Compose the value of a parameter in the document ``params``."""
     key = sql.Literal(name)
     if parameter.kind is tuple:
         return sql.SQL("ARRAY(SELECT jsonb_array_elements_text(params -> {}))").format(key)

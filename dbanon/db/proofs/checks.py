@@ -156,7 +156,6 @@ def _values(parameters: Mapping[str, object]) -> dict[str, object]:
 
 
 def _questions(promise: Promise) -> Iterator[_Question]:
-    """Yield the expected rows for a promise."""
     for spec, document in zip(promise.models, model_documents(promise.models), strict=True):
         parameters = _values(cast("dict[str, object]", document["params"]))
         for demand in demands([spec], quasi=promise.quasi, sensitive=promise.sensitive):

@@ -312,7 +312,7 @@ def pair(recoding: str, stored: str, value: sql.Composable) -> tuple[sql.Compose
 def _middle(
     stored: str, least: sql.Composable, greatest: sql.Composable
 ) -> tuple[sql.Composed, sql.Composed]:
-    """Compose the center and the radius of what lies between two bounds."""
+    """Compose the center and the radius of the range between two bounds."""
     length = _MINUS.format(greatest, least)
     half = _HALF.format(length)
     if stored == "daterange":  # a center between two days is the earlier, and the radius the larger

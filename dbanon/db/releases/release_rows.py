@@ -77,7 +77,6 @@ def staged(session: Session, publication: Publication, source: SourceRows) -> Pu
 
 
 def _freeze(session: Session, publication: Publication, source: SourceRows) -> None:
-    """Replace the sensitive values of some rows in the copy of the source."""
     info, names = publication.info, source.columns.column_names
     numbered = [*zip(names, (f"v{i}" for i in range(1, len(names) + 1)), strict=True)]
     keys = [

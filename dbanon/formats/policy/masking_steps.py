@@ -138,7 +138,6 @@ def _of_column(
 
 
 def _of_ranks(step: MaskingStep, method: Masking, *, has_order: bool) -> Iterator[str]:
-    """Yield reasons against masking a column by ranks."""
     if not method.of_ranks:
         yield "it needs numbers, dates or times"
     elif not has_order:

@@ -137,7 +137,6 @@ def draft(
 
 
 def _column(rule: ColumnRule, reason: str, proposal: Proposal | None) -> str:
-    """Return the table of a column, with optional keys as comments."""
     import tomli_w
 
     settings: dict[str, object] = {"role": rule.role.value}
@@ -151,7 +150,6 @@ def _column(rule: ColumnRule, reason: str, proposal: Proposal | None) -> str:
 
 
 def _rest(n_columns: int) -> str:
-    """Return the line that drops unnamed columns, for a table with many columns."""
     import tomli_w
 
     if n_columns <= _MOST_COLUMNS:
@@ -161,7 +159,6 @@ def _rest(n_columns: int) -> str:
 
 
 def _key(info: TableInfo, key: Sequence[str]) -> str:
-    """Return the line that names the key, if there is no primary key."""
     import tomli_w
 
     if info.primary_key:
