@@ -1,0 +1,99 @@
+"""How many new persons have to come before they are published together.
+
+Whether a few newcomers are published must not depend on their values: whoever knows who came would
+read these from the timing. So a pool of them is large enough for its values to suffice anyway.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbanon.models.base import Scope
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import arguments, sensitive_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from dbanon.domain.policy import ModelSpec, Policy
+
+_RARE = 1e-6
+"""The probability with which a pool may have too few values."""
+_EXACT = {"l-diversity": "l", "p-sensitivity": "p"}
+"""The models that ask for a number of distinct values, by their parameter."""
+_OTHERWISE = 10
+"""How many times as large a pool is for other models, of which no probability is computed."""
+
+
+def pool_size(
+    policy: Policy,
+    published: Mapping[str, Sequence[int]],
+    *,
+    without: float = 0.0,
+) -> int | None:
+    """Return how many persons a pool needs, None if no number suffices.
+
+    published: how often each value of a sensitive column is published; without: the share of
+    persons who have no row of the table.
+    """
+    sizes: list[int | None] = [2 * policy.k, policy.pool_size or 1]
+    for spec in policy.models:
+        if MODELS[spec.name].scope is not Scope.SENSITIVE:
+            continue
+        level = _level(spec)
+        times = 1 if spec.name in _EXACT else _OTHERWISE
+        for column in sensitive_of(spec, published):
+            size = draws_needed(published.get(column, ()), level, without=without)
+            sizes.append(None if size is None else times * size)
+    known = [size for size in sizes if size is not None]
+    return max(known) if len(known) == len(sizes) else None
+
+
+def _level(spec: ModelSpec) -> int:
+    """Return how many distinct values a model asks for, two if it does not say."""
+    given = arguments(spec).get(_EXACT.get(spec.name, "l"), 2)
+    return max(math.ceil(given), 2) if isinstance(given, int | float) else 2
+
+
+def draws_needed(counts: Sequence[int], l: int, *, without: float = 0.0) -> int | None:
+    """Return the least number of draws with fewer than l values at most once in a million times.
+
+    counts: how often each value occurs among what is drawn from; without: the share of draws that
+    have no value. None if there are fewer than l.
+    """
+    shares = np.array([count for count in counts if count > 0], np.float64)
+    if l <= 1:
+        return 1
+    if len(shares) < l:
+        return None
+    shares *= (1 - without) / shares.sum()
+    most = 1
+    while probability(shares, l, most) > _RARE:
+        most *= 2
+    least = most // 2
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (least, middle) if probability(shares, l, middle) <= _RARE else (middle, most)
+    return most
+
+
+def probability(shares: NDArray[np.float64], l: int, draws: int) -> float:
+    """Return the probability of fewer than l values in so many draws, from l = 4 on a bound of it.
+
+    shares: (v,) of each value, l <= v; what they lack of 1 is that of draws without a value.
+    """
+    v, none = len(shares), max(0.0, 1 - float(shares.sum()))
+    ones = ((none + shares) ** draws).sum()
+    if l == 2:  # noqa: PLR2004 - at most one value, by inclusion and exclusion
+        return float(ones - (v - 1) * none**draws)
+    if l == 3:  # noqa: PLR2004 - at most two values
+        pairs = (none + shares[:, None] + shares)[np.triu_indices(v, 1)]
+        none_at_all = math.comb(v - 1, 2) * none**draws
+        return float((pairs**draws).sum() - (v - 2) * ones + none_at_all)
+    greatest = none + float(np.sort(shares)[1 - l :].sum())
+    return min(1.0, math.comb(v, l - 1) * greatest**draws)
