@@ -74,20 +74,6 @@ SELECT h.release_id, h.relation_schema, h.relation_name, h.several
    AND EXISTS (SELECT FROM dbanon.history_member AS m WHERE m.release_id = h.release_id)
  ORDER BY h.release_id
 
--- name: copied
--- Where the rows of those classes lie in a copy that are to lose some: one sort or hash by what classes show,
--- which keeps the places of all; the number of each class is worked out once.
-CREATE TEMPORARY TABLE history_copied ON COMMIT DROP AS
-SELECT n.class, n.places
-  FROM (SELECT {class} AS class, c.places
-          FROM (SELECT {published} AS published, s.places
-                  FROM (SELECT {quasi}, array_agg(s.ctid) AS places
-                          FROM ONLY {release} AS s
-                         GROUP BY {alike}) AS s) AS c
-          JOIN dbanon.history_key AS k ON k.key_id = {key}
-        OFFSET 0) AS n
- WHERE n.class IN (SELECT d.class FROM pg_temp.history_departed AS d)
-
 -- name: create_key
 -- Make a secret key, which never leaves the server, in the two forms in which HMAC uses it (RFC 2104).
 INSERT INTO dbanon.history_key (inner_key, outer_key)
@@ -241,26 +227,12 @@ SELECT h.person, h.key_id, EXISTS (SELECT FROM dbanon.history_key AS k WHERE k.k
        h.release_id DESC
  LIMIT 1
 
--- name: left
--- The rows that are left of the classes of a copy that have lost some.
-(SELECT unnest(o.places) AS place FROM pg_temp.history_copied AS o) AS c
-JOIN ONLY {release} AS s ON s.ctid = c.place
-
 -- name: may_forget
 -- Whether this role may delete what is remembered.
 SELECT bool_and(has_table_privilege(c.oid, 'DELETE'))
   FROM pg_class AS c
  WHERE c.relnamespace = 'dbanon'::regnamespace
    AND c.relname IN ('history_figures', 'history_key', 'history_member', 'history_value')
-
--- name: mixed
--- The classes of a copy in which rows with the same sensitive values differ in something else.
-SELECT {class}
-  FROM (SELECT {quasi}
-          FROM ONLY {release} AS r
-         GROUP BY {quasi}, ROW({sensitive})::text
-        HAVING min(ROW({others})::text) <> max(ROW({others})::text)) AS s
-  JOIN dbanon.history_key AS k ON k.key_id = {key}
 
 -- name: narrow
 -- The former rows of those who may have changed: who is gone or has new rows.
@@ -301,27 +273,6 @@ SELECT %(release)s, (o.place - 1) / 10000 AS part,
  UNION ALL
 SELECT %(release)s, 0, '{}', '{}', '{}'  -- a release that changed nothing is remembered, too
  WHERE NOT EXISTS (SELECT FROM pg_temp.history_changes)
-
--- name: part
--- Take the rows of those who left a class, and no others, out of a copy: as many of its rows with their
--- values as they had.
-WITH departed AS MATERIALIZED (
-    SELECT d.class, {remembered} AS value, count(*) AS rows
-      FROM pg_temp.history_departed AS d
-      JOIN dbanon.history_value AS v ON v.value_id = d.value_id
-     GROUP BY 1, 2
-),
-present AS MATERIALIZED (
-    SELECT s.ctid AS place, c.class, {values} AS value
-      FROM (SELECT o.class, unnest(o.places) AS place FROM pg_temp.history_copied AS o) AS c
-      JOIN ONLY {release} AS s ON s.ctid = c.place
-)
-DELETE FROM ONLY {release} AS t
- USING (SELECT n.place, row_number() OVER (PARTITION BY n.class, n.value) AS number, d.rows
-          FROM present AS n
-          JOIN departed AS d ON d.class = n.class AND d.value = n.value) AS c
- WHERE t.ctid = c.place
-   AND c.number <= c.rows
 
 -- name: persons_apart
 -- How many persons a release shows that each of some former ones does not, and how many only that shows.
@@ -454,9 +405,16 @@ SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
   FROM ({entries}) AS e
 
 -- name: withdraw
--- Take classes out of a copy.
+-- Take classes out of a copy: one sort or hash by what classes show, which keeps the places of all; the
+-- number of each class is worked out once.
 DELETE FROM ONLY {release} AS t
- USING (SELECT unnest(c.places) AS place
-          FROM pg_temp.history_copied AS c
-         WHERE c.class = ANY ({withdrawn}::bigint[])) AS c
+ USING (SELECT unnest(n.places) AS place
+          FROM (SELECT {class} AS class, c.places
+                  FROM (SELECT {published} AS published, s.places
+                          FROM (SELECT {quasi}, array_agg(s.ctid) AS places
+                                  FROM ONLY {release} AS s
+                                 GROUP BY {alike}) AS s) AS c
+                  JOIN dbanon.history_key AS k ON k.key_id = {key}
+                OFFSET 0) AS n
+         WHERE n.class = ANY ({withdrawn}::bigint[])) AS c
  WHERE t.ctid = c.place

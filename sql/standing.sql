@@ -1,26 +1,16 @@
 -- How the rows of a source stand to what is published of them, and who left.
 
--- name: candidates
--- The persons of some parts of classes, with the values that are published of them, in an order that
--- nobody knows who has no key of their hashes.
-SELECT t.part, m.is_gone, m.person,
-       ARRAY(SELECT (v.value -> q.name)::text
-               FROM unnest(%(columns)s::text[]) WITH ORDINALITY AS q (name, place)
-              ORDER BY q.place) AS values
-  FROM pg_temp.history_touched AS t
-  JOIN pg_temp.history_members AS m ON m.class = t.class
-  JOIN pg_temp.history_cells AS c ON c.person = m.person AND c.cell = t.cell
-  JOIN dbanon.history_value AS v ON v.value_id = m.value_id
- WHERE t.part = ANY (%(parts)s)
- ORDER BY t.part, m.person
-
 -- name: count_leavers
 -- How many are gone whom a relation shows, how many of them for longer than they may be, and since when
--- the first of them are.
+-- the first of them are; and the size of the last pool that did not meet the models as a whole.
 SELECT coalesce(sum(cardinality(l.persons)), 0)::bigint,
        coalesce(sum(cardinality(l.persons))
                 FILTER (WHERE l.missed_at < now() - %(deadline)s::interval), 0)::bigint,
-       min(l.missed_at)
+       min(l.missed_at),
+       (SELECT coalesce(max(p.persons), 0)
+          FROM dbanon.history_pool AS p
+         WHERE p.relation_schema = %(schema)s
+           AND p.relation_name = %(name)s)
   FROM dbanon.history_leaver AS l
  WHERE l.relation_schema = %(schema)s
    AND l.relation_name = %(name)s
@@ -93,15 +83,30 @@ SELECT coalesce(sum(p.shown - p.gone + least(p.gone, p.came)), 0)::bigint,
   FROM person AS p
 
 -- name: departed
--- Whom the next release does not show any more: all of some parts of classes, of others those who left,
--- and who goes with them.
+-- Whom the next release does not show any more: everybody in the classes of which so many are gone, or
+-- somebody for too long. Nothing but these numbers decides it.
 CREATE TEMPORARY TABLE history_departed ON COMMIT DROP AS
-SELECT m.person, m.class, m.value_id, t.part, m.is_gone
-  FROM pg_temp.history_touched AS t
-  JOIN pg_temp.history_members AS m ON m.class = t.class
-  JOIN pg_temp.history_cells AS c ON c.person = m.person AND c.cell = t.cell
- WHERE t.part = ANY (%(whole)s)
-    OR (t.part = ANY (%(left)s) AND (m.is_gone OR m.person = ANY (%(companions)s::uuid[])))
+WITH touched AS MATERIALIZED (
+    SELECT b.class, count(DISTINCT b.person) AS gone, bool_or(m.is_overdue) AS is_overdue
+      FROM pg_temp.history_missed AS m
+      JOIN pg_temp.history_before AS b ON b.person = m.person
+     GROUP BY b.class
+),
+sized AS (
+    SELECT b.class, count(DISTINCT b.person) AS persons
+      FROM pg_temp.history_before AS b
+     WHERE b.class IN (SELECT t.class FROM touched AS t)
+     GROUP BY b.class
+)
+SELECT b.person, b.class, b.value_id,
+       b.person IN (SELECT m.person FROM pg_temp.history_missed AS m) AS is_gone
+  FROM pg_temp.history_before AS b
+ WHERE b.class IN (SELECT t.class
+                     FROM touched AS t
+                     JOIN sized AS s ON s.class = t.class
+                    WHERE t.is_overdue
+                       OR t.gone >= greatest(ceil(%(share)s::numeric * s.persons),
+                                             s.persons - %(k)s::bigint + 1))
 
 -- name: departed_of_members
 -- Whom the next release of a table of a dataset does not show any more: whose persons are not. Their
@@ -167,10 +172,21 @@ SELECT s.person,
  GROUP BY s.person
 
 -- name: forget_leavers
--- Forget since when those are gone whom a relation shows.
+-- Forget since when those are gone whom a relation shows, and its last pool.
+WITH pool AS (
+    DELETE FROM dbanon.history_pool AS p
+     WHERE p.relation_schema = %(schema)s
+       AND p.relation_name = %(name)s
+)
 DELETE FROM dbanon.history_leaver AS l
  WHERE l.relation_schema = %(schema)s
    AND l.relation_name = %(name)s
+
+-- name: forget_pool
+-- Forget the last pool that did not meet the models as a whole.
+DELETE FROM dbanon.history_pool AS p
+ WHERE p.relation_schema = %(schema)s
+   AND p.relation_name = %(name)s
 
 -- name: fresh
 -- The places of those who were never published.
@@ -189,10 +205,6 @@ SELECT a.place
  WHERE a.person NOT IN (SELECT k.person FROM known AS k)
  ORDER BY a.place
 
--- name: has_departed
--- Whether the next release shows somebody no more.
-SELECT EXISTS (SELECT FROM pg_temp.history_departed AS d)
-
 -- name: keep_leavers
 -- Keep since when those are gone whom a relation shows on, in an order that tells nothing of the source's.
 INSERT INTO dbanon.history_leaver (relation_schema, relation_name, missed_at, persons)
@@ -202,26 +214,10 @@ SELECT %(schema)s, %(name)s, m.missed_at, array_agg(m.person ORDER BY m.person)
  GROUP BY m.missed_at
     ON CONFLICT DO NOTHING
 
--- name: left_behind
--- The places of those who stay of parts that go, by part, if they have the values that were published.
-SELECT d.part, s.place
-  FROM pg_temp.history_departed AS d
-  JOIN pg_temp.history_source AS s ON s.person = d.person
- WHERE d.part = ANY (%(parts)s)
-   AND s.value_id = d.value_id
- ORDER BY s.place
-
--- name: members
--- The members of the classes that somebody has left, with all of their rows.
-CREATE TEMPORARY TABLE history_members ON COMMIT DROP AS
-SELECT b.person, b.place, b.class, b.value_id, g.person IS NOT NULL AS is_gone
-  FROM pg_temp.history_before AS b
-  LEFT JOIN (SELECT s.person
-               FROM pg_temp.history_standing AS s
-              WHERE s.place IS NULL) AS g ON g.person = b.person
- WHERE b.class IN (SELECT s.class
-                     FROM pg_temp.history_standing AS s
-                    WHERE s.place IS NULL)
+-- name: keep_pool
+-- Remember that a pool did not meet the models as a whole.
+INSERT INTO dbanon.history_pool (relation_schema, relation_name, persons)
+VALUES (%(schema)s, %(name)s, %(persons)s)
 
 -- name: newcomers
 -- How many persons a release shows who were never published.
@@ -239,81 +235,22 @@ known AS MATERIALIZED (
 )
 SELECT (SELECT count(*) FROM newest) - (SELECT count(*) FROM known)
 
--- name: parts
--- The parts of classes that somebody has left.
-SELECT t.part, t.class, t.gone, t.persons, t.gone_are_safe, t.others_are_safe, t.is_overdue
-  FROM pg_temp.history_touched AS t
- ORDER BY t.part
-
--- name: touched
--- The parts of the classes that somebody has left, each of one cell of all releases: how many left it, of
--- how many, whether those who did, and those who did not, are a valid class themselves, and whether
--- somebody has been gone for too long.
-CREATE TEMPORARY TABLE history_touched ON COMMIT DROP AS
-WITH member AS (
-    SELECT m.class, c.cell, m.value_id, m.is_gone, coalesce(g.is_overdue, false) AS is_overdue
-      FROM pg_temp.history_members AS m
-      JOIN pg_temp.history_cells AS c ON c.person = m.person
-      LEFT JOIN pg_temp.history_missed AS g ON g.person = m.person
-     WHERE m.place = 1
-),
-varied AS (
-    SELECT g.class, g.cell, g.is_gone, bool_and(g.different >= g.required) AS is_diverse
-      FROM (SELECT m.class, m.cell, m.is_gone, q.name, q.required,
-                   count(DISTINCT v.value -> q.name) AS different
-              FROM member AS m
-              JOIN dbanon.history_value AS v ON v.value_id = m.value_id
-             CROSS JOIN unnest(%(columns)s::text[], %(required)s::bigint[]) AS q (name, required)
-             GROUP BY m.class, m.cell, m.is_gone, q.name, q.required) AS g
-     GROUP BY g.class, g.cell, g.is_gone
-),
-counted AS (
-    SELECT m.class, m.cell, m.is_gone, count(*) AS persons, bool_or(m.is_overdue) AS is_overdue,
-           count(*) >= %(k)s AND coalesce(bool_and(v.is_diverse), true) AS is_safe
-      FROM member AS m
-      LEFT JOIN varied AS v ON (v.class, v.cell, v.is_gone) = (m.class, m.cell, m.is_gone)
-     GROUP BY m.class, m.cell, m.is_gone
-)
-SELECT row_number() OVER (ORDER BY c.class, c.cell) AS part, c.class, c.cell,
-       coalesce(sum(c.persons) FILTER (WHERE c.is_gone), 0)::bigint AS gone,
-       sum(c.persons)::bigint AS persons,
-       coalesce(bool_or(c.is_safe) FILTER (WHERE c.is_gone), false) AS gone_are_safe,
-       coalesce(bool_or(c.is_safe) FILTER (WHERE NOT c.is_gone), false) AS others_are_safe,
-       bool_or(c.is_overdue) AS is_overdue
-  FROM counted AS c
- GROUP BY c.class, c.cell
-
--- name: undivided
--- The classes of which some are not to be shown any more, and of which the others are no valid class.
-WITH rest AS (
-    SELECT m.class, m.value_id
-      FROM pg_temp.history_members AS m
-     WHERE m.class IN (SELECT d.class FROM pg_temp.history_departed AS d)
-       AND NOT EXISTS (SELECT FROM pg_temp.history_departed AS d WHERE d.person = m.person)
-)
-SELECT r.class
-  FROM rest AS r
- GROUP BY r.class
-HAVING count(*) < %(k)s
- UNION
-SELECT r.class
-  FROM rest AS r
-  JOIN dbanon.history_value AS v ON v.value_id = r.value_id
- CROSS JOIN unnest(%(columns)s::text[], %(required)s::bigint[]) AS q (name, required)
- GROUP BY r.class, q.name, q.required
-HAVING count(DISTINCT v.value -> q.name) < q.required
+-- name: published_values
+-- How often each value of some columns is published; and without a column, how many persons are.
+SELECT q.name, sum(n.rows)::bigint
+  FROM (SELECT b.value_id, count(*) AS rows
+          FROM pg_temp.history_before AS b
+         GROUP BY b.value_id) AS n
+  JOIN dbanon.history_value AS v ON v.value_id = n.value_id
+ CROSS JOIN unnest(%(columns)s::text[]) AS q (name)
+ GROUP BY q.name, v.value -> q.name
+ UNION ALL
+SELECT NULL, count(*)
+  FROM pg_temp.history_before AS b
+ WHERE b.place = 1
 
 -- name: withdrawn
 -- The classes of which the next release shows nobody.
-SELECT m.class
-  FROM pg_temp.history_members AS m
-  LEFT JOIN pg_temp.history_departed AS d ON d.person = m.person
- GROUP BY m.class
-HAVING bool_and(d.person IS NOT NULL)
- ORDER BY m.class
-
--- name: withdrawn_of_members
--- The classes of a table of a dataset that go with their persons.
 SELECT DISTINCT d.class
   FROM {departed} AS d
  ORDER BY d.class

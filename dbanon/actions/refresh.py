@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dbanon.actions.preparation.members import fingerprint, members_of
-from dbanon.actions.publication.growing import Unchanged, grow, grow_together, obstacle
+from dbanon.actions.publication.growing import Unchanged, grow, obstacle
 from dbanon.actions.publication.plan import resolve
 from dbanon.actions.publication.steps import Work, serve
 from dbanon.actions.publish import carry_out, publishing
@@ -15,7 +15,6 @@ from dbanon.domain.checks import CheckFailed
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.policy import least_deadline
 from dbanon.domain.progress import Stages
-from dbanon.domain.release import Leavers
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.request import Request
@@ -54,7 +53,6 @@ def refresh(
     all_tables: bool = False,
     if_changed: bool = False,
     unless_since: Mark | None = None,
-    leavers: Leavers | str = Leavers.DEFER,
     strict: bool = False,
     new_series: bool = False,
     recipients_changed: bool = False,
@@ -68,13 +66,14 @@ def refresh(
     the served release. With ``if_changed`` a relation whose rows, policy and taxonomies are the
     same is left alone, and so is one that was published after ``unless_since``, whoever did it,
     which is only known when it is this one's turn. Classes stay as they are published, values
-    included, and rows that were never published form classes of their own; a class is withdrawn
-    when ``leavers`` say so: when a row of it is gone (``retire``), or when k are (``defer``). All
-    rows are grouped anew where classes cannot stay, and with ``new_series``; this and
-    ``recipients_changed`` are those of ``publish``. With ``all_tables`` one failure does not keep
-    the others from being tried: it is reported in ``error``. With ``strict`` nothing is published
-    that would be warned of. With ``dry_run`` all is done and proved, then rolled back. Raises
-    ConfigError when nothing is served, and what ``publish`` raises.
+    included, until most of one is gone from the table, or the policy's ``erase_within`` is over for
+    one of it; then it is withdrawn as a whole. Persons who were never published form classes of
+    their own as soon as they are enough for a pool. All rows are grouped from scratch where classes
+    cannot stay, and with ``new_series``; this and ``recipients_changed`` are those of ``publish``.
+    With ``all_tables`` one failure does not keep the others from being tried: it is reported in
+    ``error``. With ``strict`` nothing is published that would be warned of. With ``dry_run`` all is
+    done and proved, then rolled back. Raises ConfigError when nothing is served, and what
+    ``publish`` raises.
     """
     if (table is None) != all_tables:
         raise ConfigError("name one table, or pass --all", hint="dbanon refresh --all")
@@ -94,7 +93,6 @@ def refresh(
             releases,
             if_changed=if_changed,
             unless_since=unless_since,
-            leavers=None if new_series else Leavers(leavers),
             over=over,
             keep=not dry_run,
             settings=settings,
@@ -148,7 +146,6 @@ def _again(
     *,
     if_changed: bool,
     unless_since: Mark | None,
-    leavers: Leavers | None,
     over: Mapping[str, Any],
     keep: bool,
     settings: Settings,
@@ -156,8 +153,7 @@ def _again(
 ) -> list[Refreshed]:
     """Publish a release or a whole dataset again, as it is served by now.
 
-    leavers: what becomes of the classes that somebody has left, None to group all rows anew; over:
-    options of the refresh, over those of the release.
+    over: options of the refresh, over those of the release.
     """
     asked = Request.from_ledger(releases[0].overrides)
     request = replace(asked, **over)
@@ -171,17 +167,18 @@ def _again(
             )
         if [one.id for one in present] == [one.id for one in releases]:
             done = unless_since is not None and all(map(unless_since.precedes, present))
-            if done or (if_changed and _is_same(session, loaded, releases, stages, leavers)):
+            if done or (
+                if_changed and _is_same(session, loaded, releases, stages, anew=over["new_series"])
+            ):
                 _leave(session, loaded, releases)
                 return [Refreshed(one.relation, one, changed=False) for one in releases]
             plan = resolve(session, loaded, request)
-            return _renewed(session, plan, stages, present=present, leavers=leavers)
+            return _renewed(session, plan, stages, present=present)
         _withdraw(session)
     return _again(
         present,
         if_changed=if_changed,
         unless_since=unless_since,
-        leavers=leavers,
         over=over,
         keep=keep,
         settings=settings,
@@ -195,14 +192,13 @@ def _renewed(
     stages: Stages,
     *,
     present: Sequence[Release],
-    leavers: Leavers | None,
 ) -> list[Refreshed]:
     """Refresh relations class by class if that is asked for and can be, else group them anew."""
     reason = None
-    if leavers is not None:
+    if not plan.gate.new_series:
         reason = obstacle(session, plan, present)
         if reason is None:
-            return _grown(session, plan, stages, present=present, leavers=leavers)
+            return _grown(session, plan, stages, present=present)
     try:
         new = carry_out(session, plan, stages)
     except CheckFailed as error:
@@ -229,16 +225,14 @@ def _grown(
     stages: Stages,
     *,
     present: Sequence[Release],
-    leavers: Leavers,
 ) -> list[Refreshed]:
     """Refresh relations class by class."""
-    found = _built(session, plan, stages, present=present, leavers=leavers)
+    found = grow(session, plan, stages, present=present)
     unchanged = [one for one in found if isinstance(one, Unchanged)]
     if unchanged:
-        return _same(session, plan, unchanged, present, leavers=leavers)
+        return _same(session, plan, unchanged, present)
     works = [one for one in found if isinstance(one, Work)]
-    # Who waits, or is shown though gone, may not be on other terms: no others know this digest.
-    digest = _by_terms(fingerprint(session, plan.members, plan.request), leavers)
+    digest = _by_classes(fingerprint(session, plan.members, plan.request))
     works = [replace(one, fingerprint=digest) for one in works]
     new = serve(session, plan, works, stages)
     return [
@@ -253,26 +247,11 @@ def _grown(
     ]
 
 
-def _built(
-    session: Session,
-    plan: PublicationPlan,
-    stages: Stages,
-    *,
-    present: Sequence[Release],
-    leavers: Leavers,
-) -> Sequence[Work | Unchanged]:
-    if len(plan.members) > 1:
-        return grow_together(session, plan, stages, present=present, leavers=leavers)
-    return [grow(session, plan, stages, present=present[0], leavers=leavers)]
-
-
 def _same(
     session: Session,
     plan: PublicationPlan,
     unchanged: Sequence[Unchanged],
     present: Sequence[Release],
-    *,
-    leavers: Leavers,
 ) -> list[Refreshed]:
     """Leave releases as they are, of which no class went and beside which none came."""
     from dbanon.db.metadata import ledger, store
@@ -282,7 +261,7 @@ def _same(
         if one.now is not None:
             store.save_baseline(session, one.info.name, one.now, name=one.wanted)
     asked = Request.from_ledger(present[0].overrides)
-    compared = _by_terms(fingerprint(session, plan.members, asked), leavers)
+    compared = _by_classes(fingerprint(session, plan.members, asked))
     for release in present:
         ledger.note_compared(session, release.id, compared)
     _leave(session, loaded, present)
@@ -331,11 +310,13 @@ def _is_same(
     loaded: Sequence[Loaded],
     releases: Sequence[Release],
     stages: Stages,
-    leavers: Leavers | None,
+    *,
+    anew: bool,
 ) -> bool:
     """Whether nothing changed that the releases depend on, their guards included.
 
-    Rows that wait, or are to go, were compared when a refresh on the same terms left them so.
+    Rows that wait, or are to go, were compared when a refresh left them so. anew: whether all rows
+    are to be grouped from scratch.
     """
     from dbanon.db.releases.live import marks
 
@@ -345,7 +326,7 @@ def _is_same(
         if same:
             asked = Request.from_ledger(releases[0].overrides)
             found = fingerprint(session, members_of(loaded, asked), asked)
-            known = {found} if leavers is None else {found, _by_terms(found, leavers)}
+            known = {found} if anew else {found, _by_classes(found)}
             same = all({one.fingerprint, one.compared} & known for one in releases)
     return same
 
@@ -360,6 +341,9 @@ def _is_due(session: Session, loaded: Sequence[Loaded], releases: Sequence[Relea
     )
 
 
-def _by_terms(fingerprint: str, leavers: Leavers) -> str:
-    """Return a digest of what a refresh class by class depends on."""
-    return f"{leavers}:{fingerprint}"
+def _by_classes(fingerprint: str) -> str:
+    """Return a digest of what a refresh class by class depends on, which no other knows.
+
+    Who waits, or is shown though gone, may not be when all rows are grouped from scratch.
+    """
+    return f"classes:{fingerprint}"

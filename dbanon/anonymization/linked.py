@@ -24,8 +24,6 @@ from dbanon.anonymization.outcome import (
     publish,
     published_values,
     requirement_of,
-    wait,
-    without,
 )
 from dbanon.anonymization.persons import (
     Persons,
@@ -91,25 +89,6 @@ def subjects_of(table: Problem) -> NDArray[np.int32]:
     """Return the person of each row, as an index into the persons' table."""
     assert table.subjects is not None  # noqa: S101 - they link its rows to the persons
     return table.subjects
-
-
-def wait_linked(
-    persons: Problem,
-    tables: Sequence[Problem],
-    outcomes: Sequence[Outcome],
-    *,
-    loss: float,
-    room: float,
-) -> list[Outcome]:
-    """Suppress the persons of the coarsest classes in all tables; loss, room: as in ``wait``."""
-    first = wait(persons.encoded, persons.policy, outcomes[0], loss=loss, room=room)
-    waiting = first.assignment.group < 0
-    found = [first]
-    for table, one in zip(tables, outcomes[1:], strict=True):
-        rows, joined = waiting[subjects_of(table)], beside(table, persons.encoded)
-        some = (one.assignment.group[~rows] >= 0).any()
-        found.append(without(joined, table.policy, one, rows) if some else nobody(joined))
-    return found
 
 
 def require_each(tables: Sequence[Problem], outcomes: Sequence[Outcome]) -> None:

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import ModelSpec, Policy
 
 
-_COARSE = 2.0  # classes that lose this many times as much as others may wait
 _HEAVIEST = 1e100  # sums and squares of such weights are finite
 _WEIGHED = 5_000
 """The most classes of which recodings are weighed."""
@@ -225,47 +224,6 @@ def _losses(column: EncodedColumn, assignment: Assignment) -> list[tuple[str, fl
             published = recoding.publish(column, assignment)
             found.append((name, float(np.average(published.loss[published.index], weights=size))))
     return sorted(found, key=lambda one: round(one[1], 12))
-
-
-def wait(
-    encoded: EncodedTable, policy: Policy, found: Outcome, *, loss: float, room: float
-) -> Outcome:
-    """Suppress the coarsest classes: later their rows can be grouped among more rows at less loss.
-
-    loss: present mean loss of a published row; room: rows that may be suppressed.
-    """
-    published = publish(encoded, policy, found.assignment, values=found.values)
-    group, classes = found.assignment.group, published.classes
-    shown = np.flatnonzero(classes >= 0)
-    weights = [column.rule.weight for column in encoded.quasi]
-    columns = [column.loss[column.index] for column in found.values.columns]
-    of_class = np.zeros(len(published.size))
-    of_class[classes[shown]] = np.average(columns, axis=0, weights=weights)[group[shown]]
-    room -= published.n_suppressed
-    left_out = np.zeros(len(of_class) + 1, np.bool_)
-    for number in np.argsort(-of_class, kind="stable"):
-        if of_class[number] > _COARSE * loss and published.size[number] <= room:
-            left_out[number] = True
-            room -= int(published.size[number])
-    if not left_out.any():
-        return found
-    if left_out[:-1].all():
-        return nobody(encoded)
-    return without(encoded, policy, found, left_out[classes])
-
-
-def without(
-    encoded: EncodedTable, policy: Policy, found: Outcome, rows: NDArray[np.bool_]
-) -> Outcome:
-    """Return an outcome without some rows, all rows of their groups; no budget, no metrics."""
-    group = np.where(rows, -1, found.assignment.group)
-    stay = np.unique(group[group >= 0])
-    number = np.full(found.assignment.n_groups + 1, -1, np.int32)
-    number[stay] = np.arange(len(stay))
-    assignment = Assignment(number[group], len(stay))
-    columns = tuple(column.of_groups(stay) for column in found.values.columns)
-    published = publish(encoded, policy, assignment, values=GroupValues(columns, len(stay)))
-    return outcome(published, policy, is_limited=False, metrics={})
 
 
 def nobody(encoded: EncodedTable) -> Outcome:

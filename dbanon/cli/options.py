@@ -16,7 +16,6 @@ import typer
 from dbanon.cli.terminal.interrupts import OnInterrupt
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import GROUP, K_ANONYMITY, L_DIVERSITY, ModelSpec
-from dbanon.domain.release import Leavers
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import require_valid
 from dbanon.request import OPTIONS, Panel, Request
@@ -146,10 +145,6 @@ Interrupt = Annotated[
     _search("--on-interrupt", help="at Ctrl-C: discard the search, or publish its best result"),
 ]
 OfRefresh = Annotated[bool, _output("--refresh", help="show the result of a refresh")]
-OfLeavers = Annotated[
-    Leavers,
-    _privacy("--leavers", help="withdraw a class after one deletion (retire) or after k (defer)"),
-]
 Compare = Annotated[
     bool, _search("--compare", help="run several algorithms and show the cost of each")
 ]

@@ -16,7 +16,6 @@ from dbanon.cli.pages import report as page
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal import plot as drawing
 from dbanon.cli.terminal.interrupts import OnInterrupt, interruptible
-from dbanon.domain.release import Leavers
 from dbanon.formats.support import Mode, require
 from dbanon.request import LARGEST_COUNT, Request  # noqa: TC001 - Typer reads annotations
 
@@ -34,7 +33,7 @@ Found = TypeVar("Found")
 _USUAL_KS = (2, 5, 10, 25, 50, 100)
 _MEASURES = ("IL", "C_DM", "C_AVG/k", "CM", "suppressed", "seconds")
 _PLANNING, _JUDGING = 4, 11  # stages of a plan, and of one with its report
-_OF_REFRESH_ALONE = {"leavers", "allow_superuser"}
+_OF_REFRESH_ALONE = {"allow_superuser"}
 _OF_REFRESH = {
     *("table", "refresh", "dsn", "owner", "json", "timings", "progress"),
     *_OF_REFRESH_ALONE,
@@ -52,7 +51,6 @@ def plan(
     on_interrupt: options.Interrupt = OnInterrupt.DISCARD,
     print_sql: options.PrintSql = False,
     refresh: options.OfRefresh = False,
-    leavers: options.OfLeavers = Leavers.DEFER,
     compare: options.Compare = False,
     algorithms: options.Algorithms = None,
     ks: options.Ks = None,
@@ -80,7 +78,7 @@ def plan(
     watched = partial(console.watched, timings=timings, progress=progress)
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
     if _is_of_refresh(context, refresh=refresh):
-        _forecast(table or "", leavers, settings=settings, watched=watched, json=json)
+        _forecast(table or "", settings=settings, watched=watched, json=json)
         return
     what = options.one_of(table, dataset)
     _require_supported(context, dataset, html=html)
@@ -129,7 +127,7 @@ def _is_of_refresh(context: typer.Context, *, refresh: bool) -> bool:
         raise typer.BadParameter("goes with --refresh", param_hint=option)
     if refresh and (not given >= {"table"} or given - _OF_REFRESH):
         raise typer.BadParameter(
-            "takes a table and --leavers: all else is as it was asked for last time",
+            "takes a table: all else is as it was asked for last time",
             param_hint="--refresh",
         )
     return refresh
@@ -199,7 +197,6 @@ def _spelled(losses: Mapping[str, float]) -> str:
 
 def _forecast(
     table: str,
-    leavers: Leavers,
     *,
     settings: Settings,
     watched: Callable[..., AbstractContextManager[Stages]],
@@ -209,7 +206,7 @@ def _forecast(
     from dbanon.actions.refresh import refresh
 
     with watched(steps=9) as stages:
-        found = refresh(table, leavers=leavers, dry_run=True, settings=settings, stages=stages)
+        found = refresh(table, dry_run=True, settings=settings, stages=stages)
     for one in found:
         console.caution(one.release.warnings)
     if json:
@@ -220,7 +217,7 @@ def _forecast(
     if sum(not one.release.dataset for one in found) > 1:
         console.say(
             "each is planned by itself: the relations of a table that are refreshed later show"
-            " newcomers in the sets that the first one made of them"
+            " new persons in the sets that the first one made of them"
         )
 
 

@@ -6,13 +6,23 @@ import typer
 
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
-from dbanon.domain.release import Leavers
 
 if TYPE_CHECKING:
     from dbanon.actions.refresh import Refreshed
 
 
 All = Annotated[bool, typer.Option("--all", help="all published tables")]
+
+
+def _refuse_leavers(given: str | None) -> None:
+    if given is not None:
+        raise typer.BadParameter(
+            'was removed: a class is withdrawn when most of it is deleted; erase_within = "30d" in'
+            " the policy sets a deadline, and withdraw_share the share"
+        )
+
+
+Leavers = Annotated[str | None, typer.Option("--leavers", hidden=True, callback=_refuse_leavers)]
 IfChanged = Annotated[
     bool, typer.Option("--if-changed", help="skip releases that would not change")
 ]
@@ -25,7 +35,7 @@ def refresh(
     *,
     all_: All = False,
     if_changed: IfChanged = False,
-    leavers: options.OfLeavers = Leavers.DEFER,
+    _leavers: Leavers = None,
     strict: options.Strict = False,
     new_series: options.NewSeries = False,
     recipients_changed: options.RecipientsChanged = False,
@@ -37,14 +47,13 @@ def refresh(
     timings: options.Timings = False,
     progress: options.Progress = False,
 ) -> None:
-    """Refresh served releases: keep their classes, and form new ones of inserted rows.
+    """Refresh served releases: keep their classes, and form new ones of new persons.
 
     Uses the stored policy and the options of the last publication. For cron: --quiet prints only
     problems, and the exit code is 0 (done), 1 (error), 3 (check failed) or 4 (drift).
 
     \b
     dbanon refresh patients
-    dbanon refresh patients --leavers retire
     dbanon refresh --all --if-changed --quiet
     """
     from dbanon.actions.refresh import refresh as action
@@ -54,7 +63,6 @@ def refresh(
             table,
             all_tables=all_,
             if_changed=if_changed,
-            leavers=leavers,
             strict=strict,
             new_series=new_series,
             recipients_changed=recipients_changed,

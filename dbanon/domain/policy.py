@@ -241,6 +241,8 @@ BUCKET, COUNT = "bucket", "count"
 """The columns of anatomy: which bucket somebody is in, and how many in it have a value."""
 DEFAULT_NAME = "default"
 """Of the policy of a table that is meant when none is named."""
+WITHDRAW_SHARE = 0.6
+"""The share of a class that is gone when a refresh withdraws it, if the policy names none."""
 DROP = "drop"
 """Of ``rest``: columns that a policy does not name are left out, as identifiers are."""
 GROUP = "group"
@@ -292,9 +294,14 @@ class Policy:
         up [the ancestors of its labels](../guides/analyst.md#labels) | `false`
     anatomy: `true` publishes exact quasi-identifiers, and the sensitive values of buckets of
         persons in a relation next to the release, [by anatomy](../guides/anatomy.md) | `false`
-    erase_within: how long a [refresh](../guides/refreshing.md#a-deadline-for-leavers) may keep
-        publishing deleted persons: a number of days, as in `"30d"` | until the deleted rows of a
-        class can be withdrawn alone
+    erase_within: how long a [refresh](../guides/refreshing.md#a-deadline) may keep publishing
+        deleted persons: a number of days, as in `"30d"`; their class is then withdrawn | until most
+        of the class is deleted
+    withdraw_share: share of a class that must be deleted before a
+        [refresh](../guides/refreshing.md#what-becomes-of-a-class) withdraws it | 0.6
+    pool_size: minimum number of new persons that a
+        [refresh](../guides/refreshing.md#new-persons) publishes together; more if the sensitive
+        values need them | the number that the sensitive values need
     masking: list of tables `[[masking]]`, the [steps](#keys-of-a-masking-step) that change values
         before grouping | values are not masked
     pseudonym: name of a published column with a pseudonym of the person, the same in all relations
@@ -361,6 +368,19 @@ class Policy:
             otherwise="is 1 to 9999 days, as in 30d",
             shown="taken out, once gone from the table, within: {}",
         ),
+    ] = None
+    withdraw_share: Annotated[
+        float | None,
+        Key(
+            "number",
+            least=0.5,
+            below=1,
+            otherwise="must be at least 0.5 and less than 1",
+            shown="a class is withdrawn when so much of it is gone: {:.0%}",
+        ),
+    ] = None
+    pool_size: Annotated[
+        int | None, Key("count", least=1, shown="new persons are published by at least: {}")
     ] = None
     masking: Annotated[tuple[MaskingStep, ...], Key("own", shown="masked: {}")] = ()
     pseudonym: Annotated[str | None, Key("text", shown="pseudonym of the person: {}")] = None
@@ -432,6 +452,11 @@ class Policy:
         orders = {rule.column: rule.order for rule in self.columns if rule.order}
         columns = (replace(c, labels=orders.get(c.name, c.labels)) for c in info.columns)
         return replace(info, columns=tuple(columns))
+
+    def refreshed_as(self, other: "Policy") -> "Policy":
+        """Return the policy with what another one says of refreshes, which moves no class."""
+        names = ("erase_within", "withdraw_share", "pool_size")
+        return replace(self, **{name: getattr(other, name) for name in names})
 
     @property
     def deadline(self) -> timedelta | None:

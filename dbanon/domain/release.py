@@ -53,23 +53,17 @@ class Entry:
         return tuple(map(TableName.parse, self.dataset)) or (self.table,)
 
 
-class Leavers(StrEnum):
-    """Withdrawal of a class, in an incremental refresh: after one deletion, or after k."""
-
-    RETIRE = "retire"
-    DEFER = "defer"
-
-
 @dataclass(frozen=True, slots=True)
 class Growth:
     """Changes of a release in the next one, made by incremental refresh.
 
-    Rows: kept: unchanged; births: of new classes; left: withdrawn after deletion; waiting: never
-    published, too few, too similar or too different for a class; withheld: of persons that were
-    published and are not; deferred: deleted but still published; moved: of withdrawn classes, in
-    other classes; changed: with sensitive values that differ from the published ones; later:
-    inserted for published persons, unpublished; overdue: those of ``left`` published until the
-    deadline. withdrawn: classes; due: deadline of the first of ``deferred``.
+    Rows: kept: unchanged; births: of new classes; left: withdrawn after deletion; waiting: of
+    persons who were never published; withheld: of persons that were published and are not;
+    deferred: deleted but still published; changed: with sensitive values that differ from the
+    published ones; later: inserted for published persons, unpublished; overdue: those of ``left``
+    published until the deadline. withdrawn: classes; due: deadline of the first of ``deferred``;
+    pending: persons of ``waiting``; pool: number of them that the next pool needs, None if no number
+    suffices; failed: whether a pool did not meet the models as a whole, so that it is not published.
     """
 
     kept: int
@@ -78,22 +72,24 @@ class Growth:
     waiting: int = 0
     withheld: int = 0
     deferred: int = 0
-    moved: int = 0
     left: int = 0
     changed: int = 0
     later: int = 0
     overdue: int = 0
     due: datetime | None = None
+    pending: int = 0
+    pool: int | None = None
+    failed: bool = False
 
     @property
     def shown(self) -> int:
         """Number of published rows."""
-        return self.kept + self.births + self.deferred + self.moved
+        return self.kept + self.births + self.deferred
 
     @property
     def is_same(self) -> bool:
         """True if everything published was published before."""
-        return not (self.births or self.moved or self.left or self.withdrawn)
+        return not (self.births or self.withdrawn)
 
     def __str__(self) -> str:
         """Return the nonzero counts in one clause."""
@@ -101,17 +97,23 @@ class Growth:
         until = f", the first of them until {self.due:%Y-%m-%d}" if self.due else ""
         parts = (
             (self.births, f"{self.births:,} new"),
-            (self.moved, f"{self.moved:,} in other classes"),
-            (self.left, f"{self.left:,} taken out, being gone"),
-            (self.overdue, f"{self.overdue:,} of these as they were due"),
             (self.withdrawn, f"{self.withdrawn:,} {classes} withdrawn"),
-            (self.waiting, f"{self.waiting:,} wait for others like them"),
-            (self.withheld, f"{self.withheld:,} withheld, whose classes only other releases show"),
+            (self.left, f"{self.left:,} of their rows being gone"),
+            (self.overdue, f"{self.overdue:,} of these as they were due"),
+            (self.waiting, f"{self.waiting:,} wait ({self._pool})"),
+            (self.withheld, f"{self.withheld:,} withheld"),
             (self.deferred, f"{self.deferred:,} shown though they are gone{until}"),
             (self.changed, f"{self.changed:,} shown with former values"),
             (self.later, f"{self.later:,} not shown, as their persons were published before"),
         )
         return ", ".join([f"{self.kept:,} rows as before", *(text for n, text in parts if n)])
+
+    @property
+    def _pool(self) -> str:
+        if self.pool is None:
+            return "the published values are too few for a pool of any size"
+        pool = f"pool {self.pending:,} of {self.pool:,}"
+        return f"all of them together do not meet the models; {pool}" if self.failed else pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,7 @@ class Lingering:
     overdue: int = 0
     since: datetime | None = None
     due: datetime | None = None
+    failed: int = 0
 
     def __str__(self) -> str:
         """Return the counts in one clause."""
@@ -135,7 +138,10 @@ class Lingering:
             text += f", the first of them missed on {self.since:%Y-%m-%d}"
         if self.due is not None:
             text += f" and due on {self.due:%Y-%m-%d}"
-        return text + (f"; {self.overdue:,} are overdue" if self.overdue else "")
+        text += f"; {self.overdue:,} are overdue" if self.overdue else ""
+        failed = f"a pool of {self.failed:,} new persons did not meet the models as a whole"
+        found = ((self.rows, text), (self.failed, failed))
+        return "; ".join(part for n, part in found if n)
 
 
 @dataclass(frozen=True, slots=True)

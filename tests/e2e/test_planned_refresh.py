@@ -58,9 +58,9 @@ def test_each_of_several_relations_is_planned_by_itself_and_that_is_said(patient
 
 def test_nothing_to_do_is_shown_as_well(patients, run):
     patients.execute("DELETE FROM public.patients WHERE id >= 122")
-    printed = run("plan", "patients", "--refresh", "--leavers", "retire").out
+    printed = run("plan", "patients", "--refresh").out
     assert "would stay as it is" in printed
-    assert "2 wait for others like them" in printed
+    assert "2 wait (pool 2 of " in printed
 
 
 def test_a_superuser_is_refused_unless_that_is_meant(patients, run, monkeypatch):
@@ -78,9 +78,12 @@ def test_a_superuser_is_refused_unless_that_is_meant(patients, run, monkeypatch)
         ("--refresh",),
         ("patients", "--refresh", "--k", 7),
         ("patients", "--refresh", "--compare"),
-        ("patients", "--leavers", "retire"),
         ("patients", "--allow-superuser"),
     ],
 )
 def test_what_would_mean_nothing_is_refused(patients, run, words):
     assert "--refresh" in run("plan", *words, code=2).err
+
+
+def test_the_former_option_of_leavers_is_named_with_what_takes_its_place(patients, run):
+    assert "erase_within" in run("refresh", "patients", "--leavers", "retire", code=2).err

@@ -4,7 +4,6 @@ import pytest
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.domain.release import Leavers
 
 pytestmark = pytest.mark.one_server
 
@@ -44,14 +43,10 @@ def test_newcomers_who_wait_are_compared_once(patients):
     assert [2, None] == [getattr(growth(patients), "waiting", None) for _ in range(2)]
 
 
-def test_leavers_who_wait_are_compared_again_by_other_terms(patients):
+def test_who_is_gone_and_shown_is_compared_once(patients):
     patients.execute("DELETE FROM public.patients WHERE id = 7")
     assert 1 == growth(patients).deferred
-    assert growth(patients, leavers=Leavers.DEFER) is None
-    (retired,) = dbanon.refresh(
-        "patients", if_changed=True, leavers=Leavers.RETIRE, settings=patients.settings
-    )
-    assert (True, 1) == (retired.changed, retired.growth.withdrawn)
+    assert growth(patients) is None
 
 
 def test_what_is_only_tried_leaves_no_trace(patients):
@@ -73,7 +68,7 @@ def test_who_waits_is_grouped_anew_with_all_others_when_that_is_asked(patients):
     assert anew.changed
 
 
-def test_leavers_beside_newcomers_are_compared_again_by_other_terms(patients):
+def test_what_a_refresh_left_waiting_is_compared_once(patients):
     patients.execute(
         "DELETE FROM public.patients WHERE id = 7;"
         "INSERT INTO public.patients"
@@ -82,7 +77,3 @@ def test_leavers_beside_newcomers_are_compared_again_by_other_terms(patients):
     (grown,) = dbanon.refresh("patients", settings=patients.settings)
     assert (True, 1) == (grown.changed, grown.growth.deferred)
     assert growth(patients) is None
-    (retired,) = dbanon.refresh(
-        "patients", if_changed=True, leavers=Leavers.RETIRE, settings=patients.settings
-    )
-    assert (True, 0) == (retired.changed, retired.growth.deferred)

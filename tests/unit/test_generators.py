@@ -47,8 +47,6 @@ ALLOWED = {
     "dbanon/anonymization/masking/noise.py": (Purpose.HIDING, {"secrets."}),
     "dbanon/anonymization/utility/measure.py": (Purpose.REPORT, {"random_state"}),
     "dbanon/cli/files.py": (Purpose.NAME, {"secrets."}),
-    # Seeded by the secret key, as tests/unit/db/test_companions.py holds.
-    "dbanon/db/histories/companions.py": (Purpose.HIDING, {"random."}),
     "dbanon/domain/chance.py": (Purpose.HIDING, {"urandom"}),
     "dbanon/kernels/auto/carving.py": (Purpose.SEARCH, {"make_dice"}),
     "dbanon/kernels/auto/improve.py": (Purpose.SEARCH, {"make_dice"}),
@@ -100,9 +98,8 @@ def test_every_generator_is_listed_with_what_it_is_for():
     assert {path: names for path, (_, names) in ALLOWED.items()} == found()
 
 
-def test_what_hides_persons_draws_from_the_system_or_from_the_secret_key():
+def test_what_hides_persons_draws_from_the_system():
     hiding = {path: names for path, (for_, names) in ALLOWED.items() if for_ is Purpose.HIDING}
-    assert hiding.pop("dbanon/db/histories/companions.py") == {"random."}
     assert hiding
     assert all(names <= SECRET for names in hiding.values())
 

@@ -1,22 +1,24 @@
-"""Refresh a copy by whole classes: those of leavers go, newcomers form others, the rest stays."""
+"""Refresh copies by whole classes, and new persons in large pools.
+
+What goes, comes, waits or is withheld is decided by who is in the table and by nobody's sensitive
+values: readers who know the former would read the latter from the timing.
+"""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dbanon.actions.preparation.linked import read_linked
+from dbanon.actions.preparation.linked import LinkedSource, read_linked
 from dbanon.actions.preparation.prepare import cautions, read_source
-from dbanon.actions.publication.sharing import of_newcomers, search_newcomers
+from dbanon.actions.publication.sharing import frozen, group_pool, of_newcomers, persons_of
 from dbanon.actions.publication.steps import build, proved_together
-from dbanon.domain.composition import RevealsMore
 from dbanon.domain.errors import Unsatisfiable
-from dbanon.domain.policy import K_ANONYMITY, Role, least_deadline
-from dbanon.domain.release import Leavers
+from dbanon.domain.policy import K_ANONYMITY, WITHDRAW_SHARE, Role, least_deadline
 from dbanon.domain.text import command
 from dbanon.formats.support import Mode, reasons
-from dbanon.models.specs import is_plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,13 +27,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from dbanon.actions.preparation.linked import LinkedSource
     from dbanon.actions.preparation.prepare import Prepared, Source
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.actions.publication.steps import Work
     from dbanon.anonymization.outcome import Outcome
+    from dbanon.db.histories.atoms import Elsewhere
     from dbanon.db.histories.members import Member
-    from dbanon.db.histories.standing import Standing, Terms
+    from dbanon.db.histories.standing import Standing
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.assignment import EncodedColumn, LossReport
@@ -41,9 +43,6 @@ if TYPE_CHECKING:
     from dbanon.domain.release import Growth, Release
     from dbanon.domain.table import TableInfo
     from dbanon.request import Request
-
-
-WAITING = 0.02  # the share of the rows that may wait for others like them
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ def changed(
     from dbanon.db.histories import memory
     from dbanon.db.releases import copies
 
-    if policy != replace(present.policy, erase_within=policy.erase_within):
+    if policy != present.policy.refreshed_as(policy):
         return "the policy is another one by now"
     if versions != present.taxonomies:
         return "a taxonomy has another version"
@@ -116,78 +115,107 @@ def grow(
     plan: PublicationPlan,
     stages: Stages,
     *,
-    present: Release,
-    leavers: Leavers = Leavers.DEFER,
-) -> Work | Unchanged:
-    """Build the next release of a relation from the one that it serves; there is no obstacle.
+    present: Sequence[Release],
+) -> list[Work] | list[Unchanged]:
+    """Build the next release of each table from those that are served; there is no obstacle.
 
-    Raises CheckFailed when comparing would reveal more than before.
+    Raises CheckFailed when comparing would reveal more than before, Unsatisfiable when a table
+    would show nobody.
     """
-    from dbanon.db.metadata import ledger
+    from dbanon.db.histories import members, memory
 
+    read = _read(session, plan, stages)
+    served = _served(read, present)
+    asked = _asked(session, read)
+    with stages("compare"):
+        stay = _stand(session, read, served, k=asked[0].k)
+    born = _born(session, read, stay, asked, plan.request, present=present, stages=stages)
+    growths = _growths(read, stay, born, present)
+    if all(growth.is_same for growth in growths):
+        return [Unchanged(*found) for found in zip(growths, read.warnings, strict=True)]
+    together = len(plan.members) > 1
+    key = memory.key_of(session, present[0].table, present[0].relation) if together else None
+    works = []
+    for part, prepared in enumerate(born.rows.prepared(born.outcomes)):
+        lost = prepared.outcome.loss
+        lost = loss_of(present[part], lost, growths[part], read.sources[part])
+        ready = replace(prepared, outcome=replace(prepared.outcome, loss=lost), trees={})
+        make = partial(build, session, plan, ready, stages, part=part, key=key)
+        departing = members.departing(session, served[part], part) if together else nullcontext()
+        with departing:
+            work = make(withdrawn=stay.withdrawn[part])
+        if not together and read.members[0].policy.subject is not None:
+            (work,) = proved_together(session, [work])
+        works.append(replace(work, prepared=counted(work), growth=growths[part]))
+    return works
+
+
+def _read(session: Session, plan: PublicationPlan, stages: Stages) -> LinkedSource:
+    """Read the source, and what to warn of; a table is a dataset of one."""
+    if len(plan.members) > 1:
+        return read_linked(session, plan.members, stages, strict=plan.gate.strict)
     (member,) = plan.members
-    policy, owned = member.policy, member.policy.subject is not None
+    owned = member.policy.subject is not None
     source = read_source(session, member, stages, kind=plan.request.relation_kind, linked=owned)
     warnings = cautions(session, member, source.rows.columns, strict=plan.gate.strict)
-    released = ledger.policies_by_release(session, present.table, known=[present.policy])
-    asked = of_newcomers(present.policy, released.values())
-    terms = _terms(policy, asked, defer=leavers is Leavers.DEFER)
-    part = _Growing(session, plan, stages, present, source=source, warnings=warnings)
-    try:
-        with session.pg.transaction():
-            return part.built(asked, terms)
-    except RevealsMore:
-        # Whole classes that go, and persons whom no release shows, divide no cell of any.
-        with session.pg.transaction():
-            return part.built(asked, replace(terms, required=None), is_cautious=True)
+    return LinkedSource([member], [source], [], [warnings])
+
+
+def _served(read: LinkedSource, present: Sequence[Release]) -> list[Publication]:
+    """Return what is served of each table, as SQL names it."""
+    shared = read.sources[0].encoded.quasi
+    found = [served_as(present[0], read.members[0].info, shared)]
+    rest = zip(read.members[1:], read.sources[1:], present[1:], strict=True)
+    for member, source, release in rest:
+        found.append(served_as(release, member.info, (*shared, *source.encoded.quasi)))
+    return found
+
+
+def _asked(session: Session, read: LinkedSource) -> list[Policy]:
+    """Return what new classes of each table have to meet: all that any release promised."""
+    from dbanon.db.metadata import ledger
+
+    released = [
+        policy
+        for one in read.members
+        for policy in ledger.policies_by_release(
+            session, one.loaded.info.name, known=[one.policy]
+        ).values()
+    ]
+    return [of_newcomers(member.policy, released) for member in read.members]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Growing:
-    """A refresh whose source is read, so that it can be tried on several terms."""
+class _Stay:
+    """What stays of each table: of the persons, and of the rows of the others by that."""
 
-    session: Session
-    plan: PublicationPlan
-    stages: Stages
-    present: Release
-    source: Source
-    warnings: tuple[Caution, ...]
+    persons: Standing
+    others: Sequence[Member]
 
-    def built(self, asked: Policy, terms: Terms, *, is_cautious: bool = False) -> Work | Unchanged:
-        """Build the next release on some terms; raises RevealsMore.
-
-        is_cautious: leave out those whom only other relations show.
-        """
-        source, present, (member,) = self.source, self.present, self.plan.members
-        with self.stages("compare"):
-            found = _stand(self.session, source, present, member.info, terms=terms)
-        if is_cautious:
-            found = replace(found, elsewhere=None)
-        group = partial(_search, asked=asked, seed=self.plan.request.seed, stages=self.stages)
-        born, outcome = group(source, found, present)
-        growth = _growth(found, outcome, present)
-        if growth.is_same:
-            return Unchanged(growth, self.warnings)
-        loss = loss_of(present, outcome.loss, growth, source)
-        prepared = born.prepared(member, replace(outcome, loss=loss), self.warnings, several=False)
-        prepared = replace(prepared, outcome=replace(outcome, loss=loss), trees={})
-        make = partial(build, self.session, self.plan, prepared, self.stages)
-        work = make(withdrawn=found.withdrawn)
-        if member.policy.subject is not None:
-            (work,) = proved_together(self.session, [work])
-        return replace(work, prepared=counted(work), growth=growth)
+    @property
+    def withdrawn(self) -> list[tuple[int, ...]]:
+        """The classes that go, of each table."""
+        return [self.persons.withdrawn, *(one.withdrawn for one in self.others)]
 
 
-def _stand(
-    session: Session, source: Source, present: Release, info: TableInfo, *, terms: Terms
-) -> Standing:
-    """Return how the source stands to what is served."""
-    from dbanon.db.histories import standing
+def _stand(session: Session, read: LinkedSource, served: Sequence[Publication], *, k: int) -> _Stay:
+    """Return how the persons stand to what is served, and the rows of other tables by that."""
+    from dbanon.db.histories import members, standing
 
-    policy = present.policy
-    served = served_as(present, info, source.encoded.quasi)
-    persons = None if policy.subject is None else owners_of(source, policy)
-    return standing.stand(session, served, source.rows, terms=terms, persons=persons)
+    policy, source = read.members[0].policy, read.sources[0]
+    deadline = least_deadline(one.policy for one in read.members)
+    terms = standing.Terms(policy.withdraw_share or WITHDRAW_SHARE, k, deadline)
+    is_row = policy.subject is None or len(served) > 1
+    owners = None if is_row else owners_of(source, policy)
+    persons = standing.stand(session, served[0], source.rows, terms=terms, persons=owners)
+    if len(served) > 1:
+        members.hand_over(session)
+    others = []
+    for part, one in enumerate(served[1:], 1):
+        source = read.sources[part]
+        of_rows = owners_of(source, one.policy)
+        others.append(members.stand(session, one, source.rows, of_rows, part=part))
+    return _Stay(persons, others)
 
 
 def owners_of(source: Source, policy: Policy) -> pa.Table:
@@ -196,20 +224,6 @@ def owners_of(source: Source, policy: Policy) -> pa.Table:
 
     assert source.owners is not None  # noqa: S101 - they are read where a policy names them
     return pa.table([source.owners.take(pa.array(source.subjects))], [policy.subject])
-
-
-def _terms(policy: Policy, asked: Policy, *, defer: bool) -> Terms:
-    """Return when those who left a class go, and when others of it may stay or come back.
-
-    asked: the policy with all that any release asks, which a cell of all of them has to meet.
-    """
-    from dbanon.db.histories.standing import Terms
-
-    required: dict[str, int] | None = None
-    if policy.subject is None and all(is_plain(spec) for spec in asked.models):
-        required = {rule.column: asked.l for rule in policy.with_role(Role.SENSITIVE)}
-    leavers = policy.k if defer else 1
-    return Terms(leavers, policy.k, asked.k, required, patient=defer, deadline=policy.deadline)
 
 
 def served_as(present: Release, info: TableInfo, quasi: Sequence[EncodedColumn]) -> Publication:
@@ -228,75 +242,189 @@ def served_as(present: Release, info: TableInfo, quasi: Sequence[EncodedColumn])
     )
 
 
-def _search(
-    source: Source,
-    found: Standing,
-    present: Release,
+@dataclass(frozen=True, eq=False, slots=True)
+class _Born:
+    """The pool of new persons, and what comes of it.
+
+    rows: of each table; outcomes: their groups, if they are published; fresh: how many rows of the
+    first table were never published, which come before those of other relations; pending: how many
+    persons wait; pool: how many have to; failed: whether they did not meet the models as a whole.
+    """
+
+    rows: LinkedSource
+    outcomes: list[Outcome]
+    fresh: int
+    pending: int
+    pool: int | None
+    failed: bool
+
+
+def _born(
+    session: Session,
+    read: LinkedSource,
+    stay: _Stay,
+    asked: Sequence[Policy],
+    request: Request,
     *,
-    asked: Policy,
-    seed: int,
+    present: Sequence[Release],
+    stages: Stages,
+) -> _Born:
+    """Group all new persons once they are enough for a pool; their number alone decides that."""
+    import numpy as np
+
+    from dbanon.db.histories import leavers
+
+    persons = stay.persons
+    former, least = persons.failed, _least(stay, asked)
+    size = persons_of(read.sources[0].take(persons.fresh))
+    is_tried = least is not None and size >= least + former
+    grouping = partial(_grouped, read, persons, asked, request, stages=stages)
+    rows, outcomes, failed = grouping(least=least, is_tried=is_tried)
+    shown = outcomes[0].assignment.group[: len(persons.fresh)] >= 0
+    if is_tried and (failed or former):
+        former = size if failed else 0
+        leavers.keep_pool(session, present[0].relation, former)
+    pool = None if least is None else least + former
+    pending = persons_of(rows.sources[0].take(np.flatnonzero(~shown)))
+    return _Born(rows, outcomes, len(persons.fresh), pending, pool, failed)
+
+
+def _least(stay: _Stay, asked: Sequence[Policy]) -> int | None:
+    """Return how many new persons are published together, by what is published of all tables."""
+    from dbanon.anonymization.pools import pool_size
+
+    persons = max(stay.persons.persons, 1)
+    tables: list[Standing | Member] = [stay.persons, *stay.others]
+    sizes = [
+        pool_size(policy, one.published, without=max(0.0, 1 - one.persons / persons))
+        for policy, one in zip(asked, tables, strict=True)
+    ]
+    known = [size for size in sizes if size is not None]
+    return max(known) if len(known) == len(sizes) else None
+
+
+def _grouped(
+    read: LinkedSource,
+    persons: Standing,
+    asked: Sequence[Policy],
+    request: Request,
+    *,
+    least: int | None,
+    is_tried: bool,
+    stages: Stages,
+) -> tuple[LinkedSource, list[Outcome], bool]:
+    """Group the new persons with all of their rows, or none; those of other relations come last.
+
+    least: how many are published together; is_tried: whether there are enough.
+    """
+    if len(read.members) > 1:
+        return _grouped_together(read, persons, asked, request, is_tried=is_tried, stages=stages)
+    source, late = read.sources[0], persons.elsewhere
+    group = partial(group_pool, source, persons.fresh, asked[0], seed=request.seed, stages=stages)
+    places, outcome, failed = group(least=least if is_tried else None)
+    rows = source.take(places)
+    if late is not None and _is_large(late, read.members[0].policy, least):
+        rows, outcome = _with_late(read, places, outcome, late, stages=stages)
+    return replace(read, sources=[rows]), [outcome], failed
+
+
+def _is_large(late: Elsewhere, policy: Policy, least: int | None) -> bool:
+    """Whether persons of other relations can be shown whatever values they have.
+
+    Their classes were made to meet all models in the columns that were shown.
+    """
+    from dbanon.formats.values.frozen import columns_of
+
+    sensitive = {rule.column for rule in policy.with_role(Role.SENSITIVE)}
+    if all(sensitive <= columns_of(shown) for shown in late.values):
+        return True
+    return least is not None and len(late.places) >= least
+
+
+def _grouped_together(
+    read: LinkedSource,
+    persons: Standing,
+    asked: Sequence[Policy],
+    request: Request,
+    *,
+    is_tried: bool,
+    stages: Stages,
+) -> tuple[LinkedSource, list[Outcome], bool]:
+    from dbanon.anonymization.linked import beside, solve_linked
+    from dbanon.anonymization.outcome import nobody
+    from dbanon.anonymization.problem import Problem
+
+    pool = read.take(persons.fresh)
+    first = Problem(pool.sources[0].encoded, asked[0])
+    tables = [replace(t, policy=p) for t, p in zip(pool.tables, asked[1:], strict=True)]
+    nothing = [nobody(first.encoded), *(nobody(beside(t, first.encoded)) for t in tables)]
+    if not is_tried:
+        return pool, nothing, False
+    try:
+        return pool, solve_linked(first, tables, seed=request.seed, stages=stages), False
+    except Unsatisfiable:
+        return pool, nothing, True
+
+
+def _with_late(
+    read: LinkedSource,
+    places: NDArray[np.int64],
+    outcome: Outcome,
+    late: Elsewhere,
+    *,
     stages: Stages,
 ) -> tuple[Source, Outcome]:
-    """Group the rows of each pool as is asked; return all of them, one pool after the other.
-
-    Of the first pool, classes wait that would be much coarser than those that are published. Those
-    whom other relations show come last, in their atoms.
-    """
+    """Add those whom only other relations show, in whole atoms and with the values shown there."""
     import numpy as np
 
-    from dbanon.anonymization.outcome import join, wait
-
-    grouped = partial(search_newcomers, source, policy=asked, seed=seed, stages=stages)
-    found_of = [grouped(places) for places in found.pools]
-    pools, outcomes = [order for order, _ in found_of], [outcome for _, outcome in found_of]
-    room = WAITING * source.encoded.n_rows
-    loss = of_published(present.loss, present.loss.asked)
-    newcomers = source.encoded.take(pools[0])
-    outcomes[0] = wait(newcomers, asked, outcomes[0], loss=loss, room=room)
-    if found.elsewhere is not None and len(found.elsewhere[0]) and source.population is None:
-        pools.append(found.elsewhere[0])
-        outcomes.append(_by_atoms(source, *found.elsewhere, present.policy, stages))
-    return source.take(np.concatenate(pools)), join(outcomes)
-
-
-def _by_atoms(
-    source: Source,
-    places: NDArray[np.int64],
-    atoms: NDArray[np.int32],
-    policy: Policy,
-    stages: Stages,
-) -> Outcome:
-    """Make classes of whole atoms, each of which was shown as one by other relations."""
-    from dbanon.anonymization.outcome import nobody
+    from dbanon.anonymization.outcome import join, nobody
     from dbanon.anonymization.problem import Problem, solve
 
-    encoded = source.encoded.take(places)
+    member, n_fresh = read.members[0], len(places)
+    rows = read.sources[0].take(np.concatenate([places, late.places]))
+    shown = np.concatenate([np.full(n_fresh, -1, np.int32), late.shown])
+    rows, found = frozen(rows, member.policy, member.loaded, shown=shown, values=late.values)
+    if not len(found.changed):
+        rows = replace(rows, rows=replace(rows.rows, frozen=None))
+    encoded = rows.encoded.take(np.arange(n_fresh, len(shown)))
+    problem = Problem(encoded, member.policy, atoms=late.atom, population=rows.population)
     try:
-        return solve(Problem(encoded, policy, atoms=atoms), seed=0, stages=stages)
+        merged = solve(problem, seed=0, stages=stages)
     except Unsatisfiable:  # all of them together are too few, or too much alike
-        return nobody(encoded)
+        merged = nobody(encoded)
+    return rows, join([outcome, merged])
 
 
-def _growth(found: Standing, outcome: Outcome, present: Release) -> Growth:
-    """Count what stays, comes and goes; raises Unsatisfiable when nobody would be left to prove."""
-    import numpy as np
-
-    shown = outcome.assignment.group >= 0
-    fresh, known = np.split(shown, [len(found.pools[0])])
-    moved, late = np.split(known, [sum(map(len, found.pools[1:]))])
-    growth = replace(
-        found.growth,
-        births=int(fresh.sum() + late.sum()),
-        waiting=len(fresh) - int(fresh.sum()),
-        withheld=found.growth.withheld - int(known.sum()),
-        moved=int(moved.sum()),
-    )
-    if not growth.shown:
-        raise Unsatisfiable(
-            f"{present.relation} would show nobody: too few of its classes stay",
-            hint=command("dbanon refresh", present.table, options="--new-series"),
+def _growths(
+    read: LinkedSource, stay: _Stay, born: _Born, present: Sequence[Release]
+) -> list[Growth]:
+    """Count what stays, comes and goes of each table; raises Unsatisfiable for an empty one."""
+    found = []
+    for part, outcome in enumerate(born.outcomes):
+        shown = outcome.assignment.group >= 0
+        if part == 0:
+            growth, fresh = stay.persons.growth, shown[: born.fresh]
+            growth = replace(growth, withheld=growth.withheld - int(shown[born.fresh :].sum()))
+        else:
+            member, fresh = stay.others[part - 1], shown
+            later = member.growth.later + member.of_nobody - len(fresh)
+            rest = read.sources[part].encoded.n_rows - member.growth.kept - len(fresh) - later
+            growth = replace(member.growth, later=later, withheld=rest)
+        growth = replace(
+            growth,
+            births=int(shown.sum()),
+            waiting=len(fresh) - int(fresh.sum()),
+            pending=born.pending,
+            pool=born.pool,
+            failed=born.failed,
         )
-    return growth
+        if not growth.shown:
+            raise Unsatisfiable(
+                f"{present[part].relation} would show nobody: none of its classes stays",
+                hint=command("dbanon refresh", present[part].table, options="--new-series"),
+            )
+        found.append(growth)
+    return found
 
 
 def loss_of(present: Release, of_born: LossReport, growth: Growth, source: Source) -> LossReport:
@@ -307,7 +435,7 @@ def loss_of(present: Release, of_born: LossReport, growth: Growth, source: Sourc
     """
     stays = growth.kept + growth.deferred
     total = source.encoded.n_rows + growth.deferred
-    added = growth.births + growth.moved
+    added = growth.births
     left_out = total - stays - added
 
     def whole(kept: float, born: float) -> float:
@@ -332,6 +460,7 @@ def loss_of(present: Release, of_born: LossReport, growth: Growth, source: Sourc
         weighted_ncp=weighted,
         n_filtered=source.n_filtered,
         n_not_drawn=source.n_not_drawn,
+        n_of_nobody=source.n_of_nobody,
     )
 
 
@@ -348,156 +477,3 @@ def counted(work: Work) -> Prepared:
     outcome = work.prepared.outcome
     loss = replace(outcome.loss, n_classes=of_k.classes, smallest_class=int(of_k.achieved or 0))
     return replace(work.prepared, outcome=replace(outcome, loss=loss))
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Stay:
-    """What stays of each table: of the persons as a whole, of the others by theirs."""
-
-    persons: Standing
-    others: Sequence[Member]
-
-    @property
-    def withdrawn(self) -> list[tuple[int, ...]]:
-        """The classes that go, of each table."""
-        return [self.persons.withdrawn, *(one.withdrawn for one in self.others)]
-
-
-def grow_together(
-    session: Session,
-    plan: PublicationPlan,
-    stages: Stages,
-    *,
-    present: Sequence[Release],
-    leavers: Leavers,
-) -> list[Work] | list[Unchanged]:
-    """Build the next release of each table from those that are served; there is no obstacle.
-
-    Raises CheckFailed when comparing would reveal more than before, Unsatisfiable when a table
-    would show nobody.
-    """
-    from dbanon.db.histories import members, memory
-
-    read = read_linked(session, plan.members, stages, strict=plan.gate.strict)
-    served = _served(read, present)
-    with stages("compare"):
-        stay = _stand_together(session, read, served, present, leavers=leavers)
-    fresh = stay.persons.pools[0]
-    pool, outcomes = _born(session, read, fresh, plan.request, present=present, stages=stages)
-    growths = _growths(read, stay, pool, outcomes, present)
-    if all(growth.is_same for growth in growths):
-        return [Unchanged(*found) for found in zip(growths, read.warnings, strict=True)]
-    key = memory.key_of(session, present[0].table, present[0].relation)
-    works = []
-    for part, prepared in enumerate(pool.prepared(outcomes)):
-        source, growth = read.sources[part], growths[part]
-        loss = loss_of(present[part], outcomes[part].loss, growth, source)
-        loss = replace(loss, n_of_nobody=source.n_of_nobody)
-        ready = replace(prepared, outcome=replace(outcomes[part], loss=loss), trees={})
-        make = partial(build, session, plan, ready, stages, part=part, key=key)
-        with members.departing(session, served[part], part):
-            work = make(withdrawn=stay.withdrawn[part])
-        works.append(replace(work, prepared=counted(work), growth=growth))
-    return works
-
-
-def _stand_together(
-    session: Session,
-    read: LinkedSource,
-    served: Sequence[Publication],
-    present: Sequence[Release],
-    *,
-    leavers: Leavers,
-) -> _Stay:
-    """Return how the persons stand to what is served, and how the rows of the others do by that."""
-    from dbanon.db.histories import members, standing
-
-    k, patient = present[0].policy.k, leavers is Leavers.DEFER
-    deadline = least_deadline(one.policy for one in read.members)
-    terms = standing.Terms(k if patient else 1, k, k, None, patient=patient, deadline=deadline)
-    persons = standing.stand(session, served[0], read.sources[0].rows, terms=terms)
-    members.hand_over(session)
-    others = []
-    for part, one in enumerate(served[1:], 1):
-        source = read.sources[part]
-        owners = owners_of(source, one.policy)
-        others.append(members.stand(session, one, source.rows, owners, part=part))
-    return _Stay(persons, others)
-
-
-def _served(read: LinkedSource, present: Sequence[Release]) -> list[Publication]:
-    shared = read.sources[0].encoded.quasi
-    found = [served_as(present[0], read.members[0].info, shared)]
-    for member, source, release in zip(
-        read.members[1:], read.sources[1:], present[1:], strict=True
-    ):
-        found.append(served_as(release, member.info, (*shared, *source.encoded.quasi)))
-    return found
-
-
-def _born(
-    session: Session,
-    read: LinkedSource,
-    fresh: NDArray[np.int64],
-    request: Request,
-    *,
-    present: Sequence[Release],
-    stages: Stages,
-) -> tuple[LinkedSource, list[Outcome]]:
-    """Group those who were never published, as many together as any release ever promised.
-
-    Classes wait that would be much coarser than those that are published.
-    """
-    from dbanon.anonymization.linked import beside, solve_linked, wait_linked
-    from dbanon.anonymization.outcome import nobody
-    from dbanon.anonymization.problem import Problem
-    from dbanon.db.metadata import ledger
-
-    released = [
-        policy
-        for one in present
-        for policy in ledger.policies_by_release(session, one.table, known=[one.policy]).values()
-    ]
-    pool = read.take(fresh)
-    persons = Problem(pool.sources[0].encoded, of_newcomers(present[0].policy, released))
-    tables = [replace(t, policy=of_newcomers(t.policy, released)) for t in pool.tables]
-    joined = [beside(table, persons.encoded) for table in tables]
-    none = [nobody(encoded) for encoded in (persons.encoded, *joined)]
-    if not len(fresh):
-        return pool, none
-    try:
-        outcomes = solve_linked(persons, tables, seed=request.seed, stages=stages)
-    except Unsatisfiable:  # they are too few, or too much alike
-        return pool, none
-    room = WAITING * read.sources[0].encoded.n_rows
-    loss = of_published(present[0].loss, present[0].loss.asked)
-    return pool, wait_linked(persons, tables, outcomes, loss=loss, room=room)
-
-
-def _growths(
-    read: LinkedSource,
-    stay: _Stay,
-    pool: LinkedSource,
-    outcomes: Sequence[Outcome],
-    present: Sequence[Release],
-) -> list[Growth]:
-    """Count what stays, comes and goes of each table; raises Unsatisfiable for an empty one."""
-    found = []
-    for part, outcome in enumerate(outcomes):
-        births = int((outcome.assignment.group >= 0).sum())
-        fresh = pool.sources[part].encoded.n_rows
-        if part == 0:
-            growth = stay.persons.growth
-        else:
-            member = stay.others[part - 1]
-            later = member.growth.later + member.of_nobody - fresh
-            rest = read.sources[part].encoded.n_rows - member.growth.kept - fresh - later
-            growth = replace(member.growth, later=later, withheld=rest)
-        growth = replace(growth, births=births, waiting=fresh - births)
-        if not growth.shown:
-            raise Unsatisfiable(
-                f"{present[part].relation} would show nobody: too few of its classes stay",
-                hint=command("dbanon refresh", present[part].table, options="--new-series"),
-            )
-        found.append(growth)
-    return found

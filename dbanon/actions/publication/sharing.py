@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
     from dbanon.domain.table import TableInfo, TableName
+    from dbanon.formats.values.frozen import Frozen, Shown
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -183,10 +184,18 @@ def _recalled(
         return atoms.recall(session, table, persons, relation=relation, known_policies=policies)
 
 
-def _frozen(
-    source: Source, known: Remembered, policy: Policy, loaded: Loaded
-) -> tuple[Source, _Atoms]:
-    """Return the source with the published values, and the atoms that may be published."""
+def frozen(
+    source: Source,
+    policy: Policy,
+    loaded: Loaded,
+    *,
+    shown: NDArray[np.int32],
+    values: Sequence[Shown],
+) -> tuple[Source, Frozen]:
+    """Return the source with the values that were published of its persons.
+
+    shown: (p,) what was published of each, into ``values``, below 0 where nothing was.
+    """
     import numpy as np
 
     from dbanon.anonymization.encoding.encode import with_sensitive
@@ -196,7 +205,7 @@ def _frozen(
     persons = source.subjects
     if persons is None:
         persons = np.arange(source.encoded.n_rows, dtype=np.int32)
-    found = freeze(rows.columns, info, persons=persons, shown=known.shown, values=known.values)
+    found = freeze(rows.columns, info, persons=persons, shown=shown, values=values)
     kinds = {column.name: column.kind for column in info.columns}
     encoded = with_sensitive(
         source.encoded,
@@ -207,7 +216,19 @@ def _frozen(
     )
     kept = None if rows.kept is None else _replaced(rows.kept, found.columns)
     rows = replace(rows, columns=found.columns, kept=kept, frozen=found.changed)
-    source = replace(source, rows=rows, encoded=encoded)
+    return replace(source, rows=rows, encoded=encoded), found
+
+
+def _frozen(
+    source: Source, known: Remembered, policy: Policy, loaded: Loaded
+) -> tuple[Source, _Atoms]:
+    """Return the source with the published values, and the atoms that may be published."""
+    import numpy as np
+
+    source, found = frozen(source, policy, loaded, shown=known.shown, values=known.values)
+    persons = source.subjects
+    if persons is None:
+        persons = np.arange(source.encoded.n_rows, dtype=np.int32)
     shown = known.is_whole.copy()
     unknown = found.unknown | _moved(source, known, loaded, persons)
     broken = known.atom[unknown & (known.atom >= 0)]
@@ -360,13 +381,19 @@ def of_newcomers(policy: Policy, others: Iterable[Policy]) -> Policy:
     return replace(policy, models=tuple(models))
 
 
-def search_newcomers(
-    source: Source, places: NDArray[np.int64], policy: Policy, *, seed: int, stages: Stages
-) -> tuple[NDArray[np.int64], Outcome]:
-    """Group rows that may all wait; return their places in another order, and their groups.
+def group_pool(
+    source: Source,
+    places: NDArray[np.int64],
+    policy: Policy,
+    *,
+    least: int | None,
+    seed: int,
+    stages: Stages,
+) -> tuple[NDArray[np.int64], Outcome, bool]:
+    """Group all persons who were never published, or none; return their places in another order.
 
-    Where they cannot be grouped together, those of each combination of kept values are grouped
-    alone, so that a value that too few have does not keep the others waiting.
+    least: of so many; those of each combination of kept values are a pool. And whether a pool did
+    not meet the models as a whole, so that nobody is published.
     """
     import numpy as np
 
@@ -374,20 +401,28 @@ def search_newcomers(
     from dbanon.anonymization.problem import solve
     from dbanon.anonymization.search import strata
 
-    part = source.take(places)
-    try:
-        return places, solve(part.problem(policy), seed=seed, stages=stages)
-    except Unsatisfiable:  # they are too few, or too much alike
-        if not part.encoded.kept or part.subjects is not None:
-            return places, nobody(part.encoded)
-    order, outcomes = [*strata(part.encoded)], []
-    for rows in order:
-        alike = part.take(rows)
+    part, order = source.take(places), [np.arange(len(places))]
+    if part.subjects is None and part.encoded.kept and len(places):
+        order = [*strata(part.encoded)]
+    pools = [part.take(rows) for rows in order]
+    asked, nothing = replace(policy, max_suppressed=0.0), [nobody(pool.encoded) for pool in pools]
+    places = places[np.concatenate(order)]
+    outcomes = [*nothing]
+    for number, pool in enumerate(pools):
+        if least is None or persons_of(pool) < least:
+            continue
         try:
-            outcomes.append(solve(alike.problem(policy), seed=seed, stages=stages))
+            outcomes[number] = solve(pool.problem(asked), seed=seed, stages=stages)
         except Unsatisfiable:
-            outcomes.append(nobody(alike.encoded))
-    return places[np.concatenate(order)], join(outcomes)
+            return places, join(nothing), True
+    return places, join(outcomes), False
+
+
+def persons_of(source: Source) -> int:
+    """Count the persons of some rows."""
+    if source.subjects is None:
+        return source.encoded.n_rows
+    return int(source.subjects.max(initial=-1)) + 1
 
 
 def _born(
@@ -402,11 +437,26 @@ def _born(
     """Group the rows of new persons by the strictest requirements of all releases."""
     import numpy as np
 
+    from dbanon.anonymization.pools import pool_size
+
     fresh = np.flatnonzero(atoms.is_fresh)
     if not len(fresh):
         return np.full(0, -1, np.int32)
     asked = of_newcomers(policy, known.policies)
-    order, outcome = search_newcomers(source, fresh, asked, seed=seed, stages=stages)
+    # Where nobody was published before, nobody waits: it is a first publication.
+    is_first = not (atoms.atom >= 0).any()
+    least = 1 if is_first else pool_size(asked, _published(source, atoms))
+    found_of = partial(group_pool, source, fresh, asked, least=least, seed=seed, stages=stages)
+    order, outcome, _ = found_of()
     found = np.empty(len(fresh), np.int32)
     found[np.searchsorted(fresh, order)] = outcome.assignment.group
     return found
+
+
+def _published(source: Source, atoms: _Atoms) -> dict[str, list[int]]:
+    """Return how often each value of a sensitive column was published of the atoms."""
+    import numpy as np
+
+    codes = source.encoded.sensitive[atoms.atom >= 0]
+    names = source.encoded.sensitive_names
+    return {name: np.bincount(codes[:, i]).tolist() for i, name in enumerate(names)}

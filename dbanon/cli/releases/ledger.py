@@ -232,7 +232,7 @@ def _show(found: History) -> None:
     ]
     console.table(headers, rows)
     for gone in found.lingering:
-        if gone.rows:
+        if gone.rows or gone.failed:
             console.say(f"{gone.relation}: {gone}")
     for one in found.compositions:
         report.composition_in_full(one)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from dbanon.db.histories.memory import Memory
     from dbanon.db.session import Session
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableName
@@ -128,22 +127,41 @@ def _read(text: str, values: Mapping[str, Values], table: TableName) -> Shown:
     return [[values[number] for number in row] for row in rows]
 
 
-def elsewhere(
-    session: Session, known: Memory, relation: TableName
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the places of those whom only other relations ever showed, and the atom of each.
+@dataclass(frozen=True, eq=False, slots=True)
+class Elsewhere:
+    """Those whom only other relations ever showed, by atoms that nobody has left.
 
-    Atoms are whole and have the values that were shown. What is remembered and what was read is
-    unpacked, as ``standing`` does.
+    places: (n,) of their rows; atom: (n,) which are always in the same classes, from 0 on; shown:
+    (n,) which values were published of each, into ``values``.
+    """
+
+    places: NDArray[np.int64]
+    atom: NDArray[np.int32]
+    shown: NDArray[np.int32]
+    values: Sequence[Shown]
+
+
+def elsewhere(session: Session, known: memory.Memory, relation: TableName) -> Elsewhere | None:
+    """Return whom only other relations ever showed, None if there is nobody.
+
+    What is remembered and what was read is unpacked, as ``standing`` does.
     """
     first = known.first(relation)
     if len({*known.relations.values()}) == 1 or known.several:
-        return np.zeros(0, np.int64), np.zeros(0, np.int32)
+        return None
     session.pg.execute(query("atoms.late"), {"relation": first})
     slots = {"entries": _OF_LATE, "among": memory.ENTRIES, "persons": _LATE}
     session.pg.execute(template("overlays.entries_of", condition=sql.SQL("true"), **slots))
     memory.cells(session, _LATE_CELLS, entries=_OF_LATE)
     found = session.pg.execute(query("atoms.elsewhere")).fetchall()
     memory.drop(session, _LATE, _OF_LATE, _LATE_CELLS)
-    places = np.array([row[0] for row in found], np.int64)
-    return places, np.array([row[1] for row in found], np.int32)
+    if not found:
+        return None
+    places, atom, texts = zip(*found, strict=True)
+    values, shown = np.unique(np.array(texts, object).astype(str), return_inverse=True)
+    return Elsewhere(
+        np.array(places, np.int64),
+        np.array(atom, np.int32),
+        shown.astype(np.int32),
+        [[[json.loads(text, parse_float=Decimal)]] for text in values.tolist()],
+    )

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon.db.queries import equal_text, identifiers, query, template
+from dbanon.db.queries import identifiers, template
 from dbanon.db.releases import copies, immutability, relations
 from dbanon.domain.errors import DatabaseError
-from dbanon.domain.policy import Role
 from dbanon.domain.text import command
-from dbanon.formats.values import coded
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
     from uuid import UUID
 
     from dbanon.db.releases.publication import Publication
@@ -23,18 +20,12 @@ if TYPE_CHECKING:
     from dbanon.domain.release import Entry
 
 _OF_SEVERAL_TEXTS = ("numeric", "numrange", "float8")  # 1.0 and 1.00, 0 and -0 are equal
-_COPIED = sql.Identifier("pg_temp", "history_copied")
 
 
 def class_number(publication: Publication, published: sql.Composable) -> sql.Composed:
     """Compose the number of a class by its values, a jsonb object of q1, q2 and so on."""
     columns = sql.Literal(repr([column for column, _ in publication.recodings]))
     return template("histories.class_number", columns=columns, published=published)
-
-
-def number_in_copy(publication: Publication) -> sql.Composed:
-    """Compose the number of the class of a row ``s`` of the private copy."""
-    return class_number(publication, _published_in_copy(publication))
 
 
 def of_copy(publication: Publication) -> dict[str, sql.Composable]:
@@ -86,7 +77,7 @@ def extend(
 ) -> Publication:
     """Take classes out of the former copy and add the new ones; other classes stay untouched.
 
-    All rows of a class that gains or loses some are written again, in random order.
+    All rows of a class that gains some are written again, in random order.
 
     key: by which its persons are remembered. Whom it shows no more is in ``history_departed``.
     Returns the publication with the number of the copy. Raises DatabaseError when the former copy
@@ -100,57 +91,23 @@ def extend(
         )
     former = replace(publication, former=previous.data_id)
     copies.unseal(session, former.release)
+    if publication.withdrawn:
+        gone = sql.Literal(list(publication.withdrawn))
+        shown = {**of_copy(former), "key": sql.Literal(key)}
+        session.run((template("histories.withdraw", **shown, withdrawn=gone),))
     quasi = [sql.Identifier(name) for name, _ in former.recodings]
-    changed = [_labels(quasi, sql.SQL("{} AS s").format(former.groups), stored=True)]
-    has_departed = session.pg.execute(query("standing.has_departed")).fetchone() != (False,)
-    if has_departed:
-        _take_out(session, former, withdrawn=publication.withdrawn or (), key=key)
-        changed.append(_labels(quasi, template("histories.left", release=former.release)))
     slots = {
         "quasi": sql.SQL(", ").join(sql.SQL("s.{}").format(name) for name in quasi),
         "names": identifiers(f"q{i}" for i, _ in enumerate(quasi, 1)),
-        "changed": sql.SQL("\n UNION ALL\n").join(changed),
+        "changed": _labels(former),
     }
     session.run(relations.copy_statements(former, "releases.extend_release", **slots))
-    if has_departed:
-        session.pg.execute(sql.SQL("DROP TABLE {}").format(_COPIED))
     session.run(immutability.close_statements(former.release))
     return former
 
 
-def _take_out(
-    session: Session, former: Publication, *, withdrawn: Collection[int], key: object
-) -> None:
-    """Take classes out of a copy, and the rows of those who left classes that stay."""
-    remembered, published = [], []
-    for rule in former.policy.with_role(Role.SENSITIVE):
-        column, name = former.info.column(rule.column), sql.Literal(rule.column)
-        spelled = "trim_scale(({})::numeric)::text" if column.kind in coded.NUMBERS else "{}"
-        text = equal_text(column, sql.Identifier("s", rule.column))
-        published.append(sql.SQL(spelled).format(text))
-        remembered.append(sql.SQL(spelled).format(sql.SQL("v.value ->> {}").format(name)))
-    array = sql.SQL("ARRAY[{}]::text[]")
-    found = template("histories.copied", **of_copy(former), key=sql.Literal(key))
-    gone = sql.Literal(list(withdrawn))
-    withdraw = template("histories.withdraw", release=former.release, withdrawn=gone)
-    part = template(
-        "histories.part",
-        release=former.release,
-        remembered=array.format(sql.SQL(", ").join(remembered)),
-        values=array.format(sql.SQL(", ").join(published)),
-    )
-    session.run((found, withdraw, part))
-
-
-def _labels(
-    quasi: Sequence[sql.Identifier], relation: sql.Composable, *, stored: bool = False
-) -> sql.Composed:
-    """Select what rows ``s`` of a relation show of their classes, with NULL as their place.
-
-    stored: whether it is the table of groups, which has other names for it.
-    """
-    columns = [
-        sql.SQL("s.{}").format(sql.Identifier(f"q{i}") if stored else name)
-        for i, name in enumerate(quasi, 1)
-    ]
-    return sql.SQL("SELECT {}, NULL::tid FROM {}").format(sql.SQL(", ").join(columns), relation)
+def _labels(publication: Publication) -> sql.Composable:
+    """Select what the new groups show of their classes, with NULL as their place."""
+    columns = [sql.Identifier("s", f"q{i}") for i, _ in enumerate(publication.recodings, 1)]
+    found = sql.SQL("SELECT {}, NULL::tid FROM {} AS s")
+    return found.format(sql.SQL(", ").join(columns), publication.groups)

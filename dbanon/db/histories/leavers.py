@@ -1,4 +1,4 @@
-"""Since when those are gone whom a relation shows still, by keyed hashes."""
+"""What refreshes remember of a relation: who is shown though gone, and pools that failed."""
 
 from __future__ import annotations
 
@@ -26,16 +26,26 @@ def keep(session: Session, relation: TableName) -> None:
 
 
 def forget(session: Session, relation: TableName) -> None:
-    """Forget who is gone of a relation that shows nobody, or that was grouped anew."""
+    """Forget both of a relation that shows nobody, or that was grouped from scratch."""
     session.pg.execute(query("standing.forget_leavers"), _named(relation))
+
+
+def keep_pool(session: Session, relation: TableName, persons: int) -> None:
+    """Remember how many new persons were in a pool that did not meet the models, 0 if it did.
+
+    It takes the place of an earlier one.
+    """
+    session.pg.execute(query("standing.forget_pool"), _named(relation))
+    if persons:
+        session.pg.execute(query("standing.keep_pool"), {**_named(relation), "persons": persons})
 
 
 def count(session: Session, relation: TableName, *, deadline: timedelta | None) -> Lingering:
     """Return how many a relation shows who are gone, as its last refresh has found."""
     asked = {**_named(relation), "deadline": deadline}
-    shown, overdue, since = session.one(query("standing.count_leavers"), asked)
+    shown, overdue, since, failed = session.one(query("standing.count_leavers"), asked)
     due = since + deadline if since is not None and deadline is not None else None
-    return Lingering(relation, shown, overdue, since, due)
+    return Lingering(relation, shown, overdue, since, due, failed)
 
 
 def _named(relation: TableName) -> dict[str, str | None]:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db.histories import memory
-from dbanon.db.histories.standing import count_rows, standing
+from dbanon.db.histories.standing import count_rows, published_values, standing, withdrawn
 from dbanon.db.queries import template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -29,12 +29,14 @@ _DEPARTED = sql.Identifier("pg_temp", "history_departed")
 class Member:
     """What becomes of a table of a dataset when some of its persons are not shown any more.
 
-    withdrawn: the classes that go, by number; growth: the rows that stay and go; of_nobody: rows of
-    persons of whom the table never showed any.
+    withdrawn: the classes that go, by number; growth: the rows that stay and go; published,
+    persons: as of ``Standing``; of_nobody: rows of persons of whom the table never showed any.
     """
 
     withdrawn: tuple[int, ...]
     growth: Growth
+    published: Mapping[str, Sequence[int]]
+    persons: int
     of_nobody: int
 
 
@@ -49,12 +51,12 @@ def stand(
     with standing(session, publication, rows, persons):
         departed = {"departed": _kept(part), "persons": _kept(0)}
         session.pg.execute(template("standing.departed_of_members", **departed))
-        asked = template("standing.withdrawn_of_members", departed=_kept(part))
-        withdrawn = [row[0] for row in session.pg.execute(asked)]
+        gone = withdrawn(session, _kept(part))
         growth, of_nobody = count_rows(session, _kept(part))
+        shown = published_values(session, publication)
     memory.forget(session, memory.BEFORE)
-    growth = replace(growth, withdrawn=len(withdrawn))
-    return Member(tuple(withdrawn), growth, of_nobody)
+    growth = replace(growth, withdrawn=len(gone))
+    return Member(gone, growth, *shown, of_nobody)
 
 
 def hand_over(session: Session) -> None:

@@ -9,7 +9,7 @@ SCHEMA = "dbanon"
 DATA_SCHEMA = "dbanon_data"
 
 # The newest revision under migrations/versions; a test holds the two together.
-REVISION = "0015"
+REVISION = "0016"
 
 metadata = sa.MetaData(
     schema=SCHEMA,
@@ -212,6 +212,16 @@ history_leaver = sa.Table(
     sa.Column("missed_at", sa.DateTime(timezone=True), primary_key=True),
     sa.Column("persons", ARRAY(UUID), nullable=False),
     comment="Those whom a relation shows though they are gone, and which refresh missed them.",
+)
+
+history_pool = sa.Table(
+    "history_pool",
+    metadata,
+    sa.Column("relation_schema", sa.Text, primary_key=True),
+    sa.Column("relation_name", sa.Text, primary_key=True),
+    sa.Column("persons", sa.BigInteger, nullable=False),
+    sa.Column("failed_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
+    comment="The last pool of new persons of a relation, if it did not meet the models as a whole.",
 )
 
 history_value = sa.Table(

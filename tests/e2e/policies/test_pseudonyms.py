@@ -160,8 +160,13 @@ def test_those_who_leave_take_their_class_along(patients):
     dbanon.publish("patients", settings=patients.settings)
     quasi = "age, sex, born, weight"
     before = dict(patients.execute(f"SELECT person, ROW({quasi})::text FROM anon.patients"))
+    policy = dbanon.load_policy("patients", settings=patients.settings)
+    due = replace(policy, erase_within="1d")
+    dbanon.set_policy(policy.table, due, settings=patients.settings)
     patients.execute("DELETE FROM public.patients WHERE id IN (1, 2, 3)")
-    dbanon.refresh("patients", leavers="retire", settings=patients.settings)
+    dbanon.refresh("patients", settings=patients.settings)
+    patients.execute("UPDATE dbanon.history_leaver SET missed_at = missed_at - interval '2 days'")
+    dbanon.refresh("patients", settings=patients.settings)
     after = set(pseudonyms(patients, "anon.patients"))
     gone = before.keys() - after
     assert gone

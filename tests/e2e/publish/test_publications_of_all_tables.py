@@ -72,9 +72,10 @@ def test_a_copy_is_published_again_refreshed_and_dropped(patients):
     publish(patients, new_series=True)
     leave_and_come(patients)
     dbanon.refresh("patients", settings=patients.settings)
-    patients.execute("DELETE FROM public.patients WHERE id % 10 = 5")
-    (refreshed,) = dbanon.refresh("patients", leavers="retire", settings=patients.settings)
-    assert 0 < rows_of(patients) < 200
+    patients.execute("DELETE FROM public.patients WHERE id < 100 AND age < 60")
+    (refreshed,) = dbanon.refresh("patients", settings=patients.settings)
+    assert refreshed.growth.withdrawn
+    assert 0 < rows_of(patients) < 220
     assert [] == patients.execute(UNIDENTIFIED)
     dbanon.revoke("patients", [analyst], settings=patients.settings)
     drop(patients, refreshed.release)

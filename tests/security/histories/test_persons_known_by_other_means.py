@@ -54,8 +54,7 @@ def test_a_table_that_was_renamed_is_the_same_table(patients):
     assert second.warnings or second.composition.warnings or second.sharing is not None
 
 
-@pytest.mark.parametrize("leavers", ["retire", "defer"])
-def test_a_view_of_merged_classes_is_refreshed_when_all_of_an_atom_have_left(patients, leavers):
+def test_a_view_of_merged_classes_is_refreshed_when_all_of_an_atom_have_left(patients):
     publish(patients)
     publish(patients, name="larger", k=9)
     age, born = patients.execute(
@@ -65,7 +64,7 @@ def test_a_view_of_merged_classes_is_refreshed_when_all_of_an_atom_have_left(pat
         "DELETE FROM public.patients WHERE age <@ %s::int4range AND born <@ %s::daterange",
         (age, born),
     )
-    found = dbanon.refresh(all_tables=True, leavers=leavers, settings=patients.settings)
+    found = dbanon.refresh(all_tables=True, settings=patients.settings)
     assert [None, None] == [one.error for one in found]
 
 

@@ -32,8 +32,7 @@ def publish(database, **options):
 def test_keys_that_are_made_anew_are_refused_by_refresh_and_publish(patients):
     patients.execute(ANEW)
     for attempt in (
-        refresh(patients, leavers="defer"),
-        refresh(patients, leavers="retire"),
+        refresh(patients),
         publish(patients),
         publish(patients, name="second"),
         publish(patients, name="second", new_series=True),

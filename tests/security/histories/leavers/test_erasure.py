@@ -103,6 +103,7 @@ def test_somebody_who_is_gone_is_shown_until_the_deadline_and_no_longer(patients
     assert found.release.composition.holds
     assert is_safe(before - published(patients))
     assert not published(patients) - before
+    assert 1 == found.growth.withdrawn
     if is_noted(patients):
         assert [] == patients.execute(f"SELECT FROM anon.patients WHERE note = 'note {LEAVER}'")
     assert [(None,)] == remembered(patients)
