@@ -62,8 +62,9 @@ class Growth:
     deferred: deleted but still published; changed: with sensitive values that differ from the
     published ones; later: inserted for published persons, unpublished; overdue: those of ``left``
     published until the deadline. withdrawn: classes; due: deadline of the first of ``deferred``;
-    pending: persons of ``waiting``; pool: number of them that the next pool needs, None if no number
-    suffices; failed: whether a pool did not meet the models as a whole, so that it is not published.
+    pending: persons of ``waiting``; pool: number of them that the next pool needs, None if no
+    number suffices; failed: whether a pool did not meet the models as a whole, so that it is not
+    published.
     """
 
     kept: int
