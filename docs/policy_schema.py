@@ -96,7 +96,8 @@ def _values(key: Key) -> Schema:
         "exclusiveMinimum": key.above,
         "exclusiveMaximum": key.below,
     }
-    given = {name: int(bound) for name, bound in bounds.items() if math.isfinite(bound)}
+    finite = {name: bound for name, bound in bounds.items() if math.isfinite(bound)}
+    given = {name: int(bound) if bound == int(bound) else bound for name, bound in finite.items()}
     forms: dict[str, Schema] = {
         "text": words,
         "relation": TEXT,
