@@ -77,8 +77,6 @@ def _root(
 
 def _register() -> None:
     from dbanon.cli import (
-        demo,
-        doctor,
         init,
         inspect,
         jobs,
@@ -91,7 +89,7 @@ def _register() -> None:
     )
     from dbanon.cli.releases import attack, check, count, grant, ledger, report
 
-    app.command("demo")(demo.demo)
+    app.command("demo")(init.demo)
     app.command("init")(init.init)
     app.command("inspect")(inspect.inspect)
     app.add_typer(taxonomy.app, name="taxonomy")
@@ -110,7 +108,7 @@ def _register() -> None:
     app.command("worker")(jobs.worker)
     app.command("history")(ledger.history)
     app.add_typer(ledger.app, name="release")
-    app.command("doctor")(doctor.doctor)
+    app.command("doctor")(init.doctor)
     app.add_typer(server.app, name="server")
 
 

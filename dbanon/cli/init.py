@@ -1,14 +1,20 @@
-"""``dbanon init``."""
+"""``dbanon init``, ``dbanon doctor`` and ``dbanon demo``."""
+
+from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dbanon.cli import options
-from dbanon.cli.terminal import console
+from dbanon.cli.terminal import console, report
+from dbanon.cli.terminal.console import interruptible
+from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from dbanon.actions.demo import Published
 
 
 def init(
@@ -58,7 +64,7 @@ def init(
         console.warn(sentence)
 
 
-def _state(result: "Mapping[str, Any]") -> str:
+def _state(result: Mapping[str, Any]) -> str:
     former, revision = result["former"], result["revision"]
     if not result["changed"]:
         return f"was current already (revision {revision})"
@@ -67,3 +73,70 @@ def _state(result: "Mapping[str, Any]") -> str:
     if former != revision:
         return f"upgraded from revision {former} to {revision}"
     return f"brought up to date (revision {revision})"
+
+
+def doctor(
+    *,
+    schema: options.Schema = "anon",
+    dsn: options.Dsn = None,
+    owner: options.Owner = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Check versions, privileges and possible leaks.
+
+    Changes nothing. Exit code 1 if a check fails, 4 if a table has drifted from its policy.
+    """
+    from dbanon.actions.doctor import Level
+    from dbanon.actions.doctor import doctor as action
+
+    findings = action(schema=schema, settings=options.settings(dsn, owner=owner))
+    told = [f for f in findings if not quiet or f.level is not Level.OK]
+    if json:
+        console.document(findings)
+    elif told:
+        rows = [(f.level.value, f.subject, f.message.splitlines(), f.hint) for f in told]
+        console.table(("", "subject", "finding", "try"), rows)
+    worst = max((finding.exit_code for finding in findings), default=0)
+    if worst:
+        raise typer.Exit(worst)
+
+
+def demo(
+    *,
+    dataset: Annotated[
+        str, typer.Option("--dataset", help="patients, adult or clinic (linked tables)")
+    ] = "patients",
+    dsn: options.Dsn = None,
+    allow_superuser: options.AllowSuperuser = False,
+    timings: options.Timings = False,
+) -> None:
+    """Publish real patients on an embedded PostgreSQL.
+
+    The whole story in one command: load, publish, prove, query.
+    """
+    from dbanon.actions.demo import demo as action
+
+    with console.watched(timings=timings, steps=11) as stages, interruptible(stages):
+        shown = action(
+            dataset, settings=options.settings(dsn, superuser=allow_superuser), stages=stages
+        )
+    console.say(f"Loaded {shown.sample.origin}.")
+    for one in shown.published:
+        _show(one, publish="dbanon publish --dataset clinic.toml" if shown.sample.tables else None)
+    console.say("")
+    console.say("What an analyst could run next (dbanon server psql, pgAdmin, pandas ...):")
+    console.say("")
+    for query in shown.sample.queries:
+        console.verbatim(f"{query};\n\n")
+
+
+def _show(one: Published, *, publish: str | None) -> None:
+    table = one.release.table
+    console.say(f"{table}:")
+    console.table(one.source_columns, one.source_rows)
+    publish = publish or command("dbanon publish", table, options="--k 5 --l 3")
+    console.say(f"{publish} published it as {one.release.relation}:")
+    console.table(one.columns, one.rows)
+    report.checks(one.checks)
+    report.loss(one.release.loss, one.release.policy)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from dbanon.cli.terminal.interrupts import OnInterrupt
+from dbanon.cli.terminal.console import OnInterrupt
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import GROUP, K_ANONYMITY, L_DIVERSITY, ModelSpec
 from dbanon.models.registry import MODELS

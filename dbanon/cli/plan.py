@@ -15,7 +15,7 @@ from dbanon.cli.pages import comparison, rendering
 from dbanon.cli.pages import report as page
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal import plot as drawing
-from dbanon.cli.terminal.interrupts import OnInterrupt, interruptible
+from dbanon.cli.terminal.console import OnInterrupt, interruptible
 from dbanon.formats.support import Mode, require
 from dbanon.request import LARGEST_COUNT, Request  # noqa: TC001 - Typer reads annotations
 

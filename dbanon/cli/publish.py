@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
-from dbanon.cli.terminal.interrupts import OnInterrupt, interruptible
+from dbanon.cli.terminal.console import OnInterrupt, interruptible
 from dbanon.request import Request  # noqa: TC001 - Typer reads annotations
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import numpy as np
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import quote_identifier
 from dbanon.models.anonymity.x_y_anonymity import XYAnonymity
-from dbanon.models.base import Bound, ClassModel, Demand, Reads, Scope
-from dbanon.models.explanation import Case
+from dbanon.models.base import Bound, Case, ClassModel, Demand, Reads, Scope
 from dbanon.models.parameters import HIERARCHICAL, ORDERED
 from dbanon.models.specs import (
     is_plain,
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.policy import ModelSpec, Policy
     from dbanon.models.anonymity.x_y_anonymity import Published
-    from dbanon.models.explanation import Told
+    from dbanon.models.base import Told
     from dbanon.models.tally import Whole
 
 

@@ -20,8 +20,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from builders import encoded, read_numbers
 
-from dbanon.anonymization.algorithms.microaggregation.microaggregation import Mdav, Microaggregation
-from dbanon.anonymization.algorithms.microaggregation.points import mdav_points
+from dbanon.anonymization.algorithms.microaggregation.microaggregation import (
+    Mdav,
+    Microaggregation,
+    mdav_points,
+)
 from dbanon.anonymization.interfaces import Requirement
 
 EIA = "utilityid resrevenue ressales comrevenue comsales indrevenue indsales"

@@ -9,7 +9,7 @@ import typer
 from dbanon.actions.releases.report import SAMPLES
 from dbanon.cli import options
 from dbanon.cli.terminal import console, judgement
-from dbanon.cli.terminal.interrupts import interruptible
+from dbanon.cli.terminal.console import interruptible
 from dbanon.domain.report import Attacker
 from dbanon.request import LARGEST_COUNT, LARGEST_NUMBER
 

@@ -7,11 +7,12 @@ import io
 import json
 import math
 import os
+import signal
 import sys
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
-from enum import Enum
+from enum import Enum, StrEnum
 from pathlib import Path
 from threading import Event, Thread
 from time import perf_counter
@@ -25,6 +26,7 @@ from dbanon.domain.text import visible as spelled
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
+    from types import FrameType
     from typing import TextIO
 
     from rich.console import Console
@@ -339,3 +341,56 @@ def _opened(stream: TextIO | None, number: int) -> TextIO:
     if stream is not None:
         return stream
     return open(number, "w", encoding="utf-8", closefd=False)
+
+
+_STOPPING = "stopping: what was found so far is used (Ctrl-C again to give up)"
+_TOO_LATE = "too late to stop: it is being committed (Ctrl-C again to give up)"
+# The last stage of a publication; what follows it is the commit.
+_LAST_STAGE = "record"
+_STDERR = 2
+
+
+class OnInterrupt(StrEnum):
+    """The result of a search that Ctrl-C stops."""
+
+    DISCARD = "discard"
+    PUBLISH = "publish"
+
+
+@contextmanager
+def interruptible(
+    stages: Stages, on_interrupt: OnInterrupt = OnInterrupt.DISCARD
+) -> Iterator[None]:
+    """End the block at Ctrl-C; with ``publish``, end only its search at the first one.
+
+    During the commit the first Ctrl-C only warns: the outcome of an interrupted commit would have
+    to be queried. A process that was started with SIGINT ignored keeps that.
+    """
+    warned = False
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal warned
+        if _LAST_STAGE in stages.seconds and not warned:
+            warned = True
+            _tell(_TOO_LATE)
+        elif on_interrupt is OnInterrupt.PUBLISH and not (stages.stopped or warned):
+            stages.stopped = True
+            _tell(_STOPPING)
+        else:
+            signal.default_int_handler(number, frame)
+
+    before = signal.getsignal(signal.SIGINT)
+    ours = before not in {signal.SIG_IGN, None}
+    if ours:
+        signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, before)
+
+
+def _tell(text: str) -> None:
+    # A handler may run in the middle of a write to sys.stderr, which cannot be entered twice.
+    with suppress(OSError):
+        os.write(_STDERR, f"\n{text}\n".encode())

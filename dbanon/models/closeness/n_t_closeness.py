@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.models.base import Rule
-    from dbanon.models.explanation import Case, Told
+    from dbanon.models.base import Case, Rule, Told
     from dbanon.models.tally import Tally, Whole
 
 

@@ -6,16 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.kernels import layout
-from dbanon.models.base import Bound, ClassModel, OfPersons
-from dbanon.models.explanation import rounded_up
+from dbanon.models.base import Bound, ClassModel, OfPersons, rounded_up
 from dbanon.models.parameters import SHARE
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.models.base import Rule
-    from dbanon.models.explanation import Case, Told
+    from dbanon.models.base import Case, Rule, Told
     from dbanon.models.tally import Tally, Whole
 
 

@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.kernels.layout import ENTROPY
-from dbanon.models.base import Bound, ClassModel, Variant
-from dbanon.models.explanation import rounded_down
+from dbanon.models.base import Bound, ClassModel, Variant, rounded_down
 from dbanon.models.parameters import LEVEL
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.models.base import Rule
-    from dbanon.models.explanation import Case, Told
+    from dbanon.models.base import Case, Rule, Told
     from dbanon.models.tally import Tally, Whole
 
 

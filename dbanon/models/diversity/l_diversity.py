@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import DistinctModel, OfPersons, Variant
-from dbanon.models.explanation import too_few
+from dbanon.models.base import DistinctModel, OfPersons, Variant, too_few
 from dbanon.models.parameters import COUNT
 
 if TYPE_CHECKING:
-    from dbanon.models.explanation import Case, Told
+    from dbanon.models.base import Case, Told
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import Bound, ClassModel, Reads
-from dbanon.models.explanation import rounded_up
+from dbanon.models.base import Bound, ClassModel, Reads, rounded_up
 from dbanon.models.parameters import SHARE, TEXTS
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.models.base import Rule
-    from dbanon.models.explanation import Case, Told
+    from dbanon.models.base import Case, Rule, Told
     from dbanon.models.tally import Tally, Whole
 
 _MOST_VALUES = 1_000

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import TOLERANCE, Bound, ClassModel, Reads
+from dbanon.models.base import TOLERANCE, Bound, ClassModel, Reads, rounded_down
 from dbanon.models.diversity.pd_recursive_l_diversity import PdRecursiveLDiversity
-from dbanon.models.explanation import rounded_down
 from dbanon.models.parameters import COUNT, FACTOR, SHARE, TEXTS
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.models.explanation import Case, Told
+    from dbanon.models.base import Case, Told
     from dbanon.models.tally import Tally, Whole
 
 _PRINTED = 0.01  # the least share that two places can show

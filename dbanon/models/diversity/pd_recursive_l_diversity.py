@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.models.explanation import Case, Told
+    from dbanon.models.base import Case, Told
     from dbanon.models.tally import Tally, Whole
 
 

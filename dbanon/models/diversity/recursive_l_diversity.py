@@ -8,16 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.kernels.layout import RECURSIVE
-from dbanon.models.base import MARGIN, Bound, ClassModel, Variant
-from dbanon.models.explanation import rounded_up
+from dbanon.models.base import MARGIN, Bound, ClassModel, Variant, rounded_up
 from dbanon.models.parameters import COUNT, FACTOR
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.models.base import Rule
-    from dbanon.models.explanation import Case, Told
+    from dbanon.models.base import Case, Rule, Told
     from dbanon.models.tally import Tally, Whole
 
 

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive import models
 
-from dbanon.anonymization.algorithms.microaggregation.microaggregation import Mdav
-from dbanon.anonymization.algorithms.microaggregation.points import mdav_points
+from dbanon.anonymization.algorithms.microaggregation.microaggregation import Mdav, mdav_points
 from dbanon.anonymization.data_frame import anonymize
 from dbanon.anonymization.distances import rows as value_distances
 from dbanon.anonymization.distances.rows import pairwise

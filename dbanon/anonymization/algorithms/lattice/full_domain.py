@@ -20,8 +20,13 @@ from dbanon.domain.errors import Unsatisfiable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from dbanon.anonymization.algorithms.lattice.frequencies import Counts
-    from dbanon.anonymization.algorithms.lattice.nodes import Classes, Condition, Lattice, Node
+    from dbanon.anonymization.algorithms.lattice.nodes import (
+        Classes,
+        Condition,
+        Counts,
+        Lattice,
+        Node,
+    )
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import Assignment, EncodedTable
     from dbanon.kernels.arrays import Bools

@@ -10,14 +10,15 @@ from builders import encoded, grouped, policy_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.risk.judge import Everybody, risk
-from dbanon.anonymization.risk.reidentification import (
+from dbanon.anonymization.risk.judge import (
     BY_WEIGHTS,
     RELATION,
     UNKNOWN,
+    Everybody,
     of_counts,
     of_sample,
     of_weights,
+    risk,
     risks,
     size_bands,
 )

@@ -11,11 +11,12 @@ from naive.microaggregation import error, v_mdav
 from dbanon.anonymization import threads
 from dbanon.anonymization.algorithms.microaggregation import microaggregation
 from dbanon.anonymization.algorithms.microaggregation.microaggregation import (
+    MOST_NODES,
     Mdav,
     Microaggregation,
     VMdav,
+    mdav_points,
 )
-from dbanon.anonymization.algorithms.microaggregation.points import MOST_NODES, mdav_points
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
