@@ -1,4 +1,4 @@
-"""Publish again what is served, by the stored policy."""
+"""Publish served relations again, by the stored policy."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """What became of one relation: ``release`` is the one now served, or that would be.
+    """The result for one relation: ``release`` is the one now served, or with a dry run the next.
 
-    ``changed`` tells whether it is a new one; ``error`` is why it could not be; ``growth`` what
-    came and went, where it was refreshed class by class; ``regrouped`` why it was not;
-    ``former_ncp`` what was lost before, as ``LossReport`` has it.
+    ``changed``: it is new; ``error``: reason of a failure; ``growth``: row counts of an incremental
+    refresh; ``regrouped``: reason of a new grouping; ``former_ncp``: previous loss
+    (``LossReport``).
     """
 
     relation: TableName
@@ -60,20 +60,20 @@ def refresh(
     settings: Settings | None = None,
     stages: Stages | None = None,
 ) -> list[Refreshed]:
-    """Publish every served relation of a table, or of all tables, as it was asked for last time.
+    """Publish every served relation of a table, or of all tables, with its last options.
 
-    The stored policy as it stands now is used, under the same k, l and options that published
-    the served release. With ``if_changed`` a relation whose rows, policy and taxonomies are the
-    same is left alone, and so is one that was published after ``unless_since``, whoever did it,
-    which is only known when it is this one's turn. Classes stay as they are published, values
-    included, until most of one is gone from the table, or the policy's ``erase_within`` is over for
-    one of it; then it is withdrawn as a whole. Persons who were never published form classes of
-    their own as soon as they are enough for a pool. All rows are grouped from scratch where classes
-    cannot stay, and with ``new_series``; this and ``recipients_changed`` are those of ``publish``.
-    With ``all_tables`` one failure does not keep the others from being tried: it is reported in
-    ``error``. With ``strict`` nothing is published that would be warned of. With ``dry_run`` all is
-    done and proved, then rolled back. Raises ConfigError when nothing is served, and what
-    ``publish`` raises.
+    Use the current stored policy, with the k, l and options of the served release. With
+    ``if_changed`` skip a relation if its rows, policy and taxonomies are unchanged. Skip one
+    published after ``unless_since``, by any session, which is checked under the publication lock.
+
+    Preserve classes and their values until too many persons of a class are deleted, or one for
+    longer than ``erase_within``; then withdraw the class. New persons form classes once there are
+    enough for a pool. Group all rows from scratch if classes cannot be preserved, or with
+    ``new_series``. This and ``recipients_changed`` are those of ``publish``.
+
+    ``all_tables`` reports failures in ``error`` and continues. ``strict`` refuses releases with
+    warnings. ``dry_run`` builds and proves, then rolls back. Raise ConfigError if no relation is
+    served, and the errors of ``publish``.
     """
     if (table is None) != all_tables:
         raise ConfigError("name one table, or pass --all", hint="dbanon refresh --all")
@@ -124,7 +124,7 @@ def _served(table: str | TableName | None, settings: Settings) -> list[Release]:
 
 
 def _together(served: Sequence[Release]) -> list[list[Release]]:
-    """Return the releases that are published together, those of a dataset in its order."""
+    """Group the releases that are published together, a dataset in its order."""
     datasets = {release.dataset for release in served if release.dataset}
     alone = [[release] for release in served if not release.dataset]
     joint = [
@@ -151,10 +151,7 @@ def _again(
     settings: Settings,
     stages: Stages,
 ) -> list[Refreshed]:
-    """Publish a release or a whole dataset again, as it is served by now.
-
-    over: options of the refresh, over those of the release.
-    """
+    """Publish a release or dataset again; ``over`` overrides the options of the release."""
     asked = Request.from_ledger(releases[0].overrides)
     request = replace(asked, **over)
     wanted = [(release.table, request) for release in releases]
@@ -193,7 +190,7 @@ def _renewed(
     *,
     present: Sequence[Release],
 ) -> list[Refreshed]:
-    """Refresh relations class by class if that is asked for and can be, else group them anew."""
+    """Refresh relations incrementally if possible, otherwise group them from scratch."""
     reason = None
     if not plan.gate.new_series:
         reason = obstacle(session, plan, present)
@@ -226,7 +223,7 @@ def _grown(
     *,
     present: Sequence[Release],
 ) -> list[Refreshed]:
-    """Refresh relations class by class."""
+    """Refresh relations incrementally."""
     found = grow(session, plan, stages, present=present)
     unchanged = [one for one in found if isinstance(one, Unchanged)]
     if unchanged:
@@ -253,7 +250,7 @@ def _same(
     unchanged: Sequence[Unchanged],
     present: Sequence[Release],
 ) -> list[Refreshed]:
-    """Leave releases as they are, of which no class went and beside which none came."""
+    """Preserve releases without withdrawn or new classes."""
     from dbanon.db.metadata import ledger, store
 
     loaded = [member.loaded for member in plan.members]
@@ -278,7 +275,7 @@ def _same(
 
 
 def _leave(session: Session, loaded: Sequence[Loaded], served: Sequence[Release]) -> None:
-    """Leave releases as they are; raises NotPermitted when somebody reads two series by now."""
+    """Preserve releases; raise NotPermitted if a role can now read two series."""
     from dbanon.db.histories import readers
 
     for one, release in zip(loaded, served, strict=True):
@@ -288,7 +285,7 @@ def _leave(session: Session, loaded: Sequence[Loaded], served: Sequence[Release]
 
 
 def _withdraw(session: Session) -> None:
-    """End a transaction that publishes nothing, of which nothing is to stay."""
+    """End a transaction without publishing or storing anything."""
     from dbanon.db import identity
 
     identity.require_admitted(session)
@@ -296,7 +293,7 @@ def _withdraw(session: Session) -> None:
 
 
 def _present(session: Session, release: Release) -> Release:
-    """Return what a relation serves now; raises ConfigError if it is none of that table."""
+    """Return the served release of a relation; raise ConfigError if it is not this table's."""
     from dbanon.db.metadata import ledger
 
     present = ledger.served_release(session, release.relation)
@@ -313,10 +310,9 @@ def _is_same(
     *,
     anew: bool,
 ) -> bool:
-    """Whether nothing changed that the releases depend on, their guards included.
+    """Return True if nothing changed that the releases depend on, their guards included.
 
-    Rows that wait, or are to go, were compared when a refresh left them so. anew: whether all rows
-    are to be grouped from scratch.
+    The last refresh already compared pending and deleted rows. anew: group all rows from scratch.
     """
     from dbanon.db.releases.live import marks
 
@@ -332,7 +328,7 @@ def _is_same(
 
 
 def _is_due(session: Session, loaded: Sequence[Loaded], releases: Sequence[Release]) -> bool:
-    """Whether somebody who is gone has been shown for longer than a policy of theirs says."""
+    """Return True if a deleted person was retained for longer than a policy allows."""
     from dbanon.db.histories import leavers
 
     deadline = least_deadline(one.policy for one in loaded)
@@ -342,8 +338,5 @@ def _is_due(session: Session, loaded: Sequence[Loaded], releases: Sequence[Relea
 
 
 def _by_classes(fingerprint: str) -> str:
-    """Return a digest of what a refresh class by class depends on, which no other knows.
-
-    Who waits, or is shown though gone, may not be when all rows are grouped from scratch.
-    """
+    """Return a digest for incremental refreshes only: others can publish pending rows."""
     return f"classes:{fingerprint}"

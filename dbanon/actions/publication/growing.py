@@ -1,7 +1,7 @@
-"""Refresh copies by whole classes, and new persons in large pools.
+"""Refresh copies incrementally: by whole classes, and new persons in large pools.
 
-What goes, comes, waits or is withheld is decided by who is in the table and by nobody's sensitive
-values: readers who know the former would read the latter from the timing.
+Only the presence of persons decides which rows are withdrawn, published, pending or withheld, never
+sensitive values: otherwise a reader could infer values of known persons from the timing.
 """
 
 from __future__ import annotations
@@ -47,17 +47,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """A release of which no class goes, and beside which none can come yet.
-
-    ``warnings`` is what to think about again.
-    """
+    """A release without withdrawn or new classes, and its repeated ``warnings``."""
 
     growth: Growth
     warnings: tuple[Caution, ...]
 
 
 def obstacle(session: Session, plan: PublicationPlan, present: Sequence[Release]) -> str | None:
-    """Return why releases can only be grouped anew, None if their classes can stay as they are."""
+    """Return why releases must be grouped from scratch; None if their classes can stay."""
     from dbanon.db.histories import joint
 
     together = len(plan.members) > 1
@@ -83,7 +80,7 @@ def changed(
     policy: Policy,
     versions: Mapping[str, int],
 ) -> str | None:
-    """Return what is not as it was when a release was published, of all that its classes need."""
+    """Return the first change since publication that prevents an incremental refresh."""
     from dbanon.db.histories import memory
     from dbanon.db.releases import copies
 
@@ -100,7 +97,7 @@ def changed(
 
 
 def _is_altered(session: Session, present: Release, source: TableInfo) -> bool:
-    """Whether readers see other rows than were published, or see them in another way."""
+    """Return True if the relation's view or rows differ from those published."""
     from dbanon.db import audit, catalog
     from dbanon.db.releases import immutability
 
@@ -117,10 +114,9 @@ def grow(
     *,
     present: Sequence[Release],
 ) -> list[Work] | list[Unchanged]:
-    """Build the next release of each table from those that are served; there is no obstacle.
+    """Build the next release of each table incrementally; ``obstacle`` must return None.
 
-    Raises CheckFailed when comparing would reveal more than before, Unsatisfiable when a table
-    would show nobody.
+    Raise CheckFailed if the combined disclosure grows, Unsatisfiable if a table would be empty.
     """
     from dbanon.db.histories import members, memory
 
@@ -151,7 +147,7 @@ def grow(
 
 
 def _read(session: Session, plan: PublicationPlan, stages: Stages) -> LinkedSource:
-    """Read the source, and what to warn of; a table is a dataset of one."""
+    """Read the source and its warnings; a single table is a dataset of one."""
     if len(plan.members) > 1:
         return read_linked(session, plan.members, stages, strict=plan.gate.strict)
     (member,) = plan.members
@@ -162,7 +158,7 @@ def _read(session: Session, plan: PublicationPlan, stages: Stages) -> LinkedSour
 
 
 def _served(read: LinkedSource, present: Sequence[Release]) -> list[Publication]:
-    """Return what is served of each table, as SQL names it."""
+    """Return the served publication of each table."""
     shared = read.sources[0].encoded.quasi
     found = [served_as(present[0], read.members[0].info, shared)]
     rest = zip(read.members[1:], read.sources[1:], present[1:], strict=True)
@@ -172,7 +168,7 @@ def _served(read: LinkedSource, present: Sequence[Release]) -> list[Publication]
 
 
 def _asked(session: Session, read: LinkedSource) -> list[Policy]:
-    """Return what new classes of each table have to meet: all that any release promised."""
+    """Return the requirements for new classes of each table: those of all its releases."""
     from dbanon.db.metadata import ledger
 
     released = [
@@ -187,19 +183,19 @@ def _asked(session: Session, read: LinkedSource) -> list[Policy]:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Stay:
-    """What stays of each table: of the persons, and of the rows of the others by that."""
+    """The retained data: of the persons, and of the other tables, which follow them."""
 
     persons: Standing
     others: Sequence[Member]
 
     @property
     def withdrawn(self) -> list[tuple[int, ...]]:
-        """The classes that go, of each table."""
+        """The withdrawn classes of each table."""
         return [self.persons.withdrawn, *(one.withdrawn for one in self.others)]
 
 
 def _stand(session: Session, read: LinkedSource, served: Sequence[Publication], *, k: int) -> _Stay:
-    """Return how the persons stand to what is served, and the rows of other tables by that."""
+    """Compare the persons with the served release, then the rows of other tables."""
     from dbanon.db.histories import members, standing
 
     policy, source = read.members[0].policy, read.sources[0]
@@ -219,7 +215,7 @@ def _stand(session: Session, read: LinkedSource, served: Sequence[Publication], 
 
 
 def owners_of(source: Source, policy: Policy) -> pa.Table:
-    """Return the person of each row, as it is written there."""
+    """Return the person of each row, as in the source."""
     import pyarrow as pa
 
     assert source.owners is not None  # noqa: S101 - they are read where a policy names them
@@ -227,7 +223,7 @@ def owners_of(source: Source, policy: Policy) -> pa.Table:
 
 
 def served_as(present: Release, info: TableInfo, quasi: Sequence[EncodedColumn]) -> Publication:
-    """Return what is served, as SQL names it."""
+    """Return the served release as a publication."""
     from dbanon.anonymization.registry import recoding_of
     from dbanon.db.releases.publication import Publication
 
@@ -244,11 +240,11 @@ def served_as(present: Release, info: TableInfo, quasi: Sequence[EncodedColumn])
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Born:
-    """The pool of new persons, and what comes of it.
+    """The pool of new persons, and its groups.
 
-    rows: of each table; outcomes: their groups, if they are published; fresh: how many rows of the
-    first table were never published, which come before those of other relations; pending: how many
-    persons wait; pool: how many have to; failed: whether they did not meet the models as a whole.
+    rows: of each table; outcomes: groups, empty unless published; fresh: never published rows of
+    the first table, before those of other relations; pending: persons; pool: required persons;
+    failed: the pool as a whole failed the models.
     """
 
     rows: LinkedSource
@@ -269,7 +265,7 @@ def _born(
     present: Sequence[Release],
     stages: Stages,
 ) -> _Born:
-    """Group all new persons once they are enough for a pool; their number alone decides that."""
+    """Group all new persons once a pool is large enough; only their number decides that."""
     import numpy as np
 
     from dbanon.db.histories import leavers
@@ -290,7 +286,7 @@ def _born(
 
 
 def _least(stay: _Stay, asked: Sequence[Policy]) -> int | None:
-    """Return how many new persons are published together, by what is published of all tables."""
+    """Return the minimum pool size in persons, from the published values of all tables."""
     from dbanon.anonymization.pools import pool_size
 
     persons = max(stay.persons.persons, 1)
@@ -313,10 +309,7 @@ def _grouped(
     is_tried: bool,
     stages: Stages,
 ) -> tuple[LinkedSource, list[Outcome], bool]:
-    """Group the new persons with all of their rows, or none; those of other relations come last.
-
-    least: how many are published together; is_tried: whether there are enough.
-    """
+    """Group all new persons if ``is_tried``, otherwise none; those of other relations are last."""
     if len(read.members) > 1:
         return _grouped_together(read, persons, asked, request, is_tried=is_tried, stages=stages)
     source, late = read.sources[0], persons.elsewhere
@@ -329,9 +322,9 @@ def _grouped(
 
 
 def _is_large(late: Elsewhere, policy: Policy, least: int | None) -> bool:
-    """Whether persons of other relations can be shown whatever values they have.
+    """Return True if persons of other relations can be published whatever their values.
 
-    Their classes were made to meet all models in the columns that were shown.
+    Their classes meet all models in the columns published there.
     """
     from dbanon.formats.values.frozen import columns_of
 
@@ -374,7 +367,7 @@ def _with_late(
     *,
     stages: Stages,
 ) -> tuple[Source, Outcome]:
-    """Add those whom only other relations show, in whole atoms and with the values shown there."""
+    """Add persons published only in other relations, in whole atoms with the values from there."""
     import numpy as np
 
     from dbanon.anonymization.outcome import join, nobody
@@ -398,7 +391,7 @@ def _with_late(
 def _growths(
     read: LinkedSource, stay: _Stay, born: _Born, present: Sequence[Release]
 ) -> list[Growth]:
-    """Count what stays, comes and goes of each table; raises Unsatisfiable for an empty one."""
+    """Count retained, new and withdrawn rows per table; raise Unsatisfiable if one is empty."""
     found = []
     for part, outcome in enumerate(born.outcomes):
         shown = outcome.assignment.group >= 0
@@ -428,10 +421,9 @@ def _growths(
 
 
 def loss_of(present: Release, of_born: LossReport, growth: Growth, source: Source) -> LossReport:
-    """Return the loss of the whole copy.
+    """Return the loss of the whole copy, without metrics that need every row.
 
-    The classes that stay are taken to lose as much in the mean as all of the release before: which
-    of them went is not in its report. Metrics that need every row are left out.
+    Retained classes are assumed to have the mean loss of the previous release.
     """
     stays = growth.kept + growth.deferred
     total = source.encoded.n_rows + growth.deferred
@@ -465,13 +457,13 @@ def loss_of(present: Release, of_born: LossReport, growth: Growth, source: Sourc
 
 
 def of_published(loss: LossReport, mean: float) -> float:
-    """Return the mean of what is published, of a mean in which each other row counts 1."""
+    """Return the mean over published rows, from a mean in which other rows count 1."""
     published = loss.n_rows - loss.n_suppressed
     return (mean * loss.n_rows - loss.n_suppressed) / published if published else 0.0
 
 
 def counted(work: Work) -> Prepared:
-    """Return what was prepared with the classes of the whole copy, as the database counted them."""
+    """Return the prepared data with the class counts of the whole copy, from the database."""
     assert work.report is not None  # noqa: S101 - it was proved
     of_k = next(r for r in work.report.results if (r.model, r.column) == (K_ANONYMITY, None))
     outcome = work.prepared.outcome

@@ -1,1 +1,1 @@
-"""What is remembered of releases, so that they can be compared."""
+"""Stored membership of releases, for comparing them."""

@@ -1,4 +1,4 @@
-"""Who of a source was published before, together with whom, and with which values."""
+"""Previously published persons of a source: their groups and published values."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _LATE_CELLS = sql.Identifier("pg_temp", "history_late_cells")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Remembered:
-    """What all comparable releases of a table showed of the persons of a source.
+    """The published history of the persons of a source, over all comparable releases.
 
-    atom: (p,) int32, which of them were always in the same classes, below 0 for those of whom no
-    release showed anything; is_whole: (a,) whether everybody of an atom is in the source; shown:
-    (p,) int32 into ``values``, below 0 likewise; policies: those of the releases, oldest first.
+    atom: (p,) int32, same number for persons always in the same classes; shown: (p,) int32 into
+    ``values``. Both are negative for an unpublished person. is_whole: (a,) bool, the source has all
+    persons of the atom; policies: oldest release first.
     """
 
     atom: NDArray[np.int32]
@@ -61,10 +61,10 @@ def recall(
     relation: TableName,
     known_policies: Iterable[Policy],
 ) -> Remembered | None:
-    """Return how persons stand to all releases of a table, None if none can be compared.
+    """Match persons with all releases of a table; None if no release is comparable.
 
-    persons: the columns that tell them, a row each; relation: whose values go before those that
-    other relations showed; known_policies: those that are not read again.
+    persons: their identifying columns, one row each; relation: its values precede those of other
+    relations; known_policies: already loaded.
     """
     known = memory.recall(session, table, relation=relation)
     found, made = None, list[sql.Identifier]()
@@ -79,7 +79,7 @@ def recall(
 
 
 def columns(session: Session, table: TableName) -> frozenset[str]:
-    """Return the columns of which any release of a table showed the values of single rows."""
+    """Return the columns with row-level values in any release of a table."""
     named = {"schema": table.schema, "name": table.name}
     return frozenset(row[0] for row in session.pg.execute(query("atoms.columns"), named))
 
@@ -91,7 +91,7 @@ def _placed(
     persons: pa.Table,
     policies: Sequence[Policy],
 ) -> Remembered:
-    """Look persons up by their keyed hashes, and what was remembered of them."""
+    """Look up persons and their history by keyed hash."""
     person = write_persons(session, _READ, persons, beside={})
     slots = {"person": person, "read": _READ, "key": sql.Literal(known.key)}
     named = {"schema": known.table.schema, "name": known.table.name}
@@ -129,10 +129,10 @@ def _read(text: str, values: Mapping[str, Values], table: TableName) -> Shown:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Elsewhere:
-    """Those whom only other relations ever showed, by atoms that nobody has left.
+    """Persons published only in other relations, in atoms without deleted persons.
 
-    places: (n,) of their rows; atom: (n,) which are always in the same classes, from 0 on; shown:
-    (n,) which values were published of each, into ``values``.
+    places: (n,) of their rows; atom: (n,) from 0, as in ``Remembered``; shown: (n,) into
+    ``values``.
     """
 
     places: NDArray[np.int64]
@@ -142,10 +142,7 @@ class Elsewhere:
 
 
 def elsewhere(session: Session, known: memory.Memory, relation: TableName) -> Elsewhere | None:
-    """Return whom only other relations ever showed, None if there is nobody.
-
-    What is remembered and what was read is unpacked, as ``standing`` does.
-    """
+    """Return the persons published only in other relations, if any, within ``standing``."""
     first = known.first(relation)
     if len({*known.relations.values()}) == 1 or known.several:
         return None

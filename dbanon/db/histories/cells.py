@@ -1,4 +1,4 @@
-"""Count what the cells and the pairs of classes of some persons come to."""
+"""Compute the models of cells, and compare pairs of releases."""
 
 from __future__ import annotations
 
@@ -55,11 +55,10 @@ def of_releases(
     asked: Iterable[Policy] = (),
     count: sql.SQL | None = None,
 ) -> tuple[CheckResult, int]:
-    """Judge every cell by the least k of the releases that ever showed its persons.
+    """Check each cell against the smallest k of the releases that ever published its persons.
 
-    policies: of each release of those known; count: as ``of_persons`` has it. Whoever has several
-    releases is left with what the least of them promises. Returns also how many cells have fewer
-    persons than the greatest k of all releases and of those ``asked`` for: a release adds none.
+    Return also the number of cells smaller than the greatest k of ``policies`` (by release) and
+    ``asked``; a release must not add any. count: as in ``of_persons``.
     """
     by_release = {number: policy.k for number, policy in policies.items()}
     most = max([*by_release.values(), *(policy.k for policy in asked)])
@@ -82,17 +81,14 @@ def of_releases(
 
 
 def sensitive_columns(policy: Policy) -> list[str]:
-    """Return the columns by whose values cells are judged."""
+    """Return the sensitive columns of a policy."""
     return [rule.column for rule in policy.with_role(Role.SENSITIVE)]
 
 
 def asked_of_values(
     policy: Policy, sensitive: Sequence[str] | None = None
 ) -> tuple[str, str, list[Demand]]:
-    """Return what a policy asks of the values of cells, and two names that no column has.
-
-    These are of a cell and of a person. sensitive: of these columns alone.
-    """
+    """Return unused names for cell and person columns, and the models of ``sensitive`` values."""
     sensitive = sensitive_columns(policy) if sensitive is None else sensitive
     free = (name for i in count() if (name := f"c{i}") not in sensitive)
     cell, person = next(free), next(free)
@@ -118,12 +114,11 @@ def of_values(
     known_as: str = "cell",
     entries: sql.Identifier = ENTRIES,
 ) -> dict[int, list[CheckResult]]:
-    """Return what the cells achieve of what each policy asks of its release's values.
+    """Check the cells of each release against the value models of its policy.
 
-    policies: by the number of the release; numbers: the columns all of whose values are numbers;
-    shown: the release whose values are judged in the place of another; sensitive: the columns that
-    these show, those of the policies by default; cells, known_as: the table and the column that
-    hold the cells of persons; entries: what is remembered of these.
+    policies: by release; numbers: numeric columns; shown: by release, another one that provides the
+    values; sensitive: columns, by default those of the policies; cells, known_as: table and column
+    of cells; entries: the membership of their persons.
     """
     first, shown = known.firsts(), shown or {}
     rows = {n: (n, one := shown.get(n, n), first[one]) for n in policies}
@@ -156,7 +151,7 @@ def of_values(
 
 
 def _values_of(entries: sql.Identifier, relations: Collection[int]) -> sql.Composed:
-    """Compose the values of relations: those of another table may not be numbers of that name."""
+    """Compose the values of relations: in other tables, the same column may not be numeric."""
     values = sql.SQL("(SELECT e.value_id FROM {} AS e WHERE e.relation = ANY ({}))")
     return values.format(entries, sql.Literal(sorted(relations)))
 
@@ -164,7 +159,7 @@ def _values_of(entries: sql.Identifier, relations: Collection[int]) -> sql.Compo
 def _asked_alike(
     policies: Mapping[int, Policy], several: Collection[int], sensitive: Sequence[str] | None
 ) -> list[list[int]]:
-    """Return the releases of whose values the same is asked, by the statements that it takes."""
+    """Group the releases that the same statements can check."""
     found: list[tuple[object, list[int]]] = []
     for number, policy in policies.items():
         columns = sensitive_columns(policy) if sensitive is None else sensitive
@@ -180,7 +175,7 @@ def _asked_alike(
 def of_first(
     session: Session, number: int, policy: Policy, numbers: Collection[str]
 ) -> list[CheckResult]:
-    """Return what the classes of the first release of a series achieve, as ``of_values`` does."""
+    """Check the classes of the first release of a series, as ``of_values`` does."""
     overlay = _Overlay.of(policy, numbers, None)
     selected = template("overlays.overlay_first", **overlay.slots)
     listed = memory.listed([(number,)], "release_id")
@@ -190,10 +185,10 @@ def of_first(
 
 @dataclass(frozen=True, slots=True)
 class _Overlay:
-    """What is asked of the values that releases show, with a cell in the place of a class.
+    """Requirements for published values, with cells as classes.
 
-    slots: how its columns are called; columns: of ``value``, by place, for they may have any name;
-    numbers: which are.
+    slots: column names; columns: of ``value``, by position, because any name is possible; numbers:
+    numeric columns.
     """
 
     cell: str
@@ -207,7 +202,7 @@ class _Overlay:
     def of(
         cls, policy: Policy, numbers: Collection[str], sensitive: Sequence[str] | None
     ) -> _Overlay:
-        """Return that of a policy; sensitive: of these columns alone."""
+        """Build it from a policy; sensitive: only these columns."""
         sensitive = sensitive_columns(policy) if sensitive is None else sensitive
         cell, person, asked = asked_of_values(policy, sensitive)
         columns = [
@@ -238,10 +233,10 @@ class _Overlay:
         among: sql.Composable,
         several: bool,
     ) -> Iterator[tuple[int, CheckResult]]:
-        """Yield what each release achieves of what is asked, of one column after the other.
+        """Yield the results of each release, one column at a time.
 
-        overlay: the rows of a release ``r``; among: a table with all their values; several: whether
-        persons have several rows.
+        overlay: the rows of a release ``r``; among: a table with all their values; several: a
+        person can have several rows.
         """
         sent = []
         with at_once(session.pg):
@@ -292,10 +287,10 @@ def against(
     before: sql.Identifier = ENTRIES,
     shown: sql.Identifier = ENTRIES,
 ) -> dict[int, Against]:
-    """Hold the newest release, in ``now``, against others.
+    """Compare the newest release, in ``now``, with other releases.
 
-    compared: of each release, by number, the one whose rows are compared; before: what is
-    remembered of the persons; shown: of all who were ever in their classes.
+    compared: by release, the release that provides the rows; before: the membership of the persons;
+    shown: that of everyone ever in their classes.
     """
     if not compared:
         return {}
@@ -335,10 +330,7 @@ def _exposures(
     before: sql.Identifier,
     shown: sql.Identifier,
 ) -> psycopg.Cursor | None:
-    """Ask how few values the newest release leaves of what others show, as ``against`` does.
-
-    Returns None if no column is shown by two releases; each row begins with the release.
-    """
+    """Intersect values of the newest release with others, by release; None without columns."""
     newest, first = max(policies), known.firsts()
     rows = [
         (number, one, first[one], place, column, l)
@@ -361,10 +353,7 @@ def _exposures(
 
 
 def first_pair(session: Session, known: Memory, policy: Policy) -> Against:
-    """Hold the first release of a series against itself, by what ``first/count`` counted.
-
-    Everybody has one row in it and was never in another class, so that the classes are the cells.
-    """
+    """Compare the first release of a series with itself: its classes are the cells."""
     ((number, relation),) = known.relations.items()
     persons, smallest, below = session.one(query("overlays.compare_first"), {"k": policy.k})
     exposures = []
@@ -388,7 +377,7 @@ def first_pair(session: Session, known: Memory, policy: Policy) -> Against:
 
 
 def required_of(earlier: Policy, newest: Policy) -> dict[str, int]:
-    """Return the sensitive columns of two releases, each with the values that are required."""
+    """Return the common sensitive columns of two releases, with the required number of values."""
     before = {rule.column for rule in earlier.with_role(Role.SENSITIVE)}
     both = [r.column for r in newest.with_role(Role.SENSITIVE) if r.column in before]
     required = dict.fromkeys(both, _LEAST)

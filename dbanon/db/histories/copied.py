@@ -1,4 +1,4 @@
-"""A private copy beside what is remembered of it, and one that keeps what stays."""
+"""Compare a private copy with its stored membership, and extend it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ _OF_SEVERAL_TEXTS = ("numeric", "numrange", "float8")  # 1.0 and 1.00, 0 and -0 
 
 
 def class_number(publication: Publication, published: sql.Composable) -> sql.Composed:
-    """Compose the number of a class by its values, a jsonb object of q1, q2 and so on."""
+    """Compose the number of a class from its values, a jsonb object of q1, q2 and so on."""
     columns = sql.Literal(repr([column for column, _ in publication.recodings]))
     return template("histories.class_number", columns=columns, published=published)
 
 
 def of_copy(publication: Publication) -> dict[str, sql.Composable]:
-    """Compose what a row ``s`` of the private copy shows of its class, and the number of that.
+    """Compose the published class of a row ``s`` of the private copy, and the class number.
 
-    The number is that of ``c.published``, so that it is worked out once of each class; alike: by
-    what to group rows of one class, which are equal and have the same text.
+    ``c.published`` is hashed once per class; alike: columns and texts that group rows of a class.
     """
     published, quasi = sql.Identifier("c", "published"), []
     alike: list[sql.Composable] = []
@@ -52,7 +51,7 @@ def of_copy(publication: Publication) -> dict[str, sql.Composable]:
 
 
 def _published_in_copy(publication: Publication) -> sql.Composed:
-    """Compose the values of the class of a row ``s`` of the private copy, as a jsonb object."""
+    """Compose the class values of a row ``s`` of the private copy, as a jsonb object."""
     values = [
         sql.SQL("{}, s.{}").format(sql.Literal(f"q{i}"), sql.Identifier(column))
         for i, (column, _) in enumerate(publication.recodings, 1)
@@ -61,7 +60,7 @@ def _published_in_copy(publication: Publication) -> sql.Composed:
 
 
 def require_same_members(session: Session, publication: Publication, key: UUID | None) -> None:
-    """Raise DatabaseError when a copy shows other classes than are remembered of it."""
+    """Raise DatabaseError if the classes of a copy differ from its stored membership."""
     slots = {**of_copy(publication), "key": sql.Literal(key)}
     same = template("histories.same_members", **slots)
     if session.pg.execute(same).fetchone() != (True,):
@@ -75,13 +74,11 @@ def require_same_members(session: Session, publication: Publication, key: UUID |
 def extend(
     session: Session, publication: Publication, previous: Entry | None, *, key: UUID | None
 ) -> Publication:
-    """Take classes out of the former copy and add the new ones; other classes stay untouched.
+    """Withdraw classes from the former copy and add new ones; other classes stay untouched.
 
-    All rows of a class that gains some are written again, in random order.
-
-    key: by which its persons are remembered. Whom it shows no more is in ``history_departed``.
-    Returns the publication with the number of the copy. Raises DatabaseError when the former copy
-    is not as publishing left it, or has other columns.
+    All rows of a class that gains some are rewritten in random order. key: hash key of the persons;
+    ``history_departed`` has the withdrawn persons. Return the publication with the number of the
+    copy. Raise DatabaseError if the former copy was altered or has other columns.
     """
     table = publication.info.name
     if previous is None or not copies.is_sealed(session, publication, previous):
@@ -107,7 +104,7 @@ def extend(
 
 
 def _labels(publication: Publication) -> sql.Composable:
-    """Select what the new groups show of their classes, with NULL as their place."""
+    """Select the published values of new groups, with NULL as their place."""
     columns = [sql.Identifier("s", f"q{i}") for i, _ in enumerate(publication.recodings, 1)]
     found = sql.SQL("SELECT {}, NULL::tid FROM {} AS s")
     return found.format(sql.SQL(", ").join(columns), publication.groups)

@@ -1,8 +1,7 @@
-"""What comparing a release with those before found, kept so that the next one starts from it.
+"""Stored comparison results, from which the next release starts.
 
-A release changes the figures of the persons who changed and of those who shared cells or classes
-with them. Theirs of before are taken away and those of now are added. A worst value cannot be taken
-away: where it went, and nothing is as bad now, all is counted anew.
+A release affects the changed persons and all in their cells or classes. Their former counts are
+subtracted and the new ones added. If a worst value may have disappeared, all is counted again.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ _TOLERANCE = 1e-9  # within which two sums of the same numbers may differ by the
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What comparing a release with those before found.
+    """The result of comparing a release with earlier ones.
 
-    releases: all that were compared, itself the last; persons: of all of them; numbers: the columns
-    all of whose values were numbers; results: what cells achieve by the values of each release;
-    pairs: the release held against each, itself included; changed: the rows that each changed.
+    releases: all compared, the newest last; persons: in all of them; numbers: numeric columns;
+    results: model results of cells, by release; pairs: comparison with each release, itself
+    included; changed: changed rows per release.
     """
 
     releases: tuple[int, ...]
@@ -45,7 +44,7 @@ class Figures:
     changed: Mapping[int, int]
 
     def agrees(self, other: Figures) -> bool:
-        """Whether all is the same that both found."""
+        """Return True if both results are equal."""
         same = (self.releases, self.persons) == (other.releases, other.persons)
         pairs = all(other.pairs.get(number) == pair for number, pair in self.pairs.items())
         return (
@@ -60,7 +59,7 @@ class Figures:
 
 
 def keep(session: Session, figures: Figures) -> None:
-    """Keep the figures of the newest of their releases, and no more than the next one needs."""
+    """Store the figures of the newest release; delete those that the next one does not need."""
     results = {
         str(release): [_written(result) for result in found]
         for release, found in figures.results.items()
@@ -86,7 +85,7 @@ def keep(session: Session, figures: Figures) -> None:
 
 
 def kept(session: Session, known: Memory) -> dict[int, Figures]:
-    """Return what is kept of the releases that can be compared, as far as it can be read."""
+    """Return the readable stored figures of comparable releases."""
     asked = {"releases": list(known.relations)}
     found = {}
     for release, document in session.pg.execute(query("histories.figures"), asked):
@@ -98,7 +97,7 @@ def kept(session: Session, known: Memory) -> dict[int, Figures]:
 
 
 def _is_same(one: CheckResult, other: CheckResult) -> bool:
-    """Whether two results are the same; a sum depends on the order in which it was added up."""
+    """Compare two results; sums may differ by rounding."""
     same = replace(one, achieved=None) == replace(other, achieved=None)
     if one.achieved is None or other.achieved is None:
         return same and one.achieved is other.achieved
@@ -154,7 +153,7 @@ def _pair(release: int, known: Memory, values: list[Any]) -> Against:
 
 
 def carried(base: CheckResult, removed: CheckResult, added: CheckResult) -> CheckResult | None:
-    """Return a result less that of some classes, with that of others; None if it cannot be told."""
+    """Subtract some classes from a result and add others; None if that is impossible."""
     model = MODELS[base.model]
     asked = {(one.model, one.column, one.required) for one in (base, removed, added)}
     classes = base.classes - removed.classes + added.classes
@@ -178,7 +177,7 @@ def carried(base: CheckResult, removed: CheckResult, added: CheckResult) -> Chec
 
 
 def carried_pair(base: Against, removed: Against, added: Against) -> Against | None:
-    """Return a pair less some groups of persons, with others; None if it cannot be told."""
+    """Subtract some groups of persons from a pair and add others; None if that is impossible."""
     asked = {
         (pair.required, *((e.column, e.required) for e in pair.exposures))
         for pair in (base, removed, added)
@@ -209,10 +208,7 @@ def carried_pair(base: Against, removed: Against, added: Against) -> Against | N
 def _worst(
     base: float | None, removed: float | None, added: float | None, *, least: bool
 ) -> tuple[bool, float | None]:
-    """Return whether the worst value is known, and it; None is of no class at all.
-
-    least: whether the least is the worst, else the greatest.
-    """
+    """Return (is known, worst value or None without classes); least: the smallest is worst."""
     if base is None or added is None:
         worst, known = (added if base is None else base), removed is None or base is None
     else:

@@ -1,7 +1,7 @@
-"""Judge tables of the same persons together, by what is remembered of them.
+"""Check tables with the same persons together, from their stored membership.
 
-Whoever keeps several releases of several tables can tell persons apart who were not always in the
-same classes of each. The cells of a dataset are those who were, and are to be as safe as classes.
+A reader of all releases of several tables can distinguish persons unless they were always in the
+same classes of each. Such persons form a cell, which must be as safe as a class.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LINKED = sql.Identifier("pg_temp", "history_linked")
 
 
 def is_linked(session: Session, relations: Relations) -> bool:
-    """Whether all tables remember their persons alike."""
+    """Return True if all tables share a hash key and the first published all persons."""
     found = _of_series(session, relations)
     if not _of_one_key(found):
         return False
@@ -52,10 +52,10 @@ def recall(
     new: Sequence[Publication] = (),
     before: bool = False,
 ) -> Composition:
-    """Return what all releases of the series of some relations together reveal of persons.
+    """Compute the combined disclosure of all releases in the series of some relations.
 
-    new: releases that are about to be served; before: leave them out, and judge by what they ask,
-    too. Nothing is known where the tables do not remember their persons alike.
+    new: releases to be served; before: exclude them, but check their requirements. The result is
+    unknown unless ``is_linked``.
     """
     session.allow_memory()
     until = min(one.id for one in new) if before else None
@@ -79,10 +79,10 @@ def recall(
 
 
 def prove(session: Session, publications: Sequence[Publication]) -> list[tuple[CheckResult, ...]]:
-    """Return what holds of the persons of each release, in its classes and in those of all.
+    """Check the persons of each release, by class and by the classes of all tables.
 
-    Nothing but what is remembered tells whose rows a copy keeps. publications: that of the persons
-    first; all of them are remembered, in as many rows of every class as the copies have.
+    Only stored membership links rows of a copy to persons. publications: the table of persons
+    first; all are stored, with as many rows of every class as the copies have.
     """
     session.allow_memory()
     found = [memory.of_series(session, one.info.name, one.view) for one in publications]
@@ -113,7 +113,7 @@ def prove(session: Session, publications: Sequence[Publication]) -> list[tuple[C
 def _proved(
     session: Session, known: Memory, publication: Publication, *, parts: Sequence[int], by: str
 ) -> list[CheckResult]:
-    """Judge the persons who are shown alike in some of the tables by the values of one release."""
+    """Check one release's models for the cells of some tables."""
     slots = {"cells": CELLS, "linked": _LINKED, "parts": sql.Literal(list(parts))}
     session.pg.execute(template("overlays.linked_cells", **slots))
     of_k = replace(cells.of_persons(session, publication.policy.k), column=by)
@@ -140,7 +140,7 @@ def _of_one_key(found: Sequence[Memory]) -> bool:
 
 
 def _knows_all(session: Session, persons: Memory) -> bool:
-    """Whether the table of the persons ever showed everybody whom another one did."""
+    """Return True if the person table ever published everyone in the other tables."""
     asked = {"releases": list(persons.relations)}
     return session.pg.execute(query("overlays.knows_all"), asked).fetchone() == (True,)
 
@@ -148,10 +148,7 @@ def _knows_all(session: Session, persons: Memory) -> bool:
 def _judged(
     session: Session, found: Sequence[Memory], new: Sequence[Publication], *, before: bool
 ) -> tuple[tuple[CellResult, ...], int]:
-    """Return k of the cells of all releases, and the models of each release by what it shows.
-
-    And how many cells are small, as ``cells.of_releases`` has it.
-    """
+    """Check k and value models of all cells; count small ones as ``cells.of_releases``."""
     policies = [_policies(session, known, new) for known in found]
     entered = {number: policy for each in policies for number, policy in each.items()}
     if not entered:
@@ -172,7 +169,7 @@ def _judged(
 
 
 def _policies(session: Session, known: Memory, new: Sequence[Publication]) -> dict[int, Policy]:
-    """Return the policy of each release that is remembered of a table."""
+    """Return the policies of the stored releases of a table."""
     own = {one.id: one.policy for one in new if one.info.name == known.table}
     policies = ledger.policies_by_release(session, known.table, known=own.values()) | own
     return {number: policies[number] for number in known.relations if number in policies}
@@ -181,7 +178,7 @@ def _policies(session: Session, known: Memory, new: Sequence[Publication]) -> di
 def _as_asked(
     session: Session, known: Memory, policies: Mapping[int, Policy], asked: Publication
 ) -> Iterator[CellResult]:
-    """Yield what the cells achieve of what a release asks, by the values shown before it."""
+    """Check the earlier values of cells against the policy of a new release."""
     number = max(policies, key=lambda one: (known.relations[one] == asked.view, one))
     shown = cells.sensitive_columns(policies[number])
     both = [name for name in cells.sensitive_columns(asked.policy) if name in shown]
@@ -196,7 +193,7 @@ def _of_values(
     *,
     sensitive: Sequence[str] | None = None,
 ) -> dict[int, list[CheckResult]]:
-    """Judge the cells by the values that releases show, of some of their columns."""
+    """Check the cells by the published values of some columns."""
     named = {"schema": known.table.schema, "name": known.table.name}
     numbers = [row[0] for row in session.pg.execute(query("overlays.numbers"), named)]
     return cells.of_values(session, known, policies, numbers, sensitive=sensitive)

@@ -1,4 +1,4 @@
-"""What refreshes remember of a relation: who is shown though gone, and pools that failed."""
+"""Refresh state of a relation: retained deleted persons, and failed pools."""
 
 from __future__ import annotations
 
@@ -15,33 +15,30 @@ if TYPE_CHECKING:
 
 
 def find(session: Session, relation: TableName, *, deadline: timedelta | None) -> None:
-    """Write who is gone, since when, and whether for too long, into ``history_missed``."""
+    """Write deleted persons to ``history_missed``: when first missed, and if overdue."""
     session.pg.execute(query("standing.find_leavers"), {**_named(relation), "deadline": deadline})
 
 
 def keep(session: Session, relation: TableName) -> None:
-    """Remember those of ``history_missed`` whom the next release shows on, and nobody else."""
+    """Store only the persons of ``history_missed`` that the next release retains."""
     for name in ("standing.discard_leavers", "standing.keep_leavers"):
         session.pg.execute(query(name), _named(relation))
 
 
 def forget(session: Session, relation: TableName) -> None:
-    """Forget both of a relation that shows nobody, or that was grouped from scratch."""
+    """Delete the refresh state of a relation, for an empty relation or a new grouping."""
     session.pg.execute(query("standing.forget_leavers"), _named(relation))
 
 
 def keep_pool(session: Session, relation: TableName, persons: int) -> None:
-    """Remember how many new persons were in a pool that did not meet the models, 0 if it did.
-
-    It takes the place of an earlier one.
-    """
+    """Store the size of a pool that failed the models, in persons; 0 clears it."""
     session.pg.execute(query("standing.forget_pool"), _named(relation))
     if persons:
         session.pg.execute(query("standing.keep_pool"), {**_named(relation), "persons": persons})
 
 
 def count(session: Session, relation: TableName, *, deadline: timedelta | None) -> Lingering:
-    """Return how many a relation shows who are gone, as its last refresh has found."""
+    """Count the retained deleted persons of a relation, at its last refresh."""
     asked = {**_named(relation), "deadline": deadline}
     shown, overdue, since, failed = session.one(query("standing.count_leavers"), asked)
     due = since + deadline if since is not None and deadline is not None else None

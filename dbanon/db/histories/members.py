@@ -1,4 +1,4 @@
-"""How the tables of a dataset stand to what is published of them, by how their persons do."""
+"""Compare the tables of a dataset with their releases, by person."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _DEPARTED = sql.Identifier("pg_temp", "history_departed")
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What becomes of a table of a dataset when some of its persons are not shown any more.
+    """Changes to a table of a dataset when some of its persons are withdrawn.
 
-    withdrawn: the classes that go, by number; growth: the rows that stay and go; published,
-    persons: as of ``Standing``; of_nobody: rows of persons of whom the table never showed any.
+    withdrawn: class numbers; growth: row counts; published, persons: as in ``Standing``; of_nobody:
+    source rows of persons never published in this table.
     """
 
     withdrawn: tuple[int, ...]
@@ -43,11 +43,7 @@ class Member:
 def stand(
     session: Session, publication: Publication, rows: SourceRows, persons: pa.Table, *, part: int
 ) -> Member:
-    """Return how rows stand to a publication that is served, by whom ``hand_over`` kept as 0.
-
-    persons: the column that tells the person of each row; part: the number of the table, by which
-    ``departing`` finds whom the next release shows no more.
-    """
+    """Compare rows of table number ``part`` with its publication, after ``hand_over``."""
     with standing(session, publication, rows, persons):
         departed = {"departed": _kept(part), "persons": _kept(0)}
         session.pg.execute(template("standing.departed_of_members", **departed))
@@ -60,17 +56,14 @@ def stand(
 
 
 def hand_over(session: Session) -> None:
-    """Keep whom the next release of the persons shows no more, for all tables."""
+    """Preserve the departed persons of the first table for all tables."""
     _rename(session, "history_departed", _name(0))
     memory.forget(session, memory.BEFORE)
 
 
 @contextmanager
 def departing(session: Session, publication: Publication, part: int) -> Iterator[None]:
-    """Let the release of a table that is built in the block leave out whom it shows no more.
-
-    publication: what is served of it, which is unpacked as ``standing.stand`` leaves it.
-    """
+    """Unpack a publication, and exclude departed persons from its next release, in the block."""
     _rename(session, _name(part), "history_departed")
     memory.unpack_shown(session, publication)
     yield

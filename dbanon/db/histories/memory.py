@@ -1,8 +1,8 @@
-"""Remember who was published in which class, by keyed hashes, and read it back.
+"""Store the class of each published person by keyed hash, and read it back.
 
-A release leaves what it changed: the persons whose class or values are not those of the relation's
-release before. A person is an HMAC-SHA256 of the subject, else of the key, whose own key no query
-returns; a class is the hash of what is published of it, so one that stays keeps its number.
+A release stores the persons with another class or values than in the relation's previous release. A
+person is the HMAC-SHA256 of the subject or the primary key; no query returns the hash key. A class
+is the hash of its published values: an unchanged class preserves its number.
 """
 
 from __future__ import annotations
@@ -37,11 +37,10 @@ _FORMER = sql.Identifier("pg_temp", "history_former")
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The releases of a table that can be compared, oldest first, each with its relation.
+    """The comparable releases of a table, oldest first, each with its relation.
 
-    series: the release that started theirs, 0 for the first one; person: the columns that tell
-    their persons; key: by which these are remembered, None where nobody is; several: whether a
-    person may have several rows.
+    series: its first release, 0 for the first series; person: identifying columns; key: hash key,
+    None without stored membership; several: a person can have several rows.
     """
 
     table: TableName
@@ -52,27 +51,27 @@ class Memory:
     several: bool = False
 
     def first(self, relation: TableName) -> int | None:
-        """Return the first release of a relation, by which its releases are known together."""
+        """Return the first release of a relation, which identifies the relation."""
         return min((n for n, name in self.relations.items() if name == relation), default=None)
 
     def firsts(self) -> dict[int, int]:
-        """Return of each release the first one of its relation."""
+        """Return the first release of the relation of each release."""
         first: dict[TableName, int] = {}
         for number, relation in sorted(self.relations.items()):
             first.setdefault(relation, number)
         return {number: first[relation] for number, relation in self.relations.items()}
 
     def shown(self, number: int, *, entries: sql.Identifier = ENTRIES) -> sql.Composed:
-        """Compose the rows of everybody whom a release shows."""
+        """Compose all rows of a release."""
         first = self.firsts()[number]
         return rows_shown(sql.Literal(number), sql.Literal(first), entries=entries)
 
 
 class Known(NamedTuple):
-    """A release whose persons are known by some key.
+    """A release with the same hash key.
 
-    person: the columns that tell these; pseudonym: whether readers find them by one; is_earlier:
-    whether it is not one of this publication.
+    person: identifying columns; pseudonym: published by pseudonym; is_earlier: not of this
+    publication.
     """
 
     table: TableName
@@ -88,12 +87,12 @@ def remember(
     starts_series: bool = False,
     series_of: TableName | None = None,
 ) -> Memory:
-    """Note whom a table release shows, in which class; return it with what it can be compared with.
+    """Store the membership of a table release; return it with its comparable releases.
 
-    That is nothing when it starts a series, whose persons are told by another key: that of the
-    publication, if it has one. It joins that of the relation ``series_of``, by default its own, or
-    the latest one if it has none yet. What is remembered of all of them is in ENTRIES until the
-    transaction ends or it is forgotten; of one that is alone, person, class and value_id.
+    A release that starts a series has none, and uses another key: its own, if any. Others join the
+    series of ``series_of`` (by default their own relation), or the latest if that has none. ENTRIES
+    contains the membership of all releases until the end of the transaction or ``forget``; for a
+    single release only person, class and value_id.
     """
     table, view = publication.info.name, publication.view
     person = [*publication.person]
@@ -127,7 +126,7 @@ def remember(
 def _add_entries(
     session: Session, known: Memory, publication: Publication, *, is_first: bool
 ) -> None:
-    """Add what a release changed to ENTRIES, or make them of it."""
+    """Add the changes of a release to ENTRIES, or create ENTRIES from them."""
     if is_first:
         session.pg.execute(sql.SQL("ALTER TABLE {} RENAME TO history_entries").format(_CHANGES))
         return
@@ -145,11 +144,7 @@ def joined_key(
     *,
     own: UUID | None = None,
 ) -> UUID:
-    """Return the key by which ``remember`` will know the persons of a release; make one if need be.
-
-    That of the series of the relation that it joins, if anybody is remembered, else its ``own``,
-    if it has one.
-    """
+    """Return the key of the joined series, if it has membership, otherwise ``own`` or a new one."""
     latest = None if joined is None else _latest(session, table, joined)
     return _key(session, latest, own=own)
 
@@ -160,7 +155,7 @@ def _key(session: Session, latest: Mapping[str, Any] | None, *, own: UUID | None
 
 
 def _find_changes(session: Session, publication: Publication, known: Memory) -> None:
-    """Write whose rows are not those of the relation's release before, of _PRESENT, to _CHANGES."""
+    """Write the rows of _PRESENT that differ from the relation's previous release to _CHANGES."""
     first = known.first(publication.view)
     if first is None and publication.withdrawn is None:
         # Nobody was there, so that everybody is new.
@@ -184,10 +179,10 @@ def recall(
     relation: TableName | None = None,
     until: int | None = None,
 ) -> Memory:
-    """Return what is remembered of a table, as ``remember`` does, and note nothing.
+    """Read the stored membership of a table into ENTRIES, and store nothing.
 
-    relation: of the series of this one, if it is known, else of the latest one; until: leave out
-    this release, and what came after it.
+    relation: selects its series, if any, otherwise the latest; until: exclude this release and
+    later ones.
     """
     found = of_series(session, table, relation, until=until)
     unpack(session, [found])
@@ -197,7 +192,7 @@ def recall(
 def of_series(
     session: Session, table: TableName, relation: TableName | None, *, until: int | None = None
 ) -> Memory:
-    """Return the releases that ``recall`` does, with no key if nobody is remembered; no ENTRIES."""
+    """Return the releases of ``recall`` without ENTRIES; no key if no membership is stored."""
     known = _latest(session, table, relation)
     if known is None or not known["exists"]:
         return Memory(table, {}, series=0 if known is None else known["series"])
@@ -205,14 +200,14 @@ def of_series(
 
 
 def unpack(session: Session, found: Sequence[Memory]) -> None:
-    """Write what is remembered of tables to one ENTRIES; persons of one key are the same in all."""
+    """Write the membership of tables to one ENTRIES; one key identifies the same persons in all."""
     with at_once(session.pg):
         _unpack(session, found)
         _number_sets(session, several=any(known.several for known in found))
 
 
 def unpack_shown(session: Session, publication: Publication) -> Memory:
-    """Write what is remembered of a table to ENTRIES, and whom a release of it shows to BEFORE."""
+    """Write the membership of a table to ENTRIES, and the rows of one release to BEFORE."""
     known = of_series(session, publication.info.name, publication.view)
     with at_once(session.pg):
         unpack(session, [known])
@@ -228,16 +223,16 @@ def rows(
     *,
     entries: sql.Identifier = ENTRIES,
 ) -> None:
-    """Write the rows of everybody whom a release showed into a temporary table of that name.
+    """Write all rows of a release to a temporary table.
 
-    shown: what tells the classes of all rows of the person; place: which row of the person it is.
-    entries: all that is remembered of the persons who are asked for.
+    shown: all classes of the person; place: number of the row within the person. entries: the
+    membership of the required persons.
     """
     _rows(session, name, known.shown(number, entries=entries))
 
 
 def _rows(session: Session, name: sql.Identifier, shown: sql.Composed) -> None:
-    """Write the rows of a selection into a temporary table."""
+    """Write selected rows to a temporary table."""
     with at_once(session.pg):
         session.pg.execute(template("histories.rows", rows=name, shown=shown))
         session.pg.execute(sql.SQL("ANALYZE {}").format(name))
@@ -246,47 +241,44 @@ def _rows(session: Session, name: sql.Identifier, shown: sql.Composed) -> None:
 def rows_shown(
     release: sql.Composable, relation: sql.Composable, *, entries: sql.Identifier = ENTRIES
 ) -> sql.Composed:
-    """Compose the rows that a release shows; relation: the first one of its relation."""
+    """Compose the rows of a release; relation: the first release of its relation."""
     return template("histories.shown", entries=entries, release=release, relation=relation)
 
 
 def shown_by_each(entries: sql.Identifier = ENTRIES) -> sql.Composed:
-    """Compose the rows that each release shows of those ``listed`` by shown_id and relation."""
+    """Compose the rows of each release in ``listed``, by shown_id and relation."""
     release, relation = sql.Identifier("r", "shown_id"), sql.Identifier("r", "relation")
     return rows_shown(release, relation, entries=entries)
 
 
 def listed(rows: Sequence[Sequence[object]], *names: str) -> sql.Composed:
-    """Compose a relation ``r`` of releases, with columns of those names."""
+    """Compose a relation ``r`` of releases with the named columns."""
     values = [sql.SQL("({})").format(sql.SQL(", ").join(map(sql.Literal, row))) for row in rows]
     columns = sql.SQL(", ").join(map(sql.Identifier, names))
     return sql.SQL("(VALUES {}) AS r ({})").format(sql.SQL(", ").join(values), columns)
 
 
 def entries_of(first: Mapping[int, int]) -> sql.Composed:
-    """Compose what is remembered of releases; first: of each, the first one of its relation."""
+    """Compose the membership of releases; first: the first release of each one's relation."""
     slots = {"releases": sql.Literal([*first]), "first": sql.Literal([*first.values()])}
     return template("histories.entries", **slots)
 
 
 def cells(session: Session, name: sql.Identifier, *, entries: sql.Identifier = ENTRIES) -> None:
-    """Write the cell of everybody who was ever published into a temporary table of that name.
-
-    entries: what is remembered of the persons who are asked for.
-    """
+    """Write the cell of each person in ``entries`` to a temporary table."""
     with at_once(session.pg):
         session.pg.execute(template("overlays.cells", cells=name, entries=entries))
         session.pg.execute(sql.SQL("ANALYZE {}").format(name))
 
 
 def key_of(session: Session, table: TableName, relation: TableName) -> UUID | None:
-    """Return the key by which the persons of a relation are remembered, None if it is gone."""
+    """Return the hash key of a relation's persons; None if it was deleted."""
     known = _latest(session, table, relation)
     return known["key"] if known is not None and known["exists"] else None
 
 
 def known_by_key(session: Session, publication: Publication) -> list[Known]:
-    """Return the other releases, of any table, whose persons are known by the key of a release."""
+    """Return the other releases, of any table, that use the hash key of a release."""
     key = key_of(session, publication.info.name, publication.view)
     asked = {"key": key, "release": publication.id}
     found = session.pg.execute(query("histories.known_by_key"), asked)
@@ -294,12 +286,12 @@ def known_by_key(session: Session, publication: Publication) -> list[Known]:
 
 
 def may_forget(session: Session) -> bool:
-    """Whether this role may delete what is remembered."""
+    """Return True if the current role may delete membership."""
     return session.pg.execute(query("histories.may_forget")).fetchone() == (True,)
 
 
 def forget_series(session: Session, table: TableName, number: int) -> tuple[int, ...]:
-    """Delete whom a series showed, by number; return the releases of which that is forgotten."""
+    """Delete the membership of a series, by number; return the affected releases."""
     found = session.pg.execute(
         query("histories.forget_series"), {**_named(table), "series": number}
     )
@@ -307,7 +299,7 @@ def forget_series(session: Session, table: TableName, number: int) -> tuple[int,
 
 
 def series(session: Session, table: TableName) -> dict[int, int]:
-    """Return the series of each remembered release of a table, by number."""
+    """Return the series of each stored release of a table, by number."""
     rows = session.pg.execute(query("histories.series"), _named(table))
     return {number: own for number, own, *_ in rows}
 
@@ -315,10 +307,7 @@ def series(session: Session, table: TableName) -> dict[int, int]:
 def placement(
     session: Session, table: TableName, relation: TableName
 ) -> tuple[dict[int, tuple[int, TableName]], bool]:
-    """Return series and relation of each remembered release of a table, by number, in order.
-
-    And whether the membership of the series that the relation continues was deleted.
-    """
+    """Return each release's series and relation, and whether that series was forgotten."""
     with at_once(session.pg):
         rows = session.pg.execute(query("histories.series"), _named(table))
         latest = _find_latest(session, table, relation)
@@ -328,23 +317,23 @@ def placement(
 
 
 def series_of(known: Mapping[int, int], release: int, own: int) -> int | None:
-    """Return the series of a release, None for what was published live before ``own`` started."""
+    """Return the series of a release; None if it was published live before ``own`` started."""
     return known.get(release, own if release >= own else None)
 
 
 def persons_of(session: Session, release: Entry) -> tuple[str, ...] | None:
-    """Return the columns that tell the persons of a release, None if it cannot be compared."""
+    """Return the identifying columns of a release; None if it is not comparable."""
     known = of_series(session, release.table, release.relation)
     return known.person if release.id in known.relations else None
 
 
 def changes(session: Session, table: TableName) -> dict[int, int]:
-    """Return how many rows each remembered release of a table changed."""
+    """Return the number of changed rows of each stored release of a table."""
     return dict(session.pg.execute(query("histories.changes"), _named(table)).fetchall())
 
 
 def forget(session: Session, *tables: sql.Identifier) -> None:
-    """Drop what ``remember`` or ``recall`` unpacked, and other tables of that."""
+    """Drop ENTRIES and other temporary tables."""
     drop(session, ENTRIES, *tables)
 
 
@@ -360,7 +349,7 @@ def _named(table: TableName) -> dict[str, Any]:
 def _latest(
     session: Session, table: TableName, relation: TableName | None
 ) -> dict[str, Any] | None:
-    """Return how persons were remembered last, of a relation if it was ever published."""
+    """Return the latest series settings, of a relation if it was ever published."""
     return _read_latest(_find_latest(session, table, relation))
 
 
@@ -387,7 +376,7 @@ def _new_key(session: Session) -> UUID:
 def _comparable(
     session: Session, table: TableName, where: dict[str, Any], *, until: int | None = None
 ) -> Memory:
-    """Return the releases whose persons are remembered alike."""
+    """Return the releases that identify persons in the same way."""
     rows = session.pg.execute(query("histories.comparable"), where)
     found = [row for row in rows if until is None or row[0] < until]
     return Memory(
@@ -401,7 +390,7 @@ def _comparable(
 
 
 def _unpack(session: Session, found: Sequence[Memory]) -> None:
-    """Write what is remembered of releases to ENTRIES."""
+    """Write the membership of releases to ENTRIES."""
     first = {number: one for known in found for number, one in known.firsts().items()}
     session.pg.execute(query("session.sample_little"))
     session.pg.execute(template("histories.unpack", entries=entries_of(first)))
@@ -409,7 +398,7 @@ def _unpack(session: Session, found: Sequence[Memory]) -> None:
 
 
 def _number_sets(session: Session, *, several: bool) -> None:
-    """Tell persons of several rows in ENTRIES by all of these, where there may be such."""
+    """Identify persons in ENTRIES by all their rows, if they can have several."""
     if several:
         session.pg.execute(query("histories.number_sets"))
         drop(session, ENTRIES)
@@ -423,7 +412,7 @@ def _drop_column(session: Session, table: sql.Identifier, column: str) -> None:
 
 
 def _present(session: Session, publication: Publication, key: UUID | None) -> None:
-    """Write whom the release shows into a temporary table."""
+    """Write the membership of the release to a temporary table."""
     table = publication.info.name
     slots = {"table_schema": sql.Literal(table.schema), "table_name": sql.Literal(table.name)}
     read = {"codes": publication.codes, "rows": publication.rows}

@@ -1,11 +1,11 @@
-"""Prove models of all releases of a table together.
+"""Prove the models of all releases of a table together.
 
-A reader of several releases can tell persons apart who were not always in the same classes. A cell
-is those who always were, and is to be as safe as a class (algorithm reference, section 7.2). Models
-that compare a class with the whole are not asked of cells: the whole is another one every time.
+A reader of several releases can distinguish persons unless they were always in the same classes.
+Such persons form a cell, which must be as safe as a class (algorithm reference, section 7.2).
+Models that compare a class with the whole do not apply: the whole differs between releases.
 
-A publication starts from what was found with the release before, and counts the persons whom its
-changes concern. Whoever checks a history counts all of it anew, and both have to agree.
+A publication starts from the results of the previous release and counts only affected persons. A
+history check counts everything again; both must agree.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def remember(
     starts_series: bool = False,
     series_of: TableName | None = None,
 ) -> Composition:
-    """Remember a table release that is about to be served; compare it with all before.
+    """Store a table release before it is served, and compare it with all earlier releases.
 
-    One that starts a series is compared as well, and remembered so that none after it will be. Any
-    other has to show the persons of its series; raises CheckFailed when their keys were made anew.
-    series_of: a relation whose series it joins, by default its own, else the latest one.
+    The first release of a series is compared too; later ones are not compared with its
+    predecessors. Others must have the persons of their series: raise CheckFailed if their keys
+    changed. series_of: join the series of this relation, by default its own, otherwise the latest.
     """
     if not starts_series:
         return _remembered(session, publication, series_of=series_of, continues=True)
@@ -96,10 +96,10 @@ def recall(
     relation: TableName | None = None,
     live: Mapping[int, Policy] | None = None,
 ) -> Composition:
-    """Compare all releases of a series of a table, by what is remembered of them alone.
+    """Compare all releases of a series of a table, from stored membership only.
 
-    relation: of whose series, the latest one by default; live: a release that is about to be
-    served live, by number, which nothing can be compared with.
+    relation: selects the series, by default the latest; live: a release about to be served live, by
+    number, which is not comparable.
     """
     session.allow_memory()
     known = memory.recall(session, table, relation=relation)
@@ -114,10 +114,10 @@ def recall(
 
 
 def recall_before(session: Session, publication: Publication) -> Composition:
-    """Judge the cells of the releases before one that is remembered already, by what it asks, too.
+    """Check the cells of the releases before a stored one, also against its policy.
 
-    Its own figures are of the values that a release before it showed, of which as many columns are
-    sensitive in both as in any. No pairs of releases are held against each other.
+    Its own results use the values of the earlier release that shares most sensitive columns. Pairs
+    of releases are not compared.
     """
     table, view = publication.info.name, publication.view
     session.allow_memory()
@@ -141,7 +141,7 @@ def recall_before(session: Session, publication: Publication) -> Composition:
 def _as_asked(
     session: Session, compared: _Compared, asked: Publication, numbers: tuple[str, ...]
 ) -> Iterator[CellResult]:
-    """Yield what the cells achieve of what a release asks, by the values that were shown before."""
+    """Check the earlier values of cells against the policy of a new release."""
     known = compared.known
     wanted = cells.sensitive_columns(asked.policy)
     both = {
@@ -156,11 +156,10 @@ def _as_asked(
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """The releases to compare, each with its policy, and those that cannot be.
+    """The releases to compare, each with its policy, and the incomparable ones.
 
-    live: those that are live views; altered: those of which something else is remembered than when
-    one was published; base: what was found when each was published; changed: the rows that each
-    changed.
+    live: live views; altered: stored data differs from that at publication; base: results at each
+    publication; changed: changed rows per release.
     """
 
     known: Memory
@@ -202,10 +201,9 @@ def _counted(
     base: Mapping[int, Figures] | None = None,
     is_kept: bool = False,
 ) -> tuple[Figures, tuple[CheckResult, int] | None]:
-    """Count the cells, and the pairs of the newest release; return what of_releases found, too.
+    """Count cells and pairs, starting from ``base``; return also the result of of_releases.
 
-    base: what was found of the releases before, to start from it; is_kept: whether the figures are
-    to be kept, for which one release is enough.
+    is_kept: results will be stored, so count even a single release.
     """
     known, policies = compared.known, compared.policies
     changed = {number: compared.changed.get(number, 0) for number in policies}
@@ -242,10 +240,7 @@ def _counted(
 
 
 def _count_first(session: Session, compared: _Compared) -> Figures:
-    """Count the only release of a series, of which ``memory.remember`` left what it noted.
-
-    What comes of it is what counting all cells and pairs would find.
-    """
+    """Count the only release of a series, as a count of all cells and pairs would."""
     ((number, policy),) = compared.policies.items()
     numbers = _numbers(session, compared.known)
     with at_once(session.pg):
@@ -259,7 +254,7 @@ def _count_first(session: Session, compared: _Compared) -> Figures:
 
 
 def _numbers(session: Session, known: Memory) -> tuple[str, ...]:
-    """Return the columns all of whose remembered values are numbers."""
+    """Return the columns with only numeric stored values."""
     named = {"schema": known.table.schema, "name": known.table.name}
     return tuple(sorted(row[0] for row in session.pg.execute(query("overlays.numbers"), named)))
 
@@ -278,7 +273,7 @@ def _results(
     *,
     known: Mapping[int, tuple[CheckResult, ...] | None],
 ) -> dict[int, tuple[CheckResult, ...]]:
-    """Count what the cells achieve by the values of each release, where that is not known."""
+    """Check the cells by the values of each release, unless already known."""
     missing = {
         number: compared.policies[number] for number, found in known.items() if found is None
     }
@@ -292,7 +287,7 @@ def _results(
 def _pairs(
     session: Session, compared: _Compared, *, known: Mapping[int, Against | None]
 ) -> dict[int, Against]:
-    """Hold the newest release against others, where that is not known."""
+    """Compare the newest release with others, unless already known."""
     pairs = {number: pair for number, pair in known.items() if pair is not None}
     missing = {number: number for number, pair in known.items() if pair is None}
     if missing:
@@ -348,11 +343,11 @@ _SHARE = 0.5  # of all persons: to count more of them twice takes longer than to
 
 @dataclass(frozen=True, slots=True)
 class Increment:
-    """The newest release, as it differs from the release of its relation before.
+    """The changes between the newest release and the previous one of its relation.
 
-    former: that release; last: what was found when all but the newest were compared; base: what was
-    found with each; added: the persons who were in none before; is_split: whether some members of a
-    cell left the others; pairs: whether pairs of releases are counted by it, too.
+    former: the previous release; last: results of all but the newest; base: results per release;
+    added: number of persons in no earlier release; is_split: a cell was split; pairs: also update
+    pairs.
     """
 
     session: Session
@@ -366,11 +361,7 @@ class Increment:
     pairs: bool
 
     def results(self, numbers: tuple[str, ...]) -> dict[int, tuple[CheckResult, ...] | None]:
-        """Return what the cells achieve by the values of each release.
-
-        None of one of which all have to be counted. numbers: the columns all of whose values are
-        numbers.
-        """
+        """Return the cell results per release, None to recount; numbers: numeric columns."""
         newest, results = max(self.policies), self.last.results
         found: dict[int, tuple[CheckResult, ...] | None] = dict.fromkeys(self.policies)
         if numbers != self.last.numbers:
@@ -388,7 +379,7 @@ class Increment:
     def _carried(
         self, before: Mapping[int, int], numbers: tuple[str, ...], *, entries: sql.Identifier
     ) -> dict[int, tuple[CheckResult, ...] | None]:
-        """Return what some persons make of results; before: the release that each starts from."""
+        """Update results by some persons; before: the release that provides each initial result."""
         policies = {number: self.policies[one] for number, one in before.items()}
         removed = self._of_values(policies, numbers, entries, known_as="former", shown=before)
         policies = {number: self.policies[number] for number in before}
@@ -424,10 +415,7 @@ class Increment:
         )
 
     def compared(self) -> dict[int, Against | None]:
-        """Return the newest release held against each, itself included.
-
-        None of one of which all persons are to be counted.
-        """
+        """Compare the newest release with each, itself included; None to count all persons."""
         found: dict[int, Against | None] = dict.fromkeys(self.policies)
         if not self.pairs:
             return found
@@ -441,7 +429,7 @@ class Increment:
         return found
 
     def _base(self, number: int) -> Against | None:
-        """Return the release before the newest, of its relation, held against another."""
+        """Return the stored comparison of the relation's previous release with another."""
         newest, former = max(self.policies), self.former
         first, second = sorted((former, former if number == newest else number))
         if second not in self.base or first not in self.base[second].pairs:
@@ -450,10 +438,7 @@ class Increment:
         return replace(pair, release=number, relation=self.known.relations[number])
 
     def _against(self, compared: Mapping[int, int], *, now: sql.Identifier) -> dict[int, Against]:
-        """Hold the persons concerned, in ``now``, against what releases show of them.
-
-        Others were in these classes, too, and what these show is not theirs alone.
-        """
+        """Compare the affected persons, in ``now``; all members of their classes count."""
         return cells.against(
             self.session,
             self.known,
@@ -465,7 +450,7 @@ class Increment:
         )
 
     def end(self) -> None:
-        """Drop what was found."""
+        """Drop the temporary tables."""
         of_pairs = (_OF_PAIRED, _CLASSES, _WAS, _IS) if self.pairs else ()
         memory.drop(self.session, _MOVED, _OF_MOVED, _OF_SPLIT, *of_pairs)
 
@@ -473,10 +458,7 @@ class Increment:
 def begin(
     session: Session, known: Memory, policies: Mapping[int, Policy], *, base: Mapping[int, Figures]
 ) -> Increment | None:
-    """Find whom the newest release concerns; None if all figures are to be counted anew.
-
-    base: what was found with each release before. The cells of whom it may concern are in CELLS.
-    """
+    """Find persons affected by the newest release, and write CELLS; None to count all again."""
     *earlier, newest = known.relations
     same = [number for number in earlier if known.relations[number] == known.relations[newest]]
     if known.several or not same:
@@ -502,10 +484,10 @@ def begin(
 
 
 def _find_near(session: Session, known: Memory, newest: int) -> sql.Identifier:
-    """Write the cells of those whom a release may concern; return what is remembered of them.
+    """Write the cells of possibly affected persons; return the table of their membership.
 
-    Who was only in the first release of all is in the newest one of its relation as well, in a
-    class that may be as it was. With other relations in between, everybody may be concerned.
+    Persons only in the very first release are also in the newest of its relation, perhaps in an
+    unchanged class. With other relations in between, all persons may be affected.
     """
     for name in ("overlays.find_newest", "overlays.find_earlier"):
         session.pg.execute(query(name), {"newest": newest})
@@ -519,11 +501,7 @@ def _find_near(session: Session, known: Memory, newest: int) -> sql.Identifier:
 
 
 def _find_moved(session: Session, near: sql.Identifier) -> psycopg.Cursor:
-    """Write whose cell may be another one, and what is remembered of them.
-
-    The row of what is returned is how many were in none before, whether cells were split, and how
-    many they all are.
-    """
+    """Write persons with a changed cell, and their membership; count new ones, splits, all."""
     session.pg.execute(template("overlays.cells", cells=_LEFT, entries=_EARLIER))
     session.pg.execute(query("overlays.find_moved"))
     counted = session.pg.execute(query("overlays.count_moved"))
@@ -541,7 +519,7 @@ def _find_paired(
     near: sql.Identifier,
     most: float,
 ) -> bool:
-    """Write whom pairs of releases concern, as they were and are; return False if too many."""
+    """Write persons affected in pairs, before and after; return False if there are too many."""
     with at_once(session.pg):
         memory.rows(session, known, former, _WAS, entries=_EARLIER)
         memory.rows(session, known, newest, NOW, entries=near)
@@ -567,12 +545,12 @@ def _find_entries(
     persons: sql.Identifier,
     condition: str = "true",
 ) -> None:
-    """Write what is remembered of some persons."""
+    """Write the membership of some persons."""
     slots = {"entries": entries, "persons": persons, "condition": sql.SQL(condition)}
     session.pg.execute(template("overlays.entries_of", among=near, **slots))
     session.pg.execute(sql.SQL("ANALYZE {}").format(entries))
 
 
 def _values_asked(policy: Policy) -> object:
-    """Return what tells the results of the values of a policy from those of others."""
+    """Return a key that identifies the value results of a policy."""
     return cells.asked_of_values(policy), [rule.column for rule in policy.columns]

@@ -1,4 +1,4 @@
-"""Who reads the releases of one series of a table, and is to read those of no other."""
+"""Roles that can read releases of one series, and must not read another."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def of_others(session: Session, table: TableInfo, *, release: int) -> set[str]:
-    """Return who can read what a table serves in other series than that of a release."""
+    """Return the readers of a table's served relations in other series than a release's."""
     others = elsewhere(session, table, release=release)
     return rights.readers(session, others, source=table.oid)
 
 
 def elsewhere(session: Session, table: TableInfo, *, release: int) -> list[int]:
-    """Return by OID what a table serves in other series than that of a release."""
+    """Return the OIDs of a table's served relations in other series than a release's."""
     series = memory.series(session, table.name)
     served = ledger.served_entries(session, table=table.name)
     others = [one.relation for one in served if not _are_of_one(series, one.id, release)]
@@ -32,7 +32,7 @@ def elsewhere(session: Session, table: TableInfo, *, release: int) -> list[int]:
 
 
 def _are_of_one(series: Mapping[int, int], one: int, other: int) -> bool:
-    """Whether two releases are of one series; a live one is of all that had started before it."""
+    """Return True if two releases share a series; a live one is in all started before."""
     own = series.get(one, series.get(other))
     return own is None or all(memory.series_of(series, each, own) == own for each in (one, other))
 
@@ -40,7 +40,7 @@ def _are_of_one(series: Mapping[int, int], one: int, other: int) -> bool:
 def in_common(
     session: Session, others: set[str], *, table: TableInfo, relation: TableName
 ) -> list[str]:
-    """Return who of some can read a relation, by name."""
+    """Return the given roles that can read a relation, sorted by name."""
     published = views.oids_of(session, [relation] if others else [])
     return sorted(others & rights.readers(session, published, source=table.oid))
 
@@ -48,7 +48,7 @@ def in_common(
 def require_others(
     session: Session, others: set[str], *, table: TableInfo, relation: TableName
 ) -> None:
-    """Raise NotPermitted when a relation can be read by somebody who reads another series."""
+    """Raise NotPermitted if a reader of another series can read a relation."""
     if both := in_common(session, others, table=table, relation=relation):
         more = f" and {len(both) - 5} more" if len(both) > 5 else ""  # noqa: PLR2004
         raise NotPermitted(

@@ -1,4 +1,4 @@
-"""Who of a source is published already, and who never was."""
+"""Compare the source with the current release: published, new and deleted persons."""
 
 from __future__ import annotations
 
@@ -42,10 +42,9 @@ _DEPARTED = sql.Identifier("pg_temp", "history_departed")
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """When a class is withdrawn: by how many of it are gone, and for how long.
+    """Withdraw a class if ``share`` of its persons are deleted and fewer than ``k`` remain.
 
-    share: of its persons who are gone, where fewer than ``k`` stay; deadline: since when anybody of
-    it may be gone at most.
+    Also if one has been deleted for longer than ``deadline``.
     """
 
     share: float
@@ -55,12 +54,11 @@ class Terms:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Standing:
-    """How the rows of a source stand to what is published of them.
+    """The differences between a source and its current release.
 
-    fresh: the places of those who were never published; withdrawn: the classes that go, by number;
-    growth: the rows that stay and go; published: how often each value of a sensitive column is
-    published, of so many persons; failed: how many new persons were in the last pool, if that did
-    not meet the models; elsewhere: those whom only other relations ever showed.
+    fresh: positions of persons never published; withdrawn: class numbers; growth: row counts;
+    published: frequency of each sensitive value among ``persons``; failed: persons in the last
+    pool, if it failed the models; elsewhere: persons published only in other relations.
     """
 
     fresh: NDArray[np.int64]
@@ -80,13 +78,10 @@ def stand(
     terms: Terms,
     persons: pa.Table | None = None,
 ) -> Standing:
-    """Return how rows stand to a publication that is served.
+    """Compare rows with a served publication; raise PolicyError if two rows have the same key.
 
-    persons: the column that tells the person of each row, where it is not the key.
-    Whom the next one shows no more is in the table ``history_departed`` until the transaction ends.
-    What is remembered, and whom the publication shows, stays unpacked for whoever remembers it.
-
-    Raises PolicyError when two rows have one key.
+    persons: person column of each row, if it is not the key. ``history_departed`` contains the
+    withdrawn persons until the transaction ends; ENTRIES and BEFORE stay unpacked.
     """
     with standing(session, publication, rows, rows.keys if persons is None else persons) as known:
         if persons is None:
@@ -104,7 +99,7 @@ def stand(
 
 
 def _of_rows(session: Session, size: int, found: Standing) -> Growth:
-    """Return what becomes of rows whose persons may have got or lost some; size: of all rows."""
+    """Count the changed rows of persons with several rows; size: number of all rows."""
     growth, fresh = count_rows(session, _DEPARTED)
     withheld = size - growth.kept - growth.later - fresh
     former = found.growth
@@ -118,10 +113,7 @@ def _of_rows(session: Session, size: int, found: Standing) -> Growth:
 
 
 def count_rows(session: Session, departed: sql.Identifier) -> tuple[Growth, int]:
-    """Count the rows that stay and go, within ``standing``, and those of whom none were published.
-
-    departed: whom the next release shows no more.
-    """
+    """Count retained, withdrawn (``departed``) and never published rows, within ``standing``."""
     counted = template("standing.count_standing_of_members", departed=departed)
     *rows, of_nobody = session.one(counted)
     names = ("kept", "deferred", "left", "changed", "later")
@@ -132,10 +124,7 @@ def count_rows(session: Session, departed: sql.Identifier) -> tuple[Growth, int]
 def standing(
     session: Session, publication: Publication, rows: SourceRows, persons: pa.Table
 ) -> Iterator[Memory]:
-    """Hold rows against a publication that is served during the block; give what is remembered.
-
-    persons: the columns that tell the person of each row.
-    """
+    """Compare rows, identified by ``persons``, with a served publication during the block."""
     known = memory.unpack_shown(session, publication)
     person = _read(session, publication, rows, persons)
     table = publication.info.name
@@ -159,7 +148,7 @@ def standing(
 def _read(
     session: Session, publication: Publication, rows: SourceRows, persons: pa.Table
 ) -> sql.Composable:
-    """Write persons and values, each with its place; return the hash of a row's person."""
+    """Write persons and values with their positions; return the hash expression of a person."""
     codes, objects = coded.number(rows.columns, publication.info)
     person = write_persons(session, _READ, persons, beside={"code": pa.array(codes)})
     write_codes(session, _CODES, objects)
@@ -181,7 +170,7 @@ def _counted(session: Session, publication: Publication, terms: Terms) -> Standi
 
 
 def withdrawn(session: Session, departed: sql.Identifier) -> tuple[int, ...]:
-    """Return the classes of which the next release shows nobody, within ``standing``."""
+    """Return the withdrawn classes, within ``standing``."""
     found = session.pg.execute(template("standing.withdrawn", departed=departed))
     return tuple(row[0] for row in found)
 
@@ -189,10 +178,7 @@ def withdrawn(session: Session, departed: sql.Identifier) -> tuple[int, ...]:
 def published_values(
     session: Session, publication: Publication
 ) -> tuple[dict[str, list[int]], int]:
-    """Return how often each sensitive value is published, and of how many persons.
-
-    Within ``standing``.
-    """
+    """Count each published sensitive value, and published persons, within ``standing``."""
     columns = [rule.column for rule in publication.policy.with_role(Role.SENSITIVE)]
     found: dict[str, list[int]] = {name: [] for name in columns}
     persons = 0

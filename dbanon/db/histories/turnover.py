@@ -1,4 +1,4 @@
-"""Ask who of the source was published, and whether persons can still be told by their keys."""
+"""Compare the persons of releases, and check that their keys are stable."""
 
 from __future__ import annotations
 
@@ -30,13 +30,11 @@ _SHOWN = sql.Identifier("pg_temp", "history_shown")
 
 
 def require_lasting_keys(session: Session, publication: Publication, known: Memory) -> None:
-    """Raise CheckFailed when a release shows others instead of those who were published.
+    """Raise CheckFailed if a release seems to have replaced its persons.
 
-    known: what ``memory.remember`` returned of the release. It is held against its relation's
-    release before, else against the newest of the series. When less than half of the persons of
-    that one are in the source, and at least half as many come who were never published, their keys
-    were most likely made anew. Each person would count as two, and what comparing the releases
-    reveals would be hidden.
+    It is compared with the relation's previous release, otherwise the newest of the series. If the
+    source has less than half of its persons, and new persons number at least half, the keys were
+    probably regenerated: each person would count twice, which hides the combined disclosure.
     """
     before = {n: name for n, name in known.relations.items() if n != publication.id}
     if not before:
@@ -66,14 +64,14 @@ def require_lasting_keys(session: Session, publication: Publication, known: Memo
 
 
 def _count(session: Session, known: Memory, number: int) -> int:
-    """Count everybody whom a release showed."""
+    """Count the persons of a release."""
     counted = template("overlays.count_shown", shown=known.shown(number))
     persons: int = session.one(counted)[0]
     return persons
 
 
 def _least(session: Session, known: Memory, number: int) -> int:
-    """Return how many persons a release shows at least, by how many rows each one changed."""
+    """Return a lower bound on the persons of a release, from the changed rows."""
     if known.several:
         return 0
     relation, changed = known.relations[number], memory.changes(session, known.table)
@@ -82,7 +80,7 @@ def _least(session: Session, known: Memory, number: int) -> int:
 
 
 def _present_in_source(publication: Publication, known: Memory) -> sql.Composed:
-    """Compose how many of those shown are in the source, whatever the policy leaves out of it."""
+    """Count published persons in the source, also those that the policy filters out."""
     columns = [publication.info.column(name) for name in known.person]
     person = [equal_text(column, sql.Identifier("s", column.name)) for column in columns]
     return template(
@@ -94,10 +92,9 @@ def _present_in_source(publication: Publication, known: Memory) -> sql.Composed:
 
 
 class Apart(NamedTuple):
-    """By how many persons a release differs from an earlier one of its series.
+    """The number of persons by which a release differs from an earlier one of its series.
 
-    came: those the earlier one does not show; left: those it alone shows; is_known: whether its
-    persons are remembered.
+    came: only in the new release; left: only in the earlier one; is_known: membership is stored.
     """
 
     number: int
@@ -109,10 +106,9 @@ class Apart(NamedTuple):
 def same_values(
     session: Session, publication: Publication, columns: Mapping[int, Collection[str]]
 ) -> set[int]:
-    """Return the served copies that show the values of some columns as a release will, as often.
+    """Return the served copies with the same values and frequencies as a release.
 
-    columns: which are compared, by the number of the release. The membership of the release is
-    written, and its copy is not yet made.
+    columns: to compare, by release number. The release has membership but no copy yet.
     """
     found = set()
     for entry in ledger.served_entries(session, table=publication.info.name):
@@ -127,7 +123,7 @@ def same_values(
 def _shows_same(
     session: Session, publication: Publication, entry: Entry, names: Collection[str]
 ) -> bool:
-    """Whether a served copy, and what is beside it, shows the values that a release will."""
+    """Compare a served copy and its companion relations with the values of a release."""
     beside = [name for name in names if name == buckets.column(publication)]
     of_rows = [name for name in names if name not in beside]
     served, release = relations.served_rows(publication), data_table("release", entry.data_id)
@@ -146,7 +142,7 @@ def _is_same(
     served: sql.Composable,
     release: sql.Composable,
 ) -> bool:
-    """Whether two relations have the same values in some columns, each as often."""
+    """Return True if two relations have equal values in some columns, with equal frequencies."""
     values = [sql.SQL("format('%L', s.{})").format(sql.Identifier(name)) for name in names]
     slots = {"values": sql.SQL(", ").join(values), "served": served, "release": release}
     row = session.pg.execute(template("releases.shows_same_values", **slots)).fetchone()
@@ -156,7 +152,7 @@ def _is_same(
 def persons_apart(
     session: Session, publication: Publication, numbers: Collection[int]
 ) -> list[Apart]:
-    """Return how a remembered release differs from some of the earlier ones of its series."""
+    """Compare the persons of a stored release with those of earlier ones of its series."""
     table, view = publication.info.name, publication.view
     session.allow_memory()
     known = memory.recall(session, table, relation=view)
