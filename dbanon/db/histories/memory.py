@@ -307,7 +307,7 @@ def series(session: Session, table: TableName) -> dict[int, int]:
 def placement(
     session: Session, table: TableName, relation: TableName
 ) -> tuple[dict[int, tuple[int, TableName]], bool]:
-    """Return each release's series and relation, and whether that series was forgotten."""
+    """Return series and relation per release, and whether the relation's series was forgotten."""
     with at_once(session.pg):
         rows = session.pg.execute(query("histories.series"), _named(table))
         latest = _find_latest(session, table, relation)
