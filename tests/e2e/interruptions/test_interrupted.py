@@ -163,7 +163,8 @@ def test_the_commit_is_not_cut_off(published, interrupt):
 
 
 def test_a_plan_shows_what_was_found(published, interrupt):
-    plan = ("plan", "patients", "--k", "7", "--algorithm", "auto")
+    anew = ("--new-series", "--recipients-changed")  # or classes stay, and nothing is searched
+    plan = ("plan", "patients", "--k", "7", "--algorithm", "auto", *anew)
     code, out, _ = interrupt("search", "once", *plan, "--on-interrupt", "publish")
     assert 0 == code
     assert "all (NCP)" in out

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from tables import define_patients, make_patients, patients_policy
 
 import dbanon
-from dbanon.actions import publish
+from dbanon.actions.publication import steps
 from dbanon.db import rights
 from dbanon.db.metadata import migrate, store
 from dbanon.domain.deeds import Deed
@@ -94,13 +94,13 @@ def test_first_publications_into_one_new_schema_at_once_both_succeed(database, m
         table = make_patients(database, name=name)
         dbanon.set_policy(table, patients_policy(table), settings=database.settings)
     entered, names = threading.Barrier(2), iter(["patients", "visitors"])
-    original = publish.prepare
+    original = steps.prepare
 
     def prepare(*arguments, **options):
         entered.wait(30)  # both searches run while neither publication has committed
         return original(*arguments, **options)
 
-    monkeypatch.setattr(publish, "prepare", prepare)
+    monkeypatch.setattr(steps, "prepare", prepare)
 
     def work():
         return str(dbanon.publish(next(names), schema="fresh", settings=database.settings).relation)

@@ -12,7 +12,7 @@ from psycopg import IsolationLevel
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.actions import publish as publishing
+from dbanon.actions.publication import steps as publishing
 from dbanon.domain.policy import K_ANONYMITY, ColumnRule, ModelSpec, Policy, Role
 
 PATIENTS = dbanon.TableName("public", "patients")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from builders import encoded, policy_of
 
-from dbanon.anonymization.outcome import join, nobody, wait
+from dbanon.anonymization.outcome import join, nobody
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.progress import Stages
 
@@ -60,32 +60,3 @@ def test_without_a_class_there_is_nothing_to_publish(table):
     found = join([nobody(table)])
     assert (0, 8, 1.0) == (found.values.n_groups, found.loss.n_suppressed, found.loss.ncp)
     assert [None] * 8 == shown(found)
-
-
-def test_the_coarsest_classes_wait(table):
-    found = join([grouped(table, rows) for rows in HALVES])
-    columns = found.values.columns
-    losses = sorted(
-        {float(np.mean([c.loss[c.index[group]] for c in columns])) for group in range(4)}
-    )
-    coarse = wait(table, POLICY, found, loss=losses[0] / 2.1, room=8)
-    assert [None] * 8 == shown(coarse)
-    assert (0, 8, 1.0) == (coarse.loss.n_classes, coarse.loss.n_suppressed, coarse.loss.ncp)
-    assert found is wait(table, POLICY, found, loss=losses[-1], room=8)
-
-
-def test_no_more_wait_than_there_is_room_for(table):
-    found = join([grouped(table, rows) for rows in HALVES])
-    least = wait(table, POLICY, found, loss=0.0, room=5)
-    assert (4, 2) == (least.loss.n_suppressed, least.values.n_groups)
-    kept = [tuple_ for tuple_ in shown(least) if tuple_ is not None]
-    assert kept == [now for now, then in zip(shown(found), shown(least), strict=True) if then]
-    assert found is wait(table, POLICY, found, loss=0.0, room=1)
-
-
-def test_those_whom_nobody_could_group_wait_first(table):
-    few = table.take(np.arange(3))
-    found = join([grouped(table, HALVES[0]), nobody(few)])
-    whole = table.take(np.concatenate([HALVES[0], np.arange(3)]))
-    assert found is wait(whole, POLICY, found, loss=0.0, room=4)
-    assert 5 == wait(whole, POLICY, found, loss=0.0, room=5).loss.n_suppressed
