@@ -329,11 +329,12 @@ def _is_same(
 
 def _is_due(session: Session, loaded: Sequence[Loaded], releases: Sequence[Release]) -> bool:
     """Return True if a deleted person was retained for longer than a policy allows."""
-    from dbanon.db.histories import leavers
+    from dbanon.db.histories import standing
 
     deadline = least_deadline(one.policy for one in loaded)
     return any(
-        leavers.count(session, release.relation, deadline=deadline).overdue for release in releases
+        standing.count_deleted(session, release.relation, deadline=deadline).overdue
+        for release in releases
     )
 
 

@@ -159,10 +159,10 @@ def _require_feasible(domains: Domains, policy: Policy) -> Requirement:
 
 
 def _job(session: Session, policy: Policy, loaded: Loaded, domains: Domains, seed: int) -> Job:
-    from dbanon.db.blocks import snapshots
+    from dbanon.db.blocks import reading
 
     ordered = policy.with_orders(loaded.info)
-    return Job(loaded.info, ordered, domains, snapshots.export(session), seed)
+    return Job(loaded.info, ordered, domains, reading.export(session), seed)
 
 
 def _cut(

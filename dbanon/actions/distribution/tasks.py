@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dbanon.anonymization.regions.cutting import Domains
     from dbanon.anonymization.regions.grouping import Border, Groups
-    from dbanon.db.blocks.snapshots import Snapshot
+    from dbanon.db.blocks.reading import Snapshot
     from dbanon.domain.assignment import EncodedTable, Slice
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableInfo
@@ -60,11 +60,11 @@ class ReadBlock:
     def perform(self, job: Job, settings: Settings) -> Grouped:
         """Return the groups; raises Unsatisfiable if the block does not meet the policy alone."""
         from dbanon.anonymization.regions.grouping import border_of, group_rows
-        from dbanon.db.blocks import reading, snapshots
+        from dbanon.db.blocks import reading
         from dbanon.db.session import connect
 
         domains, names = job.domains, job.domains.sensitive_names
-        with connect(settings) as session, snapshots.sharing(session, job.snapshot, job.info):
+        with connect(settings) as session, reading.sharing(session, job.snapshot, job.info):
             source = reading.read_block(session, job.info, job.policy, self.slices)
         source = source.take(_in_order(source.keys))
         places = np.empty((source.keys.num_rows, len(names)), np.int32)

@@ -268,7 +268,7 @@ def _born(
     """Group all new persons once a pool is large enough; only their number decides that."""
     import numpy as np
 
-    from dbanon.db.histories import leavers
+    from dbanon.db.histories import standing
 
     persons = stay.persons
     former, least = persons.failed, _least(stay, asked)
@@ -279,7 +279,7 @@ def _born(
     shown = outcomes[0].assignment.group[: len(persons.fresh)] >= 0
     if is_tried and (failed or former):
         former = size if failed else 0
-        leavers.keep_pool(session, present[0].relation, former)
+        standing.keep_pool(session, present[0].relation, former)
     pool = None if least is None else least + former
     pending = persons_of(rows.sources[0].take(np.flatnonzero(~shown)))
     return _Born(rows, outcomes, len(persons.fresh), pending, pool, failed)

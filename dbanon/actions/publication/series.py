@@ -42,11 +42,11 @@ def compare(
     The persons of a live view change, and are not remembered. Raises CheckFailed if the disclosure
     grows and the release starts no new series. difference: of masked values from earlier releases.
     """
-    from dbanon.db.histories import leavers, overlay
+    from dbanon.db.histories import overlay, standing
 
     table = publication.info.name
     if publication.withdrawn is None:  # what is grouped anew shows nobody who is gone
-        leavers.forget(session, publication.view)
+        standing.forget_deleted(session, publication.view)
     if publication.kind is ReleaseKind.VIEW:
         live = {publication.id: publication.policy}
         found = overlay.recall(session, table, relation=publication.view, live=live)

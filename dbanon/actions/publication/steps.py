@@ -160,7 +160,7 @@ class Copy:
     def run(self, session: Session, _plan: PublicationPlan, work: Work) -> Work:
         """Create them, or refill those of the previous release."""
         from dbanon.db import catalog
-        from dbanon.db.histories import copied, memory
+        from dbanon.db.histories import memory
         from dbanon.db.releases import copies
 
         publication = work.publication
@@ -170,7 +170,7 @@ class Copy:
             publication = copies.make(session, publication, work.previous)
         else:
             key = memory.key_of(session, publication.info.name, publication.view)
-            publication = copied.extend(session, publication, work.previous, key=key)
+            publication = memory.extend(session, publication, work.previous, key=key)
         session.run(self._candidate(publication))
         candidate = catalog.describe_source(session, publication.candidate)
         return replace(work, publication=publication, differs=differs, candidate=candidate)

@@ -94,7 +94,7 @@ def history(table: str | TableName, *, settings: Settings | None = None) -> Hist
 
 def lingering(session: Session, release: Release) -> Lingering:
     """Return the deleted persons that a served release still has, by the strictest policy."""
-    from dbanon.db.histories import leavers
+    from dbanon.db.histories import standing
     from dbanon.db.metadata import ledger, store
 
     together = [release]
@@ -105,7 +105,7 @@ def lingering(session: Session, release: Release) -> Lingering:
     for one in together:
         stored = store.load_stored(session, one.table, one.policy_name)
         policies.append(one.policy if stored is None else stored.policy)
-    return leavers.count(session, release.relation, deadline=least_deadline(policies))
+    return standing.count_deleted(session, release.relation, deadline=least_deadline(policies))
 
 
 def _relations(session: Session, entries: Sequence[Entry]) -> list[tuple[TableName, TableName]]:

@@ -90,7 +90,7 @@ def drop_release(
     as it was. Raises ConfigError if it is not served and nothing of it is left.
     """
     from dbanon.db import identity
-    from dbanon.db.histories import leavers
+    from dbanon.db.histories import standing
     from dbanon.db.locks import Held
     from dbanon.db.metadata import ledger
     from dbanon.db.metadata.migrate import require_current
@@ -110,7 +110,7 @@ def drop_release(
         if release.served:
             if not withdrawal.withdraw(session, release):
                 raise ConfigError(f"release {release_id} was replaced meanwhile", hint=_LIST)
-            leavers.forget(session, release.relation)
+            standing.forget_deleted(session, release.relation)
         identity.require_nothing_else(session, known)
     again = f"dbanon release drop {release_id}"
     try:

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg import sql
 
-from dbanon.db.histories import copied
 from dbanon.db.person_hashes import members, require_all
-from dbanon.db.queries import query, template
+from dbanon.db.queries import identifiers, query, template
+from dbanon.db.releases import copies, immutability, relations
 from dbanon.db.session import at_once
+from dbanon.domain.errors import DatabaseError
 from dbanon.domain.table import TableName
+from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.release import Entry
+
 
 ENTRIES = sql.Identifier("pg_temp", "history_entries")
 _PRESENT = sql.Identifier("pg_temp", "history_present")
@@ -109,7 +112,7 @@ def remember(
     relations, several = {**known.relations, publication.id: view}, known.several or several
     joined = replace(known, relations=relations, several=several)
     if publication.withdrawn is not None:
-        copied.require_same_members(session, publication, known.key)
+        require_same_members(session, publication, known.key)
     with at_once(session.pg):
         if not is_first and publication.withdrawn is None:
             # else all was unpacked when it was found how persons stand
@@ -420,7 +423,7 @@ def _present(session: Session, publication: Publication, key: UUID | None) -> No
     published = sql.SQL("to_jsonb(g) - '{group_id,shown,version,release}'::text[]")
     present = template(
         "histories.present",
-        **{"class": copied.class_number(publication, published)},
+        **{"class": class_number(publication, published)},
         groups=publication.groups,
         key=sql.Literal(key),
         person=read_from.person,
@@ -435,3 +438,94 @@ def _present(session: Session, publication: Publication, key: UUID | None) -> No
         shown = session.pg.execute(sql.SQL("SELECT count(*) FROM {}").format(publication.rows))
         drop(session, publication.codes, *read_from.tables)
     require_all(publication, noted.rowcount, shown)
+
+
+_OF_SEVERAL_TEXTS = ("numeric", "numrange", "float8")  # 1.0 and 1.00, 0 and -0 are equal
+
+
+def class_number(publication: Publication, published: sql.Composable) -> sql.Composed:
+    """Compose the number of a class from its values, a jsonb object of q1, q2 and so on."""
+    columns = sql.Literal(repr([column for column, _ in publication.recodings]))
+    return template("histories.class_number", columns=columns, published=published)
+
+
+def of_copy(publication: Publication) -> dict[str, sql.Composable]:
+    """Compose the published class of a row ``s`` of the private copy, and the class number.
+
+    ``c.published`` is hashed once per class; alike: columns and texts that group rows of a class.
+    """
+    published, quasi = sql.Identifier("c", "published"), []
+    alike: list[sql.Composable] = []
+    for (name, _), stored in zip(publication.recodings, publication.stored_types, strict=True):
+        column = sql.Identifier("s", name)
+        quasi.append(column)
+        alike.append(column)
+        if stored.startswith(_OF_SEVERAL_TEXTS):
+            alike.append(sql.SQL("{}::text").format(column))
+    return {
+        "published": _published_in_copy(publication),
+        "class": class_number(publication, published),
+        "quasi": sql.SQL(", ").join(quasi),
+        "alike": sql.SQL(", ").join(alike),
+        "release": publication.release,
+    }
+
+
+def _published_in_copy(publication: Publication) -> sql.Composed:
+    """Compose the class values of a row ``s`` of the private copy, as a jsonb object."""
+    values = [
+        sql.SQL("{}, s.{}").format(sql.Literal(f"q{i}"), sql.Identifier(column))
+        for i, (column, _) in enumerate(publication.recodings, 1)
+    ]
+    return sql.SQL("jsonb_build_object({})").format(sql.SQL(", ").join(values))
+
+
+def require_same_members(session: Session, publication: Publication, key: UUID | None) -> None:
+    """Raise DatabaseError if the classes of a copy differ from its stored membership."""
+    slots = {**of_copy(publication), "key": sql.Literal(key)}
+    same = template("histories.same_members", **slots)
+    if session.pg.execute(same).fetchone() != (True,):
+        raise DatabaseError(
+            f"{publication.view} shows other classes than are remembered of it; nothing was"
+            " published",
+            hint=command("dbanon publish", publication.info.name),
+        )
+
+
+def extend(
+    session: Session, publication: Publication, previous: Entry | None, *, key: UUID | None
+) -> Publication:
+    """Withdraw classes from the former copy and add new ones; other classes stay untouched.
+
+    All rows of a class that gains some are rewritten in random order. key: hash key of the persons;
+    ``history_departed`` has the withdrawn persons. Return the publication with the number of the
+    copy. Raise DatabaseError if the former copy was altered or has other columns.
+    """
+    table = publication.info.name
+    if previous is None or not copies.is_sealed(session, publication, previous):
+        raise DatabaseError(
+            f"{publication.view} is not as it was published, and cannot be extended",
+            hint=command("dbanon refresh", table, options="--new-series"),
+        )
+    former = replace(publication, former=previous.data_id)
+    copies.unseal(session, former.release)
+    if publication.withdrawn:
+        gone = sql.Literal(list(publication.withdrawn))
+        shown = {**of_copy(former), "key": sql.Literal(key)}
+        session.run((template("histories.withdraw", **shown, withdrawn=gone),))
+    quasi = [sql.Identifier(name) for name, _ in former.recodings]
+    slots = {
+        "quasi": sql.SQL(", ").join(sql.SQL("s.{}").format(name) for name in quasi),
+        "names": identifiers(f"q{i}" for i, _ in enumerate(quasi, 1)),
+        "changed": _labels(former),
+    }
+    session.run(relations.copy_statements(former, "releases.extend_release", **slots))
+    session.run(immutability.close_statements(former.release))
+    return former
+
+
+def _labels(publication: Publication) -> sql.Composable:
+    """Select the published values of new groups, with NULL as their place."""
+    columns = [sql.Identifier("s", f"q{i}") for i, _ in enumerate(publication.recodings, 1)]
+    found = sql.SQL("SELECT {}, NULL::tid FROM {} AS s")
+    return found.format(sql.SQL(", ").join(columns), publication.groups)

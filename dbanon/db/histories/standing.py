@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 from psycopg import sql
 
-from dbanon.db.histories import atoms, leavers, memory
+from dbanon.db.histories import atoms, memory
 from dbanon.db.person_hashes import write_persons
 from dbanon.db.proofs import keys
 from dbanon.db.queries import identifiers, query, template
 from dbanon.db.session import at_once
 from dbanon.db.transfer import write_codes
 from dbanon.domain.policy import Role
-from dbanon.domain.release import Growth
+from dbanon.domain.release import Growth, Lingering
 from dbanon.formats.values import coded
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
+    from dbanon.domain.table import TableName
+
 
 _READ = sql.Identifier("pg_temp", "history_read")
 _CODES = sql.Identifier("pg_temp", "history_codes")
@@ -156,13 +158,13 @@ def _read(
 
 
 def _counted(session: Session, publication: Publication, terms: Terms) -> Standing:
-    leavers.find(session, publication.view, deadline=terms.deadline)
+    find_deleted(session, publication.view, deadline=terms.deadline)
     session.pg.execute(query("standing.departed"), {"share": terms.share, "k": terms.k})
     gone = withdrawn(session, _DEPARTED)
     fresh = [row[0] for row in session.pg.execute(query("standing.fresh"))]
     counts = session.one(query("standing.count_standing"), {"fresh": len(fresh)})
-    leavers.keep(session, publication.view)
-    lingering = leavers.count(session, publication.view, deadline=terms.deadline)
+    keep_deleted(session, publication.view)
+    lingering = count_deleted(session, publication.view, deadline=terms.deadline)
     names = ("kept", "withheld", "deferred", "left", "changed", "overdue")
     growth = Growth(withdrawn=len(gone), due=lingering.due, **dict(zip(names, counts, strict=True)))
     shown = published_values(session, publication)
@@ -188,3 +190,40 @@ def published_values(
         else:
             found[name].append(rows)
     return found, persons
+
+
+def find_deleted(session: Session, relation: TableName, *, deadline: timedelta | None) -> None:
+    """Write deleted persons to ``history_missed``: when first missed, and if overdue."""
+    session.pg.execute(query("standing.find_leavers"), {**_named(relation), "deadline": deadline})
+
+
+def keep_deleted(session: Session, relation: TableName) -> None:
+    """Store only the persons of ``history_missed`` that the next release retains."""
+    for name in ("standing.discard_leavers", "standing.keep_leavers"):
+        session.pg.execute(query(name), _named(relation))
+
+
+def forget_deleted(session: Session, relation: TableName) -> None:
+    """Delete the refresh state of a relation, for an empty relation or a new grouping."""
+    session.pg.execute(query("standing.forget_leavers"), _named(relation))
+
+
+def keep_pool(session: Session, relation: TableName, persons: int) -> None:
+    """Store the size of a pool that failed the models, in persons; 0 clears it."""
+    session.pg.execute(query("standing.forget_pool"), _named(relation))
+    if persons:
+        session.pg.execute(query("standing.keep_pool"), {**_named(relation), "persons": persons})
+
+
+def count_deleted(
+    session: Session, relation: TableName, *, deadline: timedelta | None
+) -> Lingering:
+    """Count the retained deleted persons of a relation, at its last refresh."""
+    asked = {**_named(relation), "deadline": deadline}
+    shown, overdue, since, failed = session.one(query("standing.count_leavers"), asked)
+    due = since + deadline if since is not None and deadline is not None else None
+    return Lingering(relation, shown, overdue, since, due, failed)
+
+
+def _named(relation: TableName) -> dict[str, str | None]:
+    return {"schema": relation.schema, "name": relation.name}
