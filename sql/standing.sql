@@ -2,15 +2,18 @@
 
 -- name: count_leavers
 -- How many are gone whom a relation shows, how many of them for longer than they may be, and since when
--- the first of them are; and the size of the last pool that did not meet the models as a whole.
+-- the first of them are; and the size of the last pool that did not meet the models as a whole, of any
+-- relation of the table: its new persons are those of this one, too.
 SELECT coalesce(sum(cardinality(l.persons)), 0)::bigint,
        coalesce(sum(cardinality(l.persons))
                 FILTER (WHERE l.missed_at < now() - %(deadline)s::interval), 0)::bigint,
        min(l.missed_at),
        (SELECT coalesce(max(p.persons), 0)
           FROM dbanon.history_pool AS p
-         WHERE p.relation_schema = %(schema)s
-           AND p.relation_name = %(name)s)
+          JOIN dbanon.release AS r ON (r.relation_schema, r.relation_name) = (p.relation_schema, p.relation_name)
+          JOIN dbanon.release AS o ON (o.table_schema, o.table_name) = (r.table_schema, r.table_name)
+         WHERE o.relation_schema = %(schema)s
+           AND o.relation_name = %(name)s)
   FROM dbanon.history_leaver AS l
  WHERE l.relation_schema = %(schema)s
    AND l.relation_name = %(name)s
@@ -155,6 +158,14 @@ DELETE FROM dbanon.history_leaver AS l
                     WHERE n.missed_at = l.missed_at
                       AND n.persons = l.persons)
 
+-- name: failed_pool
+-- The size of the last pool of a table that did not meet the models as a whole, 0 if there is none.
+SELECT coalesce(max(p.persons), 0)
+  FROM dbanon.history_pool AS p
+  JOIN dbanon.release AS r ON (r.relation_schema, r.relation_name) = (p.relation_schema, p.relation_name)
+ WHERE r.table_schema = %(schema)s
+   AND r.table_name = %(name)s
+
 -- name: find_leavers
 -- Since when those are gone whom a relation shows: since the first refresh that missed them. A moment
 -- that is yet to come was told by a clock that has been set back.
@@ -172,12 +183,7 @@ SELECT s.person,
  GROUP BY s.person
 
 -- name: forget_leavers
--- Forget since when those are gone whom a relation shows, and its last pool.
-WITH pool AS (
-    DELETE FROM dbanon.history_pool AS p
-     WHERE p.relation_schema = %(schema)s
-       AND p.relation_name = %(name)s
-)
+-- Forget since when those are gone whom a relation shows.
 DELETE FROM dbanon.history_leaver AS l
  WHERE l.relation_schema = %(schema)s
    AND l.relation_name = %(name)s
@@ -239,7 +245,7 @@ SELECT (SELECT count(*) FROM newest) - (SELECT count(*) FROM known)
 -- How often each value of some columns is published; and without a column, how many persons are.
 SELECT q.name, sum(n.rows)::bigint
   FROM (SELECT b.value_id, count(*) AS rows
-          FROM pg_temp.history_before AS b
+          FROM {rows} AS b
          GROUP BY b.value_id) AS n
   JOIN dbanon.history_value AS v ON v.value_id = n.value_id
  CROSS JOIN unnest(%(columns)s::text[]) AS q (name)

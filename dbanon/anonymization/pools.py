@@ -57,7 +57,7 @@ def pool_size(
 def _level(spec: ModelSpec) -> int:
     """Return how many distinct values a model asks for, two if it does not say."""
     given = arguments(spec).get(_EXACT.get(spec.name, "l"), 2)
-    return max(math.ceil(given), 2) if isinstance(given, int | float) else 2
+    return max(math.ceil(given), 1) if isinstance(given, int | float) else 2
 
 
 def draws_needed(counts: Sequence[int], l: int, *, without: float = 0.0) -> int | None:

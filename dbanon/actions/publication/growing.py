@@ -200,7 +200,8 @@ def _stand(session: Session, read: LinkedSource, served: Sequence[Publication], 
 
     policy, source = read.members[0].policy, read.sources[0]
     deadline = least_deadline(one.policy for one in read.members)
-    terms = standing.Terms(policy.withdraw_share or WITHDRAW_SHARE, k, deadline)
+    share = max(one.policy.withdraw_share or WITHDRAW_SHARE for one in read.members)
+    terms = standing.Terms(share, k, deadline)
     is_row = policy.subject is None or len(served) > 1
     owners = None if is_row else owners_of(source, policy)
     persons = standing.stand(session, served[0], source.rows, terms=terms, persons=owners)
@@ -272,13 +273,12 @@ def _born(
 
     persons = stay.persons
     former, least = persons.failed, _least(stay, asked)
-    size = persons_of(read.sources[0].take(persons.fresh))
-    is_tried = least is not None and size >= least + former
+    required = None if least is None else least + former
     grouping = partial(_grouped, read, persons, asked, request, stages=stages)
-    rows, outcomes, failed = grouping(least=least, is_tried=is_tried)
+    rows, outcomes, tried, failed = grouping(required=required)
     shown = outcomes[0].assignment.group[: len(persons.fresh)] >= 0
-    if is_tried and (failed or former):
-        former = size if failed else 0
+    if tried and (failed or former):
+        former = tried if failed else 0
         standing.keep_pool(session, present[0].relation, former)
     pool = None if least is None else least + former
     pending = persons_of(rows.sources[0].take(np.flatnonzero(~shown)))
@@ -305,20 +305,22 @@ def _grouped(
     asked: Sequence[Policy],
     request: Request,
     *,
-    least: int | None,
-    is_tried: bool,
+    required: int | None,
     stages: Stages,
-) -> tuple[LinkedSource, list[Outcome], bool]:
-    """Group all new persons if ``is_tried``, otherwise none; those of other relations are last."""
+) -> tuple[LinkedSource, list[Outcome], int, bool]:
+    """Group all new persons if they are enough, otherwise none; those of other relations are last.
+
+    Returns also the persons of the largest pool that was tried, and whether one failed.
+    """
     if len(read.members) > 1:
-        return _grouped_together(read, persons, asked, request, is_tried=is_tried, stages=stages)
+        return _grouped_together(read, persons, asked, request, required=required, stages=stages)
     source, late = read.sources[0], persons.elsewhere
     group = partial(group_pool, source, persons.fresh, asked[0], seed=request.seed, stages=stages)
-    places, outcome, failed = group(least=least if is_tried else None)
+    places, outcome, tried, failed = group(least=required)
     rows = source.take(places)
-    if late is not None and _is_large(late, read.members[0].policy, least):
+    if late is not None and _is_large(late, read.members[0].policy, required):
         rows, outcome = _with_late(read, places, outcome, late, stages=stages)
-    return replace(read, sources=[rows]), [outcome], failed
+    return replace(read, sources=[rows]), [outcome], tried, failed
 
 
 def _is_large(late: Elsewhere, policy: Policy, least: int | None) -> bool:
@@ -340,23 +342,25 @@ def _grouped_together(
     asked: Sequence[Policy],
     request: Request,
     *,
-    is_tried: bool,
+    required: int | None,
     stages: Stages,
-) -> tuple[LinkedSource, list[Outcome], bool]:
+) -> tuple[LinkedSource, list[Outcome], int, bool]:
     from dbanon.anonymization.linked import beside, solve_linked
     from dbanon.anonymization.outcome import nobody
     from dbanon.anonymization.problem import Problem
 
     pool = read.take(persons.fresh)
-    first = Problem(pool.sources[0].encoded, asked[0])
-    tables = [replace(t, policy=p) for t, p in zip(pool.tables, asked[1:], strict=True)]
+    whole = [replace(policy, max_suppressed=0.0) for policy in asked]
+    first = Problem(pool.sources[0].encoded, whole[0])
+    tables = [replace(t, policy=p) for t, p in zip(pool.tables, whole[1:], strict=True)]
     nothing = [nobody(first.encoded), *(nobody(beside(t, first.encoded)) for t in tables)]
-    if not is_tried:
-        return pool, nothing, False
+    size = first.encoded.n_rows
+    if required is None or size < required:
+        return pool, nothing, 0, False
     try:
-        return pool, solve_linked(first, tables, seed=request.seed, stages=stages), False
+        return pool, solve_linked(first, tables, seed=request.seed, stages=stages), size, False
     except Unsatisfiable:
-        return pool, nothing, True
+        return pool, nothing, size, True
 
 
 def _with_late(

@@ -55,7 +55,9 @@ def compare(
         found = overlay.remember(session, publication, starts_series=starts, series_of=joined)
         if (found.failed or found.small) and not starts:
             _require_no_worse(session, publication, found, previous)
-        if not starts:
+        if starts:
+            standing.keep_pool(session, publication.view, 0)
+        else:
             require_enough_changed(session, publication, difference, previous=previous)
     require_safe([found] if gate.strict else [])
     return found

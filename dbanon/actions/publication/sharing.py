@@ -111,7 +111,7 @@ def _grouped(
         fresh, places = _fresh(source, known), np.arange(source.encoded.n_rows)
         source = among(session, member, source, places, stages=stages, fresh=fresh)
     shown, atoms = _frozen(source, known, policy, member.loaded)
-    born = _born(shown, atoms, known, policy, seed=plan.request.seed, stages=stages)
+    born = _born(session, plan, shown, atoms, known, stages=stages)
     return shown, *_merged(shown, atoms, born, policy, stages=stages)
 
 
@@ -389,11 +389,12 @@ def group_pool(
     least: int | None,
     seed: int,
     stages: Stages,
-) -> tuple[NDArray[np.int64], Outcome, bool]:
-    """Group all persons who were never published, or none; return their places in another order.
+) -> tuple[NDArray[np.int64], Outcome, int, bool]:
+    """Group all new persons, or none; return their places in another order, and their groups.
 
-    least: of so many; those of each combination of kept values are a pool. And whether a pool did
-    not meet the models as a whole, so that nobody is published.
+    least: minimum size of a pool; each combination of kept values is a pool of its own. Returns
+    also the persons of the largest pool that was tried, and whether one failed the models, so that
+    none is published.
     """
     import numpy as np
 
@@ -407,15 +408,15 @@ def group_pool(
     pools = [part.take(rows) for rows in order]
     asked, nothing = replace(policy, max_suppressed=0.0), [nobody(pool.encoded) for pool in pools]
     places = places[np.concatenate(order)]
-    outcomes = [*nothing]
-    for number, pool in enumerate(pools):
-        if least is None or persons_of(pool) < least:
-            continue
+    sizes = [persons_of(pool) for pool in pools]
+    large = [number for number, size in enumerate(sizes) if least is not None and size >= least]
+    tried, outcomes = max((sizes[number] for number in large), default=0), [*nothing]
+    for number in large:
         try:
-            outcomes[number] = solve(pool.problem(asked), seed=seed, stages=stages)
+            outcomes[number] = solve(pools[number].problem(asked), seed=seed, stages=stages)
         except Unsatisfiable:
-            return places, join(nothing), True
-    return places, join(outcomes), False
+            return places, join(nothing), tried, True
+    return places, join(outcomes), tried, False
 
 
 def persons_of(source: Source) -> int:
@@ -426,28 +427,35 @@ def persons_of(source: Source) -> int:
 
 
 def _born(
+    session: Session,
+    plan: PublicationPlan,
     source: Source,
     atoms: _Atoms,
     known: Remembered,
-    policy: Policy,
     *,
-    seed: int,
     stages: Stages,
 ) -> NDArray[np.int32]:
     """Group the rows of new persons by the strictest requirements of all releases."""
     import numpy as np
 
     from dbanon.anonymization.pools import pool_size
+    from dbanon.db.histories import standing
+
+    (member,) = plan.members
 
     fresh = np.flatnonzero(atoms.is_fresh)
     if not len(fresh):
         return np.full(0, -1, np.int32)
-    asked = of_newcomers(policy, known.policies)
+    asked = of_newcomers(member.policy, known.policies)
     # Where nobody was published before, nobody waits: it is a first publication.
-    is_first = not (atoms.atom >= 0).any()
+    is_first = not (known.atom >= 0).any()
+    former = 0 if is_first else standing.failed_pool(session, member.info.name)
     least = 1 if is_first else pool_size(asked, _published(source, atoms))
-    found_of = partial(group_pool, source, fresh, asked, least=least, seed=seed, stages=stages)
-    order, outcome, _ = found_of()
+    required = None if least is None else least + former
+    pool = partial(group_pool, source, fresh, asked, least=required, stages=stages)
+    order, outcome, tried, failed = pool(seed=plan.request.seed)
+    if tried and not is_first and (failed or former):
+        standing.keep_pool(session, plan.view(member), tried if failed else 0)
     found = np.empty(len(fresh), np.int32)
     found[np.searchsorted(fresh, order)] = outcome.assignment.group
     return found

@@ -184,7 +184,12 @@ def published_values(
     columns = [rule.column for rule in publication.policy.with_role(Role.SENSITIVE)]
     found: dict[str, list[int]] = {name: [] for name in columns}
     persons = 0
-    for name, rows in session.pg.execute(query("standing.published_values"), {"columns": columns}):
+    rows_of = sql.Identifier("pg_temp", "history_before")
+    members: sql.Composable = rows_of
+    if publication.policy.subject is not None:  # rows of one person count once
+        members = sql.SQL("(SELECT DISTINCT person, value_id FROM {})").format(rows_of)
+    counted = template("standing.published_values", rows=members)
+    for name, rows in session.pg.execute(counted, {"columns": columns}):
         if name is None:
             persons = rows
         else:
@@ -204,8 +209,14 @@ def keep_deleted(session: Session, relation: TableName) -> None:
 
 
 def forget_deleted(session: Session, relation: TableName) -> None:
-    """Delete the refresh state of a relation, for an empty relation or a new grouping."""
+    """Delete the times of deleted persons, for an empty relation or a new grouping."""
     session.pg.execute(query("standing.forget_leavers"), _named(relation))
+
+
+def failed_pool(session: Session, table: TableName) -> int:
+    """Return the size of the last pool of a table that failed the models, in persons, 0 if none."""
+    found: tuple[int] = session.one(query("standing.failed_pool"), _named(table))
+    return found[0]
 
 
 def keep_pool(session: Session, relation: TableName, persons: int) -> None:

@@ -204,3 +204,70 @@ def test_decisions_are_the_same_when_values_are_dealt_otherwise_within_classes(d
         if seed % 2 and month == REFRESHES // 2:
             wait(database)
     assert told.total()
+
+
+@pytest.fixture
+def pools_of_six(monkeypatch):
+    """Let six new persons be a pool, whatever their number has to be for their values."""
+    monkeypatch.setattr("dbanon.anonymization.pools.pool_size", lambda *_, **__: 6)
+
+
+def again(database, name, *, by):
+    """Publish or refresh a table; return how many rows readers see."""
+    if by == "publish":
+        dbanon.publish(name, settings=database.settings)
+    else:
+        refreshed(database, name)
+    return database.execute(f"SELECT count(*) FROM anon.{name}")[0][0]
+
+
+@pytest.mark.parametrize("first", ["refresh", "publish"])
+@pytest.mark.parametrize("then", ["refresh", "publish"])
+@pytest.mark.usefixtures("pools_of_six")
+def test_whoever_makes_a_failed_pool_valid_is_not_the_next_to_come(database, first, then):
+    make(database, "people", some("fhfhfhfhfhfh"))
+    arrive(database, "people", {200 + i: (90, "f") for i in range(6)})
+    before = again(database, "people", by=first)
+    arrive(database, "people", {300: (90, "h")})
+    assert before == again(database, "people", by=then) == 22
+    arrive(database, "people", {310 + i: (90, "fh"[i % 2]) for i in range(5)})
+    assert 34 == again(database, "people", by="refresh")
+
+
+@pytest.mark.usefixtures("pools_of_six")
+def test_a_failed_pool_of_one_relation_is_one_of_all_relations_of_the_table(database):
+    make(database, "people", some("fhfhfhfhfhfh"))
+    arrive(database, "people", {200 + i: (90, "f") for i in range(6)})
+    again(database, "people", by="refresh")
+    arrive(database, "people", {300: (90, "h")})
+    dbanon.publish("people", name="others", settings=database.settings)
+    assert [(22,)] == database.execute("SELECT count(*) FROM anon.others")
+
+
+@pytest.mark.usefixtures("pools_of_six")
+def test_a_failed_pool_of_a_kept_value_waits_for_a_whole_pool_of_that_value(database):
+    table = dbanon.TableName("public", "people")
+    database.execute("CREATE TABLE people (id int PRIMARY KEY, ward text, age int, disease text)")
+    rules = (
+        ColumnRule("id", Role.IDENTIFIER),
+        ColumnRule("ward", Role.QUASI, keep=True),
+        ColumnRule("age", Role.QUASI),
+        ColumnRule("disease", Role.SENSITIVE),
+    )
+    models = (ModelSpec("k-anonymity", {"k": K}), ModelSpec("l-diversity", {"l": L}))
+    dbanon.set_policy(
+        table, Policy(table, rules, models, algorithm="mondrian"), settings=database.settings
+    )
+
+    def come(first, ward, diseases):
+        for number, disease in enumerate(diseases, first):
+            database.execute("INSERT INTO people VALUES (%s, %s, 30, %s)", (number, ward, disease))
+
+    for first, ward in ((1, "a"), (101, "b")):
+        come(first, ward, "fhfhfhfhfh")
+    dbanon.publish(table, settings=database.settings)
+    come(201, "a", "ffffff")
+    assert 20 == again(database, "people", by="refresh")
+    come(301, "b", "fhfhfh")
+    come(401, "a", "h")
+    assert 20 == again(database, "people", by="refresh")
