@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Prepared
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.db.releases.publication import Publication
@@ -211,9 +210,10 @@ def _grouped(
     tables: Sequence[str | TableName], request: Request, given: Policy | None = None
 ) -> Iterator[_Grouped]:
     """Group tables as a publication does, on a snapshot that stays open during the block."""
-    from dbanon.actions.preparation.loading import find_published, looking
+    from dbanon.actions.preparation.loading import find_published, load_for, looking
     from dbanon.actions.publication.plan import resolve
     from dbanon.actions.publication.steps import group
+    from dbanon.db import identity
     from dbanon.db.histories import memory
     from dbanon.db.session import connect
 
@@ -226,7 +226,8 @@ def _grouped(
     with connect(request.settings or Settings.load()) as session:
         finds = [partial(find_published, session, name) for name in names]
         with looking(session, *finds, needs_tables=is_remembered) as infos:
-            loaded = _loaded(session, infos, request, given)
+            loaded = [load_for(session, info, request, draft=given) for info in infos]
+            identity.admit(session, *infos)
             plan = resolve(session, loaded, request, writes=False)
             stages = request.stages or Stages()
             yield _Grouped(session, plan, *group(session, plan, stages, weigh=True))
@@ -244,21 +245,6 @@ def plan_dataset_request(dataset: str | Path | Dataset, request: Request) -> lis
     require(Mode.DATASET, request.given)
     with _grouped(chosen.names, request) as found:
         return _planned(found)
-
-
-def _loaded(
-    session: Session, infos: Sequence[TableInfo], request: Request, draft: Policy | None
-) -> list[Loaded]:
-    from dbanon.actions.preparation.loading import load, require_own_relation, require_unchanged
-    from dbanon.db import identity
-
-    loaded = [load(session, info, request.policy, draft=draft) for info in infos]
-    for one in loaded:
-        view = request.view(one.info.name)
-        require_own_relation(one, view)
-        require_unchanged(session, one, view)
-    identity.admit(session, *infos)
-    return loaded
 
 
 def _planned(found: _Grouped) -> list[Plan]:

@@ -56,25 +56,21 @@ def publish_request(table: str | TableName, request: Request) -> Release:
 
 def carry_out(session: Session, plan: PublicationPlan, stages: Stages) -> list[Release]:
     """Group the rows of a plan and run its steps, inside the open transaction of ``publishing``."""
+    from dbanon.db.histories import memory
+
     ahead = Ahead(session, plan)
     prepared, sharing = group(session, plan, stages, meanwhile=ahead.working)
     works: list[Work] = []
+    persons = plan.members[0]
     for part, one in enumerate(prepared):
-        key = _key_of(session, works[0]) if works else None  # that of the persons, who come first
+        # The key of the persons, who come first, is that of all tables.
+        key = memory.key_of(session, persons.info.name, plan.view(persons)) if works else None
         make = partial(build, session, plan, one, stages, part=part)
         works.append(make(key=key, hashed=ahead.hashed))
     digest = fingerprint(session, plan.members, plan.request, of_rows=ahead.of_rows)
     works = [replace(one, fingerprint=digest) for one in works]
     first, *rest = serve(session, plan, works, stages)
     return [replace(first, sharing=sharing), *rest]
-
-
-def _key_of(session: Session, persons: Work) -> UUID | None:
-    """Return the key by which a release remembers its persons."""
-    from dbanon.db.histories import memory
-
-    publication = persons.publication
-    return memory.key_of(session, publication.info.name, publication.view)
 
 
 def publish_dataset_request(dataset: str | Path | Dataset, request: Request) -> list[Release]:
@@ -205,12 +201,9 @@ def _name(table: str | TableName) -> TableName:
 
 def _loaded(session: Session, found: TableInfo, request: Request) -> Loaded:
     """Load a table that was found before the transaction began."""
-    from dbanon.actions.preparation.loading import load, require_own_relation, require_unchanged
+    from dbanon.actions.preparation.loading import load_for
     from dbanon.db import catalog, identity
 
     info = catalog.describe(session, found.name)
     identity.require_same(found, info)
-    loaded = load(session, info, request.policy)
-    require_own_relation(loaded, request.view(info.name))
-    require_unchanged(session, loaded, request.view(info.name))
-    return loaded
+    return load_for(session, info, request)

@@ -285,7 +285,7 @@ def _leave(session: Session, loaded: Sequence[Loaded], served: Sequence[Release]
 
 
 def _withdraw(session: Session) -> None:
-    """End a transaction without publishing or storing anything."""
+    """End a transaction that publishes nothing; what it noted is kept."""
     from dbanon.db import identity
 
     identity.require_admitted(session)

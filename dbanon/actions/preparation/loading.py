@@ -188,6 +188,19 @@ def _back(name: TableName, now: TableName) -> str:
     return "; ".join(steps)
 
 
+def load_for(
+    session: Session, info: TableInfo, request: Request, *, draft: Policy | None = None
+) -> Loaded:
+    """Load a table that is to be published; draft: as in ``load``.
+
+    Raises also ConfigError if its relation serves another policy, and DriftError for changes.
+    """
+    loaded, relation = load(session, info, request.policy, draft=draft), request.view(info.name)
+    require_own_relation(loaded, relation)
+    require_unchanged(session, loaded, relation)
+    return loaded
+
+
 def require_own_relation(loaded: Loaded, relation: TableName) -> None:
     """Raise ConfigError if the relation serves a release of another policy of the table.
 

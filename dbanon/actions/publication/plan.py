@@ -61,7 +61,7 @@ def resolve(
         _require_apart(loaded, request)
     find = partial(replaced, session, request=request)
     previous = tuple(find(one) for one in loaded) if writes else (None,) * len(loaded)
-    gate, *_ = [placed(session, one.info, request, gate=request.gate) for one in loaded]
+    gate, *_ = [placed(session, one.info, request) for one in loaded]
     members = tuple(members_of(loaded, request))
     return PublicationPlan(members, request, gate, previous, _division(request))
 

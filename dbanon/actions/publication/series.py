@@ -103,7 +103,7 @@ def compare_together(
     return found
 
 
-def placed(session: Session, info: TableInfo, request: Request, *, gate: Gate) -> Gate:
+def placed(session: Session, info: TableInfo, request: Request) -> Gate:
     """Return a gate with the series that a copy joins; writes nothing.
 
     The readers of a new name may have read any series. Raises ConfigError if the table has several
@@ -111,7 +111,7 @@ def placed(session: Session, info: TableInfo, request: Request, *, gate: Gate) -
     """
     from dbanon.db.histories import memory
 
-    table = info.name
+    table, gate = info.name, request.gate
     _require_own_name(session, info, gate)
     if request.relation_kind is ReleaseKind.VIEW:
         return gate
