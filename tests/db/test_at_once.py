@@ -76,9 +76,10 @@ def test_a_block_within_a_block_is_part_of_its_message(session, monkeypatch):
 
 def test_a_connection_that_is_lost_in_a_message_is_told_as_such(bare_database):
     with (
-        pytest.raises(DatabaseError, match="the connection was lost"),
+        pytest.raises(DatabaseError, match=r"the connection was lost|somebody ended the session"),
         connect(bare_database.settings) as session,
     ):
+        # Whether the reason arrives before the end of the connection is a matter of time.
         session.run(["SELECT pg_terminate_backend(pg_backend_pid())", "SELECT 2"])
 
 

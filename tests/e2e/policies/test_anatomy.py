@@ -278,7 +278,7 @@ def test_a_release_of_ranges_takes_the_place_of_one_by_anatomy(patients):
         ({"k": 5}, PolicyError, "cannot promise k-anonymity, but l alone"),
         ({"models": [ModelSpec("t-closeness", {"t": 0.5})]}, PolicyError, "t-closeness"),
         ({"kind": "view"}, ConfigError, "a live view cannot keep buckets"),
-        ({"l": 1}, PolicyError, "neither the command nor the policy says l"),
+        ({"l": 1}, PolicyError, "l is not set"),
         ({"l": 6}, Unsatisfiable, "more than one in l = 6"),
     ],
 )
