@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from dbanon.domain.caution import Contents
+from dbanon.domain.caution import Code, Contents
 from dbanon.domain.errors import PolicyError, TableNotFound
 from dbanon.domain.policy import Role
 from dbanon.domain.table import ColumnKind
@@ -118,7 +118,8 @@ def _of(
 
 
 def require_none(found: Sequence[Caution]) -> None:
-    """Raise PolicyError with every warning, if there is one."""
+    """Raise PolicyError with every warning, if there is one; new columns stop nothing."""
+    found = [one for one in found if one.code is not Code.NEW_COLUMN]
     if found:
         count = "a warning" if len(found) == 1 else f"{len(found)} warnings"
         lines = [f"the policy has {count}, and --strict refuses:", *(c.with_code for c in found)]

@@ -108,6 +108,7 @@ def read_linked(
     strict: bool = False,
 ) -> LinkedSource:
     """Read the tables of a dataset, and find the person of each row."""
+    from dbanon.actions.preparation.cautions import require_none
     from dbanon.actions.preparation.prepare import cautions, read_source
 
     read = partial(read_source, session, kind=ReleaseKind.TABLE, linked=True)
@@ -116,7 +117,8 @@ def read_linked(
     for member, source in zip(members, sources, strict=True):
         others = [one.own for one in members if one is not member]
         look = partial(cautions, session, member, source.rows.columns)
-        warnings.append(look(strict=strict, others=others))
+        warnings.append(look(strict=False, others=others))
+    require_none([one for found in warnings for one in found] if strict else [])
     tables = []
     for i, member in enumerate(members[1:], 1):
         sources[i], linked = _linked(session, sources[0], sources[i], member, stages)

@@ -240,8 +240,7 @@ def cautions(
 ) -> tuple[Caution, ...]:
     """Return the warnings of a table; others: the policies of the other tables of the dataset.
 
-    Raises PolicyError if there are some and ``strict``; new columns that are left out are none of
-    these.
+    Raises PolicyError if there are some and ``strict``.
     """
     from dbanon.actions.preparation.cautions import of_rows, require_none
     from dbanon.actions.preparation.loading import notes
@@ -250,9 +249,10 @@ def cautions(
     found = (
         *of_rows(session, member.own, member.loaded.info, columns),
         *repeated(member.own, others),
+        *notes(member.loaded),
     )
     require_none(found if strict else ())
-    return *found, *notes(member.loaded)
+    return found
 
 
 def among_published(

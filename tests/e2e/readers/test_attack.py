@@ -124,7 +124,7 @@ def test_a_live_view_is_remembered_by_nobody_and_attacked_without_a_bound(patien
     assert {None} == {one["expected"] for one in found["attacks"]}
     join = named(found)["join", None]
     assert 0 < join["rate"] <= 1
-    assert "at most" in join["words"]
+    assert "upper bound" in join["words"]
 
 
 # What it reads, and of whom
