@@ -13,7 +13,7 @@ import numpy as np
 
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS
-from dbanon.models.specs import arguments, sensitive_of
+from dbanon.models.specs import arguments, is_strict, sensitive_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ def pool_size(
         if MODELS[spec.name].scope is not Scope.SENSITIVE:
             continue
         level = _level(spec)
-        times = 1 if spec.name in _EXACT else _OTHERWISE
+        times = 1 if spec.name in _EXACT and not is_strict(spec) else _OTHERWISE
         for column in sensitive_of(spec, published):
             size = draws_needed(published.get(column, ()), level, without=without)
             sizes.append(None if size is None else times * size)

@@ -73,3 +73,7 @@ def test_a_pool_is_as_large_as_any_column_k_and_the_policy_need():
     assert 210 == pool_size(policy(entropy), published)
     assert pool_size(policy(ModelSpec("l-diversity", {"l": 3})), published) is None
     assert 51 == pool_size(policy(of_one), published, without=0.5)
+    strict = ModelSpec("l-diversity", {"l": 2, "columns": ("a",), "multi": "strict"})
+    assert 210 == pool_size(policy(strict), published)
+    alone = ModelSpec("l-diversity", {"l": 1})
+    assert 10 == pool_size(policy(alone), {"a": [7], "b": [7]})
