@@ -1,0 +1,64 @@
+"""Docstrings, pages and help use the words of the field, and no private dialect.
+
+A text has habits of phrasing that its readers have to translate; peers have 1 to 5 of these in
+1,000 words. What is counted is not wrong in every place, so the bar is above none.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from builders import DATA
+
+TREE = DATA.parents[1]
+MOST = {"docstrings": 8, "pages": 8, "help": 3}
+HABITS = {
+    "verbs of speech": r"tells?|told|says?|said of",
+    "persons instead of data": r"who(?:ever|m)?|nobody|somebody|anybody",
+    "clauses for nouns": r"of what|by what|what (?:is|was|are|were|ha[sv]e?|it|they|readers)",
+    "verbs of posture": r"stands?|stood|let go of|held against",
+    "connectives": r"anew|beside|else|as far as|(?:as|so) many|by itself|in the stead",
+    "where for if": r"where (?:a|an|it|they|there|that|one|none|some) (?:is|are|has|have)",
+}
+COUNTED = re.compile("|".join(rf"\b(?:{words})\b" for words in HABITS.values()), re.IGNORECASE)
+CODE = re.compile(r"```.*?```|`[^`]*`|\(\S+?\)|^\|[^\n]*$|<!--.*?-->", re.DOTALL | re.MULTILINE)
+
+
+def docstrings():
+    """Yield the docstrings of the package."""
+    for path in sorted((TREE / "dbanon").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                yield ast.get_docstring(node) or ""
+
+
+def pages():
+    """Yield the pages of the site without their code and tables."""
+    for path in sorted((TREE / "docs").rglob("*.md")):
+        yield CODE.sub(" ", path.read_text(encoding="utf-8"))
+
+
+def help_texts():
+    """Yield what ``--help`` prints of all commands."""
+    yield Path(__file__).with_name("cli").joinpath("help.txt").read_text(encoding="utf-8")
+
+
+TEXTS = {"docstrings": docstrings, "pages": pages, "help": help_texts}
+
+
+def found(text):
+    """Return the number of words of a text, and the habits in it."""
+    return len(re.findall(r"[A-Za-z']+", text)), COUNTED.findall(text)
+
+
+def test_habits_are_found():
+    words, habits = found("Tell whoever it is of what there were so many, and let them stand.")
+    assert (14, 5) == (words, len(habits))
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_few_words_have_to_be_translated(kind):
+    words, habits = found("\n".join(TEXTS[kind]()))
+    assert words > 1000
+    assert 1000 * len(habits) / words <= MOST[kind], sorted({habit.lower() for habit in habits})
