@@ -114,7 +114,7 @@ def _submitted(pool: ProcessPoolExecutor, todo: Mapping[int, Task]) -> dict[Futu
     """Submit tasks to a pool; raises BrokenProcessPool also if it breaks while a process starts."""
     try:
         return {pool.submit(_perform_here, task): number for number, task in todo.items()}
-    except OSError as error:  # its pipes are closed already
+    except (OSError, ValueError) as error:  # its pipes are closed, or their numbers used again
         raise BrokenProcessPool from error
 
 

@@ -2,21 +2,29 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from dbanon.actions.distribution import executors
 
 
 class Breaking:
     """A pool of which one process was killed while the next one began."""
 
+    def __init__(self, error):
+        self.error = error
+
     def submit(self, *_):
-        raise OSError("handle is closed")
+        raise self.error
 
     def shutdown(self, **_):
         pass
 
 
-def test_a_pool_that_breaks_while_it_begins_is_replaced(monkeypatch):
-    pools = [Breaking(), ThreadPoolExecutor(1)]
+@pytest.mark.parametrize(
+    "error", [OSError("handle is closed"), ValueError("bad value(s) in fds_to_keep")], ids=repr
+)
+def test_a_pool_that_breaks_while_it_begins_is_replaced(error, monkeypatch):
+    pools = [Breaking(error), ThreadPoolExecutor(1)]
     monkeypatch.setattr(executors, "_pool", lambda *_: pools.pop(0))
     monkeypatch.setattr(executors, "_perform_here", str.upper)
     with executors.Processes().opened(None, None, stopped=lambda: False) as run:
