@@ -80,6 +80,79 @@ SELECT pg_has_role(relowner, 'USAGE')
   FROM pg_class
  WHERE oid = %s
 
+-- name: is_unread
+-- Test that no role but the owner was ever granted a release of a relation's series. False if that is unknown: of a
+-- relation that was made again, restored from a dump, or published by an older version; if it has dependent objects or
+-- companion relations; and if a role with rights of the owner, or on the private tables, cannot read the source.
+WITH mark AS MATERIALIZED (
+    {mark}
+),
+latest AS (
+    SELECT h.series
+      FROM dbanon.history AS h
+     WHERE h.table_schema = %(table_schema)s
+       AND h.table_name = %(table_name)s
+       AND h.relation_schema = %(schema)s
+       AND h.relation_name = %(name)s
+     ORDER BY h.release_id DESC
+     LIMIT 1
+),
+known (release_id) AS (
+    SELECT h.release_id
+      FROM dbanon.history AS h
+      JOIN latest AS l ON l.series = h.series
+     WHERE h.table_schema = %(table_schema)s
+       AND h.table_name = %(table_name)s
+     UNION
+    SELECT r.release_id
+      FROM dbanon.release AS r
+      JOIN latest AS l ON l.series <= r.release_id
+     WHERE r.table_schema = %(table_schema)s
+       AND r.table_name = %(table_name)s
+       AND (r.served OR NOT EXISTS (SELECT FROM dbanon.history AS h WHERE h.release_id = r.release_id))
+)
+SELECT coalesce(bool_and(coalesce(r.relation_mark = m.mark
+                                  AND r.relation_schema = %(schema)s
+                                  AND r.relation_name = %(name)s
+                                  AND r.overrides::jsonb ->> 'grants' = '[]'
+                                  AND r.overrides::jsonb -> 'dataset' IS NULL
+                                  AND r.policy -> 'labels' IS NULL
+                                  AND r.policy -> 'anatomy' IS NULL, false)), false)
+       AND NOT EXISTS (SELECT
+                         FROM dbanon.release AS s
+                        WHERE s.table_schema = %(table_schema)s
+                          AND s.table_name = %(table_name)s
+                          AND s.served
+                          AND s.release_id NOT IN (SELECT k.release_id FROM known AS k))
+       AND NOT EXISTS (SELECT
+                         FROM pg_class AS c
+                         JOIN pg_namespace AS n ON n.oid = c.relnamespace
+                         JOIN pg_roles AS w
+                           ON w.oid <> c.relowner
+                          AND NOT w.rolsuper
+                          AND pg_has_role(w.oid, c.relowner, 'MEMBER')
+                        WHERE n.nspname = %(schema)s
+                          AND c.relname = %(name)s
+                          AND NOT has_any_column_privilege(w.oid, %(source)s::oid, 'SELECT'))
+       AND NOT EXISTS (SELECT
+                         FROM pg_namespace AS n
+                        CROSS JOIN LATERAL aclexplode(n.nspacl) AS a
+                        WHERE n.nspname = 'dbanon_data'
+                          AND a.grantee <> n.nspowner
+                          AND NOT CASE a.grantee
+                                  WHEN 0 THEN false
+                                  ELSE has_any_column_privilege(a.grantee, %(source)s::oid, 'SELECT')
+                                  END)
+  FROM known AS k
+  LEFT JOIN dbanon.release AS r ON r.release_id = k.release_id
+  LEFT JOIN mark AS m ON true
+
+-- name: mark_relation
+-- Store the mark of the relation that serves a release.
+UPDATE dbanon.release AS r
+   SET relation_mark = ({mark})
+ WHERE r.release_id = %(release)s
+
 -- name: needed_schemas
 -- Roles that still need USAGE on a schema, with an object that requires it. endings, comments: suffixes and comment
 -- patterns of a release's relations. A schema is needed if the role has a right on an object in it, or if it has
@@ -189,6 +262,31 @@ SELECT r.rolname::text
                                 FROM pg_roles AS m
                                WHERE pg_has_role(r.oid, m.oid, 'MEMBER')
                                  AND has_any_column_privilege(m.oid, e.oid, 'SELECT')))
+
+-- name: relation_mark
+-- The database, a view, and the transaction that created its row type; no row if a right on the view or a column was
+-- ever granted or revoked, also by default privileges, or if other objects depend on it. GRANT leaves relacl behind,
+-- even after REVOKE; of a column it leaves the transaction that changed the column.
+SELECT concat_ws('/', d.oid, c.oid, t.xmin) AS mark
+  FROM pg_class AS c
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
+  JOIN pg_type AS t ON t.oid = c.reltype
+  JOIN pg_database AS d ON d.datname = current_database()
+ WHERE n.nspname = %(schema)s
+   AND c.relname = %(name)s
+   AND c.relkind = 'v'
+   AND c.relacl IS NULL
+   AND NOT EXISTS (SELECT
+                     FROM pg_attribute AS a
+                    WHERE a.attrelid = c.oid
+                      AND (a.attacl IS NOT NULL OR a.xmin <> t.xmin))
+   AND NOT EXISTS (SELECT
+                     FROM pg_depend AS d
+                    WHERE ((d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid)
+                           OR (d.refclassid = 'pg_type'::regclass AND d.refobjid IN (t.oid, t.typarray)))
+                      AND NOT (d.classid = 'pg_type'::regclass AND d.objid IN (t.oid, t.typarray))
+                      AND NOT (d.classid = 'pg_rewrite'::regclass
+                               AND d.objid IN (SELECT w.oid FROM pg_rewrite AS w WHERE w.ev_class = c.oid)))
 
 -- name: still_readable_by
 -- The roles that can still read a relation or one of its columns.

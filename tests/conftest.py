@@ -114,6 +114,26 @@ def one_program() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def is_unread() -> Iterator[Callable[..., bool]]:
+    """Take all releases as granted to somebody, though most tests grant none.
+
+    Otherwise each would be grouped from scratch. Returns the test of their grants.
+    """
+    from dbanon.db.histories import readers
+
+    with pytest.MonkeyPatch.context() as patch:
+        found = readers.is_unread
+        patch.setattr(readers, "is_unread", lambda *_: False)
+        yield found
+
+
+@pytest.fixture
+def by_grants(is_unread, monkeypatch) -> None:
+    """Let the grants of releases decide whether the next one keeps their classes."""
+    monkeypatch.setattr("dbanon.db.histories.readers.is_unread", is_unread)
+
+
 @pytest.fixture(scope="session")
 def fork() -> Iterator[Callable[..., AbstractContextManager[Forked]]]:
     """Start a process of dbanon in a fraction of the time that it takes to import it."""

@@ -191,7 +191,7 @@ def _renewed(
     present: Sequence[Release],
 ) -> list[Refreshed]:
     """Refresh relations incrementally if possible, otherwise group them from scratch."""
-    reason = None
+    reason = plan.restart
     if not plan.gate.new_series:
         reason = obstacle(session, plan, present)
         if reason is None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.members import members_of
-from dbanon.actions.publication.series import placed
+from dbanon.actions.publication.series import placed, restarted
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.table import TableName
 
@@ -29,7 +29,8 @@ class PublicationPlan:
 
     members: the tables, that of the persons first; request: with the names of all tables of a
     dataset; gate: with the joined series; previous: the release that each table replaces, None for
-    none; division: of the table into blocks, None for one piece.
+    none; division: of the table into blocks, None for one piece; restart: why a series starts that
+    was not requested.
     """
 
     members: tuple[Member, ...]
@@ -37,6 +38,7 @@ class PublicationPlan:
     gate: Gate
     previous: tuple[Entry | None, ...]
     division: Division | None
+    restart: str | None = None
 
     @property
     def relation(self) -> TableName:
@@ -61,9 +63,12 @@ def resolve(
         _require_apart(loaded, request)
     find = partial(replaced, session, request=request)
     previous = tuple(find(one) for one in loaded) if writes else (None,) * len(loaded)
-    gate, *_ = [placed(session, one.info, request) for one in loaded]
     members = tuple(members_of(loaded, request))
-    return PublicationPlan(members, request, gate, previous, _division(request))
+    restart = restarted(session, members, request)
+    if restart is not None:
+        request = replace(request, new_series=True, recipients_changed=True)
+    gate, *_ = [placed(session, one.info, request) for one in loaded]
+    return PublicationPlan(members, request, gate, previous, _division(request), restart)
 
 
 def _division(request: Request) -> Division | None:

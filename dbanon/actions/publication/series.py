@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from uuid import UUID
 
+    from dbanon.actions.preparation.members import Member
     from dbanon.db.histories.memory import Known
     from dbanon.db.histories.turnover import Apart
     from dbanon.db.releases.publication import Publication
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from dbanon.domain.release import Entry
     from dbanon.domain.table import TableInfo, TableName
     from dbanon.request import Request
+
+
+UNREAD = "no role but its owner was ever granted what was served"
+"""Why a release is grouped from scratch although earlier ones exist."""
 
 
 def compare(
@@ -141,6 +146,33 @@ def placed(session: Session, info: TableInfo, request: Request) -> Gate:
             hint="publish it under another --name",
         )
     return replace(gate, series=view)
+
+
+def restarted(session: Session, members: Sequence[Member], request: Request) -> str | None:
+    """Return why a copy starts a series that was not requested, None if it does not."""
+    from dbanon.db.histories import readers
+
+    if request.relation_kind is ReleaseKind.VIEW or request.new_series or request.series:
+        return None
+    first, *others = members
+    info, view = first.info, request.view(first.info.name)
+    if not others and readers.is_unread(session.pg, info, view):
+        return UNREAD
+    return None
+
+
+def require_unread(session: Session, publication: Publication) -> None:
+    """Raise CheckFailed if a role was granted what binds nothing, also since the snapshot."""
+    from dbanon.db.histories import readers
+
+    with session.fresh() as now:
+        is_unread = readers.is_unread(now, publication.info, publication.view)
+    if not is_unread:
+        raise CheckFailed(
+            f"rights on {publication.view} were granted meanwhile; nothing was published",
+            CheckReport(publication.view, ()),
+            hint="run the command again",
+        )
 
 
 def _require_own_name(session: Session, info: TableInfo, gate: Gate) -> None:

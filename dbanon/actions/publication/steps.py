@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from dbanon.actions.preparation.linked import prepare_linked
 from dbanon.actions.preparation.prepare import prepare
 from dbanon.actions.publication.series import (
+    UNREAD,
     compare,
     compare_together,
     difference,
     key_of_persons,
     require_judged,
+    require_unread,
 )
 from dbanon.actions.publication.sharing import require_unshared, share
 from dbanon.domain.checks import CheckFailed
@@ -262,12 +264,17 @@ class Serve:
         publication, loaded = work.publication, work.member.loaded
         session.run(relations.forget_statements(publication) if plan.request.forgets else ())
         source = publication.info.oid
-        elsewhere = readers.elsewhere(session, publication.info, release=publication.id)
+        own = publication.view if plan.restart else None
+        of_others = partial(readers.elsewhere, session, publication.info, without=own)
+        elsewhere = of_others(release=publication.id)
         others = rights.readers(session, elsewhere, source=source)
         release = ledger.add_release(session, _entry(session, plan, work))
         if loaded.now is not None:
             store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
         notes = _serve(session, work, release, grants=plan.request.grants)
+        readers.mark(session, publication.view, release=release.id)
+        if plan.restart == UNREAD:  # GRANT waits from now on
+            require_unread(session, publication)
         # Somebody may have been granted another series meanwhile, who could not see this one.
         others |= rights.readers(session, elsewhere, source=source)
         readers.require_others(session, others, table=publication.info, relation=publication.view)

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 from dbanon.db import rights
 from dbanon.db.histories import memory
 from dbanon.db.metadata import ledger
+from dbanon.db.queries import template
 from dbanon.db.releases import views
 from dbanon.domain.errors import NotPermitted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import psycopg
 
     from dbanon.db.session import Session
     from dbanon.domain.table import TableInfo, TableName
@@ -23,12 +26,38 @@ def of_others(session: Session, table: TableInfo, *, release: int) -> set[str]:
     return rights.readers(session, others, source=table.oid)
 
 
-def elsewhere(session: Session, table: TableInfo, *, release: int) -> list[int]:
-    """Return the OIDs of a table's served relations in other series than a release's."""
+def is_unread(connection: psycopg.Connection, table: TableInfo, relation: TableName) -> bool:
+    """Return True if no role but its owner was ever granted a release of a relation's series.
+
+    Such releases bind nothing, if the table serves no other relation. False if unknown. Superusers
+    and members of the owner's role who can read the table count as the owner.
+    """
+    statement = template("rights.is_unread", mark=template("rights.relation_mark"))
+    named = {"table_schema": table.name.schema, "table_name": table.name.name, "source": table.oid}
+    return connection.execute(statement, {**_named(relation), **named}).fetchone() == (True,)
+
+
+def mark(session: Session, relation: TableName, *, release: int) -> None:
+    """Store what identifies the relation of a release, for ``is_unread``."""
+    statement = template("rights.mark_relation", mark=template("rights.relation_mark"))
+    session.pg.execute(statement, {**_named(relation), "release": release})
+
+
+def _named(relation: TableName) -> dict[str, str | None]:
+    return {"schema": relation.schema, "name": relation.name}
+
+
+def elsewhere(
+    session: Session, table: TableInfo, *, release: int, without: TableName | None = None
+) -> list[int]:
+    """Return the OIDs of a table's served relations in other series than a release's.
+
+    without: a relation whose readers may have both series.
+    """
     series = memory.series(session, table.name)
     served = ledger.served_entries(session, table=table.name)
     others = [one.relation for one in served if not _are_of_one(series, one.id, release)]
-    return views.oids_of(session, others)
+    return views.oids_of(session, [one for one in others if one != without])
 
 
 def _are_of_one(series: Mapping[int, int], one: int, other: int) -> bool:

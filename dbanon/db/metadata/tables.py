@@ -9,7 +9,7 @@ SCHEMA = "dbanon"
 DATA_SCHEMA = "dbanon_data"
 
 # The newest revision under migrations/versions; a test holds the two together.
-REVISION = "0016"
+REVISION = "0017"
 
 metadata = sa.MetaData(
     schema=SCHEMA,
@@ -107,6 +107,8 @@ release = sa.Table(
     sa.Column("content", sa.Text),
     sa.Column("data_id", sa.BigInteger, nullable=False),
     sa.Column("compared", sa.Text),
+    sa.Column("relation_mark", sa.Text),
+    sa.Column("growth", sa.JSON),
     sa.CheckConstraint("kind IN ('table', 'view')", name="release_release_kind_check_check"),
     sa.Index(
         "release_served_key",
