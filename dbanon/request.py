@@ -106,6 +106,7 @@ def _is_of(value: object, kind: Any) -> bool:  # noqa: ANN401 - a type or a gene
     return type(value) is origin or (origin is float and type(value) is int)
 
 
+_EFFORTS = ("fast", "balanced", "best")
 _privacy = partial(Option, Panel.PRIVACY)
 _search = partial(Option, Panel.SEARCH)
 _output = partial(Option, Panel.OUTPUT)
@@ -117,45 +118,51 @@ def _count(model: str, parameter: str) -> Option:
     """Return an option as a privacy model declares its parameter."""
     known = MODELS[model].parameters()[parameter]
     least, most = int(known.least), int(known.most)
-    return _privacy(Kept.ALWAYS, help=known.help, least=least, most=most)
+    return _privacy(Kept.ALWAYS, metavar="N", least=least, most=most)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """What a caller asks for over the stored policy; what is left out keeps the policy's word.
 
-    policy: name of the policy of the table
+    policy: name of the policy
     draft: a policy to use in place of the stored one, a value or the path of a TOML file
-    models: each replaces the policy's model of that name
-    population: population table with the same quasi-identifiers; for --k-map and --dmax
-    subject: column that identifies the person; k then counts persons, not rows
-    rows_per_subject: maximum published rows per person, or group persons by their number of rows
+    k: minimum rows per class
+    l: minimum distinct sensitive values per class
+    models: a further model, such as t-closeness:t=0.2
+    population: population table, for k-map and delta-presence
+    subject: column that identifies the person
+    rows_per_subject: maximum rows per person, or group
     max_suppressed: maximum fraction of suppressed rows
-    allow_foreign: read foreign tables, although their readers are unknown
+    allow_foreign: read foreign tables, whose readers are unknown
     strict: treat warnings as errors
-    new_series: start a new series instead of continuing the current one
-    recipients_changed: the audience has not seen earlier releases; do not compare with them
-    series: existing relation whose series the new one joins
-    algorithm: auto, mondrian, mdav ...; an unknown name lists all
-    effort: effort of the search by auto
-    time_limit: time limit of auto: 30s, 2m, 500ms; groups then depend on the machine
+    new_series: start a new series of releases
+    recipients_changed: the readers have not seen earlier releases
+    series: join the series of this relation
+    algorithm: auto, mondrian, mdav ...
+    effort: of auto: fast, balanced or best
+    time_limit: of auto, such as 30s, 2m or 500ms
     params: a parameter of the algorithm
-    block: split the rows for slow algorithms into blocks of about this size
-    executor: executor of blocks of rows: threads, processes, dask://HOST:PORT
-    rows_per_block: read and group the table in blocks of about this size; 1,000,000 for processes
-        and Dask
-    seed: seed of the search; the same data, options and seed give the same groups
+    block: split the rows of slow algorithms into blocks
+    executor: processes or dask://HOST:PORT
+    rows_per_block: read and group the table in blocks
+    seed: seed of the search
     algorithms: those that ``compare`` tries
     ks: the numbers that ``compare`` tries
-    kind: a private copy, or the live source
-    schema: schema of the published relation
+    kind: table (a private copy) or view (live)
+    schema: its schema
     name: its name; by default the table's, or TABLE_POLICY
     grants: grant SELECT to this role
-    keep_assignment: keep the private tables with the class of each row of a copy
+    keep_assignment: keep the class of each row, in private tables
     dry_run: publish and prove, then roll back
     dataset: the tables that are published together, that of the persons first
     settings: where the database is
     stages: receives the progress
+
+    Each of ``models`` replaces the policy's model of that name. With a ``subject``, k counts
+    persons. ``rows_per_subject = "group"`` groups persons by their number of rows. A block has
+    about as many rows as ``block`` or ``rows_per_block`` (1,000,000 for processes and Dask).
+    The same data, options and seed give the same classes, unless ``time_limit`` is set.
 
     Each of ``params`` replaces the policy's parameter of that name; another algorithm begins with
     its own defaults. ``effort`` and ``time_limit``, in seconds, are short for parameters that only
@@ -166,12 +173,15 @@ class Request:
     draft: Annotated[str | Path | Policy | None, Option(scope=_PLAN | _COMPARE)] = None
     k: Annotated[int | None, _count(K_ANONYMITY, "k")] = None
     l: Annotated[int | None, _count(L_DIVERSITY, "l")] = None
-    models: Annotated[Sequence[ModelSpec | Mapping[str, object]], Option(kept=_IF_GIVEN)] = ()
-    population: Annotated[str | None, _key(metavar="SCHEMA.TABLE")] = None
+    models: Annotated[
+        Sequence[ModelSpec | Mapping[str, object]],
+        _privacy(_IF_GIVEN, "--model", metavar="NAME:PARAM=VALUE"),
+    ] = ()
+    population: Annotated[str | None, _key(metavar="TABLE")] = None
     subject: Annotated[str | None, _key(metavar="COLUMN")] = None
-    rows_per_subject: Annotated[int | str | None, _key(metavar="[NUMBER|group]")] = None
+    rows_per_subject: Annotated[int | str | None, _key(metavar="N")] = None
     max_suppressed: Annotated[
-        float | None, _privacy(Kept.ALWAYS, is_key=True, least=0.0, most=1.0)
+        float | None, _privacy(Kept.ALWAYS, is_key=True, metavar="SHARE", least=0.0, most=1.0)
     ] = None
     allow_foreign: Annotated[bool, _privacy(_IF_GIVEN)] = False
     strict: Annotated[bool, _privacy(scope=_PLANNED)] = False
@@ -180,8 +190,8 @@ class Request:
     series: Annotated[
         str | TableName | None, _privacy(scope=_ONE_TABLE | _PLAN, metavar="RELATION")
     ] = None
-    algorithm: Annotated[str | None, _search(Kept.ALWAYS)] = None
-    effort: Annotated[str | None, _search(among=("fast", "balanced", "best"))] = None
+    algorithm: Annotated[str | None, _search(Kept.ALWAYS, metavar="NAME")] = None
+    effort: Annotated[str | None, _search(metavar="LEVEL", among=_EFFORTS)] = None
     time_limit: Annotated[float | None, _search(metavar="TIME")] = None
     params: Annotated[Mapping[str, Scalar], _search(_IF_GIVEN, "--param", metavar="NAME=VALUE")] = (
         field(default_factory=dict)
@@ -189,14 +199,14 @@ class Request:
     block: Annotated[int | None, _rows(_IF_GIVEN, is_key=True)] = None
     executor: Annotated[str, _search(scope=_ONE_TABLE, metavar="NAME")] = "threads"
     rows_per_block: Annotated[int | None, _rows(scope=_ONE_TABLE)] = None
-    seed: Annotated[int, _search(Kept.ALWAYS, least=0, most=LARGEST_NUMBER)] = 0
+    seed: Annotated[int, _search(Kept.ALWAYS, metavar="N", least=0, most=LARGEST_NUMBER)] = 0
     algorithms: Annotated[Sequence[str], Option(scope=_COMPARE)] = ()
     ks: Annotated[Sequence[int], Option(scope=_COMPARE)] = ()
-    kind: Annotated[ReleaseKind | str, _output(Kept.ALWAYS, "--as", metavar="[table|view]")] = (
+    kind: Annotated[ReleaseKind | str, _output(Kept.ALWAYS, "--as", metavar="KIND")] = (
         ReleaseKind.TABLE
     )
-    schema: Annotated[str, _output(Kept.ALWAYS, envvar="DBANON_SCHEMA")] = "anon"
-    name: Annotated[str | None, _output(Kept.ALWAYS)] = None
+    schema: Annotated[str, _output(Kept.ALWAYS, metavar="NAME", envvar="DBANON_SCHEMA")] = "anon"
+    name: Annotated[str | None, _output(Kept.ALWAYS, metavar="NAME")] = None
     grants: Annotated[Sequence[str], _output(Kept.ALWAYS, "--grant", metavar="ROLE")] = ()
     keep_assignment: Annotated[bool, _output(_IF_GIVEN)] = False
     dry_run: Annotated[bool, _output(scope=_PUBLISH)] = False
@@ -338,7 +348,7 @@ def _options() -> Iterator[tuple[str, Option]]:
     for one in fields(Request):
         known: Option = get_args(one.type)[1]
         flag = known.flag or f"--{one.name.replace('_', '-')}"
-        said, _ = helps.get(one.name, (known.help, ""))  # without docstrings there is no help
+        said, _ = helps.get(one.name, ("", ""))  # without docstrings there is no help
         yield one.name, replace(known, flag=flag, help=said)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,6 +32,10 @@ app = typer.Typer(
 )
 
 
+_BOUNDS = re.compile(r"; [^];]*<=x[^];]*(?=\])|  \[[^];]*<=x[^];]*\]")
+"""The range of a number in a help, which an error names as well."""
+
+
 class Command(TyperCommand):
     """A command with its options listed under headings in its help."""
 
@@ -45,7 +50,10 @@ class Command(TyperCommand):
             if panel is None and parameter.name == "help" and rows[Panel.DISPLAY]:
                 panel = Panel.DISPLAY
             record = parameter.get_help_record(ctx)
-            rows[panel or ("Arguments" if is_argument else "Options")] += [record] if record else []
+            if record:
+                name, text = record
+                record = name, _BOUNDS.sub("", text)
+                rows[panel or ("Arguments" if is_argument else "Options")].append(record)
         for panel, records in rows.items():
             if records:
                 with formatter.section(panel):

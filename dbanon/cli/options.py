@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
+from contextlib import suppress
 from dataclasses import fields
 from enum import StrEnum
 from functools import partial, wraps
@@ -15,13 +16,13 @@ import typer
 
 from dbanon.cli.terminal.console import OnInterrupt
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import GROUP, K_ANONYMITY, L_DIVERSITY, ModelSpec
+from dbanon.domain.policy import GROUP, ModelSpec
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import require_valid
 from dbanon.request import OPTIONS, Panel, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from dataclasses import Field
 
     from dbanon.domain.policy import Value
@@ -49,26 +50,27 @@ DatasetFile = Annotated[
         "--dataset",
         metavar="FILE",
         show_default=False,
-        help="publish the linked tables that a TOML file lists together",
+        help="publish the linked tables that a TOML file lists",
     ),
 ]
 Dsn = Annotated[
     str | None,
     _connection(
         "--dsn",
+        metavar="URI",
         envvar="DBANON_DSN",
         show_default=False,
-        help="postgresql:// URI or key=value pairs; default: libpq's variables, then the embedded"
-        " server",
+        help="URI or key=value pairs",
     ),
 ]
 Owner = Annotated[
     str | None,
     _connection(
         "--owner",
+        metavar="ROLE",
         envvar="DBANON_OWNER",
         show_default=False,
-        help="act as this role, and let it own new objects",
+        help="role that owns new objects",
     ),
 ]
 AllowSuperuser = Annotated[
@@ -77,9 +79,8 @@ AllowSuperuser = Annotated[
 ]
 Json = Annotated[bool, _display("--json", help="print one JSON document")]
 Timings = Annotated[bool, _display("--timings", help="print a timing breakdown to stderr")]
-Progress = Annotated[
-    bool, _display("--progress", help="print progress to stderr every 10 s; a bar on a terminal")
-]
+Progress = Annotated[bool, _display("--progress", help="print progress to stderr every 10 s")]
+Verbose = Annotated[bool, _display("--verbose", "-v", help="print every measure")]
 Quiet = Annotated[bool, _display("--quiet", "-q", help="print only problems")]
 Yes = Annotated[bool, _display("--yes", "-y", help="never prompt")]
 
@@ -103,6 +104,11 @@ def complete_name(incomplete: str) -> list[str]:
     return [name for name in ALGORITHMS if name.startswith(incomplete)]
 
 
+def complete_model(incomplete: str) -> list[str]:
+    """Return the privacy models for shell completion."""
+    return [name for name in MODELS if name.startswith(incomplete)]
+
+
 def complete_names(incomplete: str) -> list[str]:
     """Complete the last name of a comma-separated list."""
     before, comma, last = incomplete.rpartition(",")
@@ -112,6 +118,7 @@ def complete_names(incomplete: str) -> list[str]:
 _MORE: dict[str, dict[str, Any]] = {
     "time_limit": {"parser": duration},
     "algorithm": {"autocompletion": complete_name},
+    "models": {"autocompletion": complete_model},
 }
 
 
@@ -142,7 +149,7 @@ Strict = Annotated[bool, of_request("strict")]
 
 Interrupt = Annotated[
     OnInterrupt,
-    _search("--on-interrupt", help="at Ctrl-C: discard the search, or publish its best result"),
+    _search("--on-interrupt", metavar="ACTION", help="at Ctrl-C: discard or publish"),
 ]
 OfRefresh = Annotated[bool, _output("--refresh", help="show the result of a refresh")]
 Compare = Annotated[
@@ -216,93 +223,48 @@ def settings(dsn: str | None, *, owner: str | None = None, superuser: bool = Fal
 Option = tuple[object, object]
 """An annotation as Typer reads it, and a default."""
 
-_OF_COMMANDS = frozenset({"k", "l"})  # which commands without further models take, too
-_BY_ARGUMENTS = frozenset({K_ANONYMITY, L_DIVERSITY})  # models that these two ask for
 _READ_AS: dict[str, object] = {
     "kind": str,
     "series": str | None,
     "rows_per_subject": str | None,
+    "models": list[str] | None,
     "params": list[str] | None,
     "grants": list[str] | None,
 }
 """The fields of a request whose words are read here, and not by Typer."""
 
-
-def _argument(flag: str) -> str:
-    return flag.removeprefix("--").replace("-", "_")
+_LISTED = frozenset({"models", "params", "grants"})
+"""Those that an option may give several times."""
 
 
 def _choices(name: str, values: Iterable[str]) -> Any:  # noqa: ANN401 - a class for Typer
     return StrEnum(name.title(), [(value.upper(), value) for value in values])
 
 
-def _choice(flag: str, values: tuple[str, ...], default: str, *, help_: str) -> Option:
-    choices = _choices(_argument(flag), values)
-    said = typer.Option(flag, help=help_, rich_help_panel=Panel.PRIVACY)
-    return Annotated[choices, said], choices(default)
-
-
-def _option(parameter: Parameter, flag: str) -> Option:
-    if parameter.among:
-        default = str(parameter.default or parameter.among[0])
-        return _choice(flag, parameter.among, default, help_=parameter.help)
-    many = parameter.kind is tuple
-    said = typer.Option(
-        flag,
-        metavar="COLUMN" if many else None,
-        show_default=False,
-        help=parameter.help,
-        rich_help_panel=Panel.PRIVACY,
-    )
-    return Annotated[(list[str] if many else parameter.kind) | None, said], None
-
-
-def _options() -> dict[str, Option]:
-    variants = [model.variant for model in MODELS.values() if model.variant is not None]
-    found: dict[str, Option] = {}
-    for model in MODELS.values():
-        if (variant := model.variant) is not None and _argument(variant.flag) not in found:
-            values = tuple(v.value for v in variants if v.flag == variant.flag)
-            found[_argument(variant.flag)] = _choice(
-                variant.flag, values, variant.value, help_=variant.help
-            )
-        for parameter in model.parameters().values():
-            if parameter.flag is not None:
-                found.setdefault(_argument(parameter.flag), _option(parameter, parameter.flag))
-    return {name: option for name, option in found.items() if name not in _OF_COMMANDS}
-
-
 def _of_field(one: Field[Any]) -> Option:
     known, kind = OPTIONS[one.name], _READ_AS.get(one.name, get_args(one.type)[0])
-    default = None if one.name in {"params", "grants"} else one.default
+    default = None if one.name in _LISTED else one.default
     if known.among:
         kind = _choices(one.name, known.among) | None
     plain = default.value if isinstance(default, StrEnum) else default
     return Annotated[kind, of_request(one.name, show_default=default is not None)], plain
 
 
-_OF_MODELS = _options()
-
-
 def asking(
     verb: str, *, without: Collection[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Replace the argument ``request`` of a command by the options of the function ``verb``."""
-    of_fields: dict[str, Option] = {}
-    known: dict[str, Option] = {}
-    for one in fields(Request):
-        if one.name == "models":
-            known |= _OF_MODELS
-        elif (
-            (option := OPTIONS[one.name]).panel and verb in option.scope and one.name not in without
-        ):
-            of_fields[one.name] = known[one.name] = _of_field(one)
+    known = {
+        one.name: _of_field(one)
+        for one in fields(Request)
+        if (option := OPTIONS[one.name]).panel and verb in option.scope and one.name not in without
+    }
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def wrapper(**arguments: Any) -> None:  # noqa: ANN401 - whatever the command takes
             given = {name: arguments.pop(name) for name in known}
-            command(**arguments, request=_request(given, of_fields))
+            command(**arguments, request=_request(given))
 
         every: list[inspect.Parameter] = []
         for parameter in inspect.signature(command, eval_str=True).parameters.values():
@@ -322,19 +284,18 @@ def _parameter(name: str, annotation: object, default: object) -> inspect.Parame
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
-def _request(given: dict[str, Any], names: Collection[str]) -> Request:
-    """Build a request from options; ``--l`` may set a kind other than distinct diversity."""
+def _request(given: Mapping[str, Any]) -> Request:
+    """Build a request from options."""
     if given["kind"] not in {"table", "view"}:
         raise typer.BadParameter("table or view", param_hint="--as")
-    models = _models(given)
     asked: dict[str, Any] = {
-        **{name: _plain(given[name]) for name in names},
+        **{name: _plain(value) for name, value in given.items()},
         "rows_per_subject": _number_or_word(given["rows_per_subject"]),
+        "models": tuple(map(_model, given["models"] or ())),
         "params": _pairs(given["params"] or ()),
         "grants": tuple(given["grants"] or ()),
-        "l": given["l"] if _is_chosen(L_DIVERSITY, given) else None,
     }
-    return Request(models=models, **asked)
+    return Request(**asked)
 
 
 def _pairs(texts: Iterable[str]) -> dict[str, str | int | float | bool]:
@@ -355,47 +316,34 @@ def _number_or_word(text: str | None) -> int | str | None:
     return int(text)
 
 
-def _models(arguments: Mapping[str, Any]) -> tuple[ModelSpec, ...]:
-    """Return the models from a command's arguments, except k and distinct l."""
-    found = (_spec(name, arguments) for name in MODELS if name not in _BY_ARGUMENTS)
-    specs = tuple(spec for spec in found if spec is not None)
-    for spec in specs:
-        try:
-            require_valid(spec)
-        except PolicyError as error:
-            raise typer.BadParameter(str(error)) from None
-    return specs
+def _model(text: str) -> ModelSpec:
+    """Parse ``t-closeness:t=0.2,distance=ordered``; a list is a parameter that is repeated."""
+    name, _, rest = text.partition(":")
+    if name not in MODELS:
+        message = f"{name!r} is no privacy model; choose one of {', '.join(MODELS)}"
+        raise typer.BadParameter(message, param_hint="--model")
+    words: dict[str, list[str]] = {}
+    for pair in filter(None, rest.split(",")):
+        key, equals, value = pair.partition("=")
+        if not (key and equals and value):
+            raise typer.BadParameter(f"{pair!r} is not PARAM=VALUE", param_hint="--model")
+        words.setdefault(key, []).append(value)
+    known = MODELS[name].accepted()
+    spec = ModelSpec(name, {key: _value(known.get(key), given) for key, given in words.items()})
+    try:
+        require_valid(spec)
+    except PolicyError as error:
+        raise typer.BadParameter(str(error), param_hint="--model") from None
+    return spec
 
 
-def _spec(name: str, arguments: Mapping[str, Any]) -> ModelSpec | None:
-    """Return a model with its given parameters, None if it is not requested.
-
-    Its first option without a default requests it, or the kind option of another model.
-    """
-    known = {p: declared for p, declared in MODELS[name].parameters().items() if declared.flag}
-    flags = {parameter: str(declared.flag) for parameter, declared in known.items()}
-    values = {p: _plain(arguments[_argument(flag)]) for p, flag in flags.items()}
-    given = {p: value for p, value in values.items() if value is not None}
-    needed = [p for p, declared in known.items() if declared.default is None]
-    if not needed:
-        return None
-    variant = MODELS[name].variant
-    asking = f"{variant.flag} {variant.value}" if variant else flags[needed[0]]
-    if _is_chosen(name, arguments) if variant else needed[0] in given:
-        if missing := next((p for p in needed if p not in given), None):
-            example = "COLUMN" if known[missing].kind is tuple else "3"
-            message = f"needed by {asking}, such as {flags[missing]} {example}"
-            raise typer.BadParameter(message, param_hint=flags[missing])
-        return ModelSpec(name, given)
-    for parameter in given:
-        if not known[parameter].among and _argument(flags[parameter]) not in _OF_COMMANDS:
-            raise typer.BadParameter(f"belongs to {asking}", param_hint=flags[parameter])
-    return None
-
-
-def _is_chosen(name: str, arguments: Mapping[str, Any]) -> bool:
-    variant = MODELS[name].variant
-    return variant is not None and arguments[_argument(variant.flag)] == variant.value
+def _value(parameter: Parameter | None, words: Sequence[str]) -> Value:
+    """Return the value of a parameter; words that cannot be its value are left as they are."""
+    if parameter is None or parameter.kind is tuple or len(words) > 1:
+        return tuple(words)
+    with suppress(ValueError):
+        return parameter.kind(words[0])
+    return words[0]
 
 
 def _plain(value: object) -> Value | None:

@@ -60,6 +60,7 @@ def plan(
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
     json: options.Json = False,
+    verbose: options.Verbose = False,
     timings: options.Timings = False,
     progress: options.Progress = False,
 ) -> None:
@@ -90,7 +91,7 @@ def plan(
         tried.show(run(tried.run, steps=tried.steps), json=json)
     else:
         found = run(partial(_planned, what, html=html), steps=_JUDGING if html else _PLANNING)
-        _show(found, json=json, print_sql=print_sql)
+        _show(found, json=json, print_sql=print_sql, verbose=verbose)
         _tell_of(html)
 
 
@@ -161,7 +162,7 @@ def _require_comparable(request: Request, *, print_sql: bool) -> None:
         raise typer.BadParameter("a comparison has no statements", param_hint="--print-sql")
 
 
-def _show(found: Sequence[Plan], *, json: bool, print_sql: bool) -> None:
+def _show(found: Sequence[Plan], *, json: bool, print_sql: bool, verbose: bool) -> None:
     for one in found:
         console.caution(one.warnings)
     if json:
@@ -171,21 +172,20 @@ def _show(found: Sequence[Plan], *, json: bool, print_sql: bool) -> None:
         if print_sql:
             console.verbatim(one.script)
         else:
-            _draw(one)
+            _draw(one, verbose=verbose)
 
 
-def _draw(found: Plan) -> None:
-    title = f"{found.policy.table} as {found.relation}, by {report.search(found.policy)}"
-    rows = [(c.name, c.recoding, c.type) for c in found.columns]
-    console.table(("quasi-identifier", "recoding", "published type"), rows, title=title)
+def _draw(found: Plan, *, verbose: bool) -> None:
+    console.say(f"{found.policy.table} as {found.relation}, by {report.search(found.policy)}")
+    published = {c.name: (c.recoding, c.type) for c in found.columns}
+    report.loss(found.loss, found.policy, verbose=verbose, published=published)
     others = [(c.name, _spelled(c.others)) for c in found.columns if c.others]
-    if others:
+    if verbose and others:
         console.table(("quasi-identifier", "loss by recoding, in these classes"), others)
     console.say(f"every class meets {report.models(found.policy.models)}")
     if found.sharing is not None:
         console.say(f"  {found.sharing}")
     console.say(f"publish then runs: {', '.join(step.name for step in found.steps)}")
-    report.loss(found.loss, found.policy)
 
 
 def _spelled(losses: Mapping[str, float]) -> str:

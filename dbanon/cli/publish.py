@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.console import OnInterrupt, interruptible
+from dbanon.domain.text import command
 from dbanon.request import Request  # noqa: TC001 - Typer reads annotations
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def publish(
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
     json: options.Json = False,
+    verbose: options.Verbose = False,
     timings: options.Timings = False,
     progress: options.Progress = False,
 ) -> None:
@@ -34,11 +36,9 @@ def publish(
     \b
     dbanon publish patients --k 5 --l 3
     dbanon publish patients --k 5 --l 3 --grant analysts
-    dbanon publish patients --k 5 --l 3 --l-kind entropy --t 0.2
-    dbanon publish patients --k 5 --algorithm auto --time-limit 2m --on-interrupt publish
+    dbanon publish patients --k 5 --model entropy-l-diversity:l=3
     dbanon publish patients --k 10 --as view --name patients_live
     dbanon publish --dataset clinic.toml --k 5 --l 3
-    dbanon publish patients --k 5 --executor processes --rows-per-block 250000
     """
     what = options.one_of(table, dataset)
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
@@ -47,7 +47,13 @@ def publish(
         interruptible(stages, on_interrupt),
     ):
         releases = _published(what, replace(request, settings=settings, stages=stages))
-    _show_all(releases, dry_run=request.dry_run, json=json, alone=dataset is None)
+    if json:
+        console.document(releases[0] if dataset is None else releases)
+    for release in releases:
+        if not json:
+            _show(release, dry_run=request.dry_run, verbose=verbose)
+        console.caution(release.warnings)
+        report.composition(release.composition)
 
 
 def _published(what: str | Path, request: Request) -> list[Release]:
@@ -58,22 +64,14 @@ def _published(what: str | Path, request: Request) -> list[Release]:
     return [publish_request(what, request)]
 
 
-def _show_all(releases: list[Release], *, dry_run: bool, json: bool, alone: bool) -> None:
-    if json:
-        console.document(releases[0] if alone else releases)
-    for release in releases:
-        _show(release, dry_run=dry_run, silent=json)
-
-
-def _show(release: Release, *, dry_run: bool, silent: bool) -> None:
-    if not silent:
-        report.checks(release.checks)
-        report.loss(release.loss, release.policy)
-        if dry_run:
-            console.say("dry run: all of it was proved, then rolled back")
-        else:
-            console.say(f"release {release.id} of {release.table} is served as {release.relation}")
-        if release.sharing is not None:
-            console.say(f"  {release.sharing}")
-    console.caution(release.warnings)
-    report.composition(release.composition)
+def _show(release: Release, *, dry_run: bool, verbose: bool) -> None:
+    report.checks(release.checks)
+    report.loss(release.loss, release.policy, verbose=verbose)
+    if dry_run:
+        console.say("dry run: all of it was proved, then rolled back")
+    else:
+        console.say(f"release {release.id} of {release.table} is served as {release.relation}")
+    if release.sharing is not None:
+        console.say(f"  {release.sharing}")
+    if not dry_run:
+        console.say(f"next: {command('dbanon report', release.relation)}")

@@ -146,15 +146,6 @@ class OfPersons(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
-    """The value of another option by which a shared option selects this model."""
-
-    flag: str
-    value: str
-    help: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Model:
     """A privacy model; its fields are its parameters.
 
@@ -174,7 +165,6 @@ class Model:
     """True if its limit alone names it in a policy file: ``alpha = 0.5``."""
     counts: ClassVar[bool] = False
     """True if its check in the database returns integers."""
-    variant: ClassVar[Variant | None] = None
     ascending: ClassVar[tuple[str, str] | None] = None
     """Two parameters, of which the first is not greater than the second."""
     apart: ClassVar[tuple[str, str] | None] = None

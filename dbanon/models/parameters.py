@@ -1,9 +1,9 @@
-"""Parameters of privacy models: types, bounds and command line options."""
+"""Parameters of privacy models: types and bounds."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ class Parameter:
     """A parameter: its type, bounds and default.
 
     A number lies in [least, most], or above ``least`` if ``above``. A text is one of ``among``. A
-    tuple holds texts. ``flag``: command line option, possibly shared by several models; ``help``:
-    its help.
+    tuple holds texts.
     """
 
     kind: type[int | float | str | tuple[str, ...]]
@@ -30,12 +29,10 @@ class Parameter:
     above: bool = False
     among: tuple[str, ...] = ()
     default: Value | None = None
-    flag: str | None = None
-    help: str = ""
 
-    def field(self, flag: str | None = None, *, help: str = "") -> dict[str, Parameter]:  # noqa: A002 - as Typer calls it
+    def field(self) -> dict[str, Parameter]:
         """Return the metadata of a dataclass field for this parameter."""
-        return {"parameter": replace(self, flag=flag, help=help)}
+        return {"parameter": self}
 
     def spelled(self, name: str) -> str:
         """Describe its values: ``t in [0, 1]``."""

@@ -84,7 +84,7 @@ def show(number: Number, *, dsn: options.Dsn = None, json: options.Json = False)
     if found.dataset:
         console.say(f"published together: {', '.join(found.dataset)}")
     report.checks(found.checks)
-    report.loss(found.loss, found.policy)
+    report.loss(found.loss, found.policy, verbose=True)
     if later:
         rows = [(one.verified_at, one.verified_by, one.verdict.value, one.reason) for one in later]
         console.table(("checked", "by", "verdict", "reason"), rows)

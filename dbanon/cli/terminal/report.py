@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dbanon.domain.composition import Composition
     from dbanon.domain.policy import ModelSpec, Policy
 
+_WORST = 10  # columns in the short table of losses
 _AWARE = (
     "grouping used sensitive values, and anyone who knows the method may infer some of them;"
     " see Minimality in the documentation"
@@ -91,19 +92,58 @@ def composition_in_full(found: Composition) -> None:
     console.table(held, pairs, title=f"Release {found.releases[-1]}, held against each before")
 
 
-def loss(report: LossReport, policy: Policy) -> None:
-    """Print the information loss by column."""
-    rows = [(name, percent(value)) for name, value in report.columns.items()]
-    rows.append(("all (NCP)", percent(report.ncp)))
-    if report.weighted_ncp is not None:
-        rows.append(("all, weighted (NCP)", percent(report.weighted_ncp)))
-    console.table(("quasi-identifier", "loss"), rows, title="Loss: 0% is exact, 100% says nothing")
+def loss(
+    report: LossReport,
+    policy: Policy,
+    *,
+    verbose: bool = False,
+    published: Mapping[str, tuple[str, str]] | None = None,
+) -> None:
+    """Print the information loss by column, of the ten worst unless verbose, and one advice.
+
+    published: recoding and type of each column, if the table is to have these as well.
+    """
+    _by_column(report, published or {}, verbose=verbose)
     if report.costliest is not None:
         name, share = report.costliest
         console.say(
             f"{quote_identifier(name)} costs {share:.0%} of the loss: consider another floor"
             " (at_least, bands), a taxonomy with more levels, or another role for it"
         )
+    _rows(report, policy)
+    if not verbose:
+        return
+    found = [
+        (*MEANINGS.get(name, Meaning(name, "")), value) for name, value in report.metrics.items()
+    ]
+    measured = [(metric, number(value), line) for metric, line, value in found]
+    if measured:
+        console.table(("metric", "value", "meaning"), measured)
+    if report.sensitive_aware:
+        console.say(_AWARE)
+
+
+def _by_column(
+    report: LossReport, published: Mapping[str, tuple[str, str]], *, verbose: bool
+) -> None:
+    columns = report.columns
+    worst = columns if verbose else sorted(columns, key=columns.__getitem__, reverse=True)[:_WORST]
+    shown = [(name, columns[name]) for name in columns if name in worst]
+    others = [value for name, value in columns.items() if name not in worst]
+    if others:
+        shown.append((f"{len(others)} others, at most", max(others)))
+    shown.append(("all (NCP)", report.ncp))
+    if report.weighted_ncp is not None:
+        shown.append(("all, weighted (NCP)", report.weighted_ncp))
+    head = ("recoding", "published type") if published else ()
+    blank = ("",) * len(head)
+    rows = [(name, *published.get(name, blank), percent(value)) for name, value in shown]
+    title = "Loss: 0% is exact, 100% says nothing"
+    console.table(("quasi-identifier", *head, "loss"), rows, title=title)
+
+
+def _rows(report: LossReport, policy: Policy) -> None:
+    """Print the numbers of rows and classes, and why rows are not published."""
     sampled = f" ({report.n_sampled:,} by numbers of rows)" if report.n_sampled else ""
     console.say(
         f"{report.n_rows:,} rows, {report.n_suppressed:,} suppressed{sampled},"
@@ -118,14 +158,6 @@ def loss(report: LossReport, policy: Policy) -> None:
             f"{report.n_not_drawn:,} more rows are of persons who are not in the sample. It gives"
             " no k by itself: whoever is known to be in it has the classes to hide in, and no more"
         )
-    found = [
-        (*MEANINGS.get(name, Meaning(name, "")), value) for name, value in report.metrics.items()
-    ]
-    measured = [(metric, number(value), line) for metric, line, value in found]
-    if measured:
-        console.table(("metric", "value", "meaning"), measured)
-    if report.sensitive_aware:
-        console.say(_AWARE)
 
 
 def label_loss(columns: Mapping[str, float]) -> None:

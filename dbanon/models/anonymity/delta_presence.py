@@ -28,12 +28,8 @@ class DeltaPresence(PopulationModel):
     them, that row is published with probability m / (m + E), not 1 / (E + 1).
     """
 
-    dmin: float = field(
-        metadata=_LEAST.field("--dmin", help="delta-presence: minimum share published; 0")
-    )
-    dmax: float = field(
-        metadata=SHARE.field("--dmax", help="delta-presence: maximum share published")
-    )
+    dmin: float = field(metadata=_LEAST.field())
+    dmax: float = field(metadata=SHARE.field())
 
     title = "({dmin}, {dmax})-presence"
     limit = "dmax"

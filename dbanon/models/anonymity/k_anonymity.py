@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class KAnonymity(ClassModel):
     """Every class has at least k rows; a row counts itself."""
 
-    k: int = field(metadata=COUNT.field("--k", help="minimum rows per class"))
+    k: int = field(metadata=COUNT.field())
 
     title = "{k}-anonymity"
     limit = "k"

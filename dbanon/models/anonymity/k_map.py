@@ -24,7 +24,7 @@ class KMap(PopulationModel):
     rows, and at most the shared ones; the class keeps at least its own number of rows.
     """
 
-    k: int = field(metadata=COUNT.field("--k-map", help="minimum population rows per class"))
+    k: int = field(metadata=COUNT.field())
 
     title = "{k}-map"
     limit = "k"

@@ -53,13 +53,9 @@ class XYAnonymity(DistinctModel):
     x, y: disjoint sets of published columns, x by default all quasi-identifiers.
     """
 
-    k: int = field(
-        metadata=COUNT.field("--xy-k", help="(X, Y)-anonymity: minimum --y values per --x")
-    )
-    x: tuple[str, ...] = field(
-        metadata=_SOME.field("--x", help="column of X; by default all quasi-identifiers")
-    )
-    y: tuple[str, ...] = field(metadata=TEXTS.field("--y", help="column of Y; repeatable"))
+    k: int = field(metadata=COUNT.field())
+    x: tuple[str, ...] = field(metadata=_SOME.field())
+    y: tuple[str, ...] = field(metadata=TEXTS.field())
 
     title = "(X, Y)-anonymity with k = {k}"
     limit = "k"

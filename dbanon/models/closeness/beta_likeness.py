@@ -27,10 +27,8 @@ class BetaLikeness(ClassModel):
     is scaled to beta by that bound.
     """
 
-    beta: float = field(
-        metadata=FACTOR.field("--beta", help="beta-likeness: maximum relative gain")
-    )
-    kind: str = field(metadata=_KIND.field("--beta-kind", help="basic or enhanced"))
+    beta: float = field(metadata=FACTOR.field())
+    kind: str = field(metadata=_KIND.field())
 
     title = "{kind} {beta}-likeness"
     limit = "beta"

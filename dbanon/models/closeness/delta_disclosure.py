@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 class DeltaDisclosure(ClassModel):
     """Every value's frequency is within a factor of exp(delta) of that in the whole relation."""
 
-    delta: float = field(
-        metadata=FACTOR.field("--delta", help="delta-disclosure privacy: maximum log ratio")
-    )
+    delta: float = field(metadata=FACTOR.field())
 
     title = "{delta}-disclosure privacy"
     limit = "delta"

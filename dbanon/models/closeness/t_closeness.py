@@ -24,14 +24,8 @@ class TCloseness(ClassModel):
     of the common ancestor (``hierarchical``).
     """
 
-    t: float = field(
-        metadata=CLOSENESS.field("--t", help="t-closeness: maximum distance from the whole table")
-    )
-    distance: str = field(
-        metadata=DISTANCE.field(
-            "--t-distance", help="distance of values: equal, ordered, or by the column's taxonomy"
-        )
-    )
+    t: float = field(metadata=CLOSENESS.field())
+    distance: str = field(metadata=DISTANCE.field())
 
     title = "{t}-closeness ({distance})"
     limit = "t"

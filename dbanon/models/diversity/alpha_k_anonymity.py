@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class AlphaKAnonymity(ClassModel):
     """No value has a share of more than alpha of a class."""
 
-    alpha: float = field(metadata=SHARE.field("--alpha", help="maximum share of a sensitive value"))
+    alpha: float = field(metadata=SHARE.field())
 
     title = "a share of at most alpha = {alpha}"
     limit = "alpha"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.kernels.layout import ENTROPY
-from dbanon.models.base import Bound, ClassModel, Variant, rounded_down
+from dbanon.models.base import Bound, ClassModel, rounded_down
 from dbanon.models.parameters import LEVEL
 
 if TYPE_CHECKING:
@@ -22,12 +22,11 @@ if TYPE_CHECKING:
 class EntropyLDiversity(ClassModel):
     """The entropy of the values of every class is at least ln l."""
 
-    l: float = field(metadata=LEVEL.field("--l"))
+    l: float = field(metadata=LEVEL.field())
 
     title = "entropy {l}-diversity"
     limit = "l"
     bound = Bound.AT_LEAST
-    variant = Variant("--l-kind", "entropy")
 
     def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:  # noqa: ARG002 - counts
         """Return exp(entropy) of each class."""

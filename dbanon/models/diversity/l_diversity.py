@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import DistinctModel, OfPersons, Variant, too_few
+from dbanon.models.base import DistinctModel, OfPersons, too_few
 from dbanon.models.parameters import COUNT
 
 if TYPE_CHECKING:
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 class LDiversity(DistinctModel):
     """Every class has at least l distinct values of the sensitive column."""
 
-    l: int = field(metadata=COUNT.field("--l", help="minimum distinct sensitive values per class"))
+    l: int = field(metadata=COUNT.field())
 
     title = "distinct {l}-diversity"
     limit = "l"
-    variant = Variant("--l-kind", "distinct", "how --l counts; recursive needs --c as well")
     is_short = True
     counts = True
     of_persons = OfPersons.DIFFERENT_VALUES

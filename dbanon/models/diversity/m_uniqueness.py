@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 class MUniqueness(ClassModel):
     """Every class has at least m rows, all with different values."""
 
-    m: int = field(
-        metadata=COUNT.field("--m", help="m-uniqueness: minimum rows, all with different values")
-    )
+    m: int = field(metadata=COUNT.field())
 
     title = "{m}-uniqueness"
     limit = "m"

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 class PSensitivity(DistinctModel):
     """Every class has at least p distinct values of the sensitive column."""
 
-    p: int = field(
-        metadata=COUNT.field("--p", help="p-sensitivity: minimum distinct sensitive values")
-    )
+    p: int = field(metadata=COUNT.field())
 
     title = "{p}-sensitivity"
     limit = "p"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.kernels.layout import SHARE
-from dbanon.models.base import Bound, ClassModel, OfPersons, Variant
+from dbanon.models.base import Bound, ClassModel, OfPersons
 from dbanon.models.parameters import LEVEL
 
 if TYPE_CHECKING:
@@ -21,12 +21,11 @@ if TYPE_CHECKING:
 class ProbabilisticLDiversity(ClassModel):
     """No value has a share of more than 1 / l of a class."""
 
-    l: float = field(metadata=LEVEL.field("--l"))
+    l: float = field(metadata=LEVEL.field())
 
     title = "probabilistic {l}-diversity"
     limit = "l"
     bound = Bound.AT_LEAST
-    variant = Variant("--l-kind", "probabilistic")
     of_persons = OfPersons.INVERSE_TOP_SHARE
 
     def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:  # noqa: ARG002 - counts

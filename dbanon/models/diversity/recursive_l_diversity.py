@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.kernels.layout import RECURSIVE
-from dbanon.models.base import MARGIN, Bound, ClassModel, Variant, rounded_up
+from dbanon.models.base import MARGIN, Bound, ClassModel, rounded_up
 from dbanon.models.parameters import COUNT, FACTOR
 
 if TYPE_CHECKING:
@@ -23,13 +23,12 @@ if TYPE_CHECKING:
 class RecursiveLDiversity(ClassModel):
     """The most frequent value occurs less than c times as often as the l-th and all after it."""
 
-    c: float = field(metadata=FACTOR.field("--c", help="c of recursive (c, l)-diversity"))
-    l: int = field(metadata=COUNT.field("--l"))
+    c: float = field(metadata=FACTOR.field())
+    l: int = field(metadata=COUNT.field())
 
     title = "recursive ({c}, {l})-diversity"
     limit = "c"
     bound = Bound.BELOW
-    variant = Variant("--l-kind", "recursive")
 
     def achieved(self, tally: Tally, whole: Whole) -> NDArray[np.float64]:  # noqa: ARG002 - counts
         """Return the least c that a class would fail; infinite with fewer than l values."""

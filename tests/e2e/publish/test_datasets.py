@@ -151,7 +151,7 @@ def test_a_file_that_is_wrong_says_where(run, database, clinic, text, why):
         (("--name", "x"), "--name is about one table"),
         (("--subject", "person_id"), "--subject is about one table"),
         (("--as", "view"), "a live view cannot keep persons alike"),
-        (("--t", "0.5"), "looks beyond the classes of one table"),
+        (("--model", "t-closeness:t=0.5"), "looks beyond the classes of one table"),
     ],
 )
 def test_options_of_one_table_are_refused(run, clinic, options, why):

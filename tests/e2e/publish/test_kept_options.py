@@ -19,7 +19,8 @@ pytestmark = pytest.mark.one_server
 
 KEPT = json.loads(Path(__file__).with_name("kept_options.json").read_text(encoding="utf-8"))
 ALL = (
-    *("--k", 5, "--l", 3, "--l-kind", "entropy", "--t", 0.9, "--t-distance", "equal"),
+    *("--k", 5, "--model", "entropy-l-diversity:l=3"),
+    *("--model", "t-closeness:t=0.9,distance=equal"),
     *("--max-suppressed", 0.9, "--algorithm", "auto", "--effort", "fast", "--time-limit", "300ms"),
     *("--param", "loss=il", "--schema", "shown", "--name", "people", "--grant", "public"),
     *("--keep-assignment", "--allow-foreign", "--seed", 7),
@@ -31,7 +32,7 @@ WORDS = {
     "a live view": ("--k", 5, "--as", "view", "--grant", "public"),
     "persons": ("--subject", "id", "--rows-per-subject", "group"),
     "blocks": ("--algorithm", "mdav", "--block", 60),
-    "a population": ("--k-map", 5, "--population", "public.people"),
+    "a population": ("--model", "k-map:k=5", "--population", "public.people"),
     "another policy": ("--policy", "research", "--param", "loss=ncp"),
 }
 ARGUMENTS = {

@@ -28,7 +28,7 @@ def test_every_metric_has_a_title_and_one_line_of_meaning():
 
 
 def test_cells_that_are_inexact_are_not_called_suppressed(capsys):
-    report.loss(LOSS, POLICY)
+    report.loss(LOSS, POLICY, verbose=True)
     shown = capsys.readouterr().out
     (cells,) = [line for line in shown.splitlines() if "7,636" in line]
     assert "suppressed" not in cells
@@ -36,8 +36,20 @@ def test_cells_that_are_inexact_are_not_called_suppressed(capsys):
 
 
 def test_a_metric_that_is_not_known_is_shown_by_its_name(capsys):
-    report.loss(LOSS, POLICY)
+    report.loss(LOSS, POLICY, verbose=True)
     assert "of-a-later-version" in capsys.readouterr().out
+
+
+def test_of_many_columns_the_ten_worst_are_shown_in_their_order(capsys):
+    columns = {f"c{i:02}": i / 100 for i in range(50)}
+    report.loss(replace(LOSS, columns=columns, ncp=0.2), POLICY)
+    shown = capsys.readouterr().out
+    named = [line.split()[0] for line in shown.splitlines() if line.startswith(" c")]
+    assert [f"c{i}" for i in range(40, 50)] == named
+    assert "40 others, at most  39.00%" in shown
+    assert len(shown.splitlines()) <= 20
+    report.loss(replace(LOSS, columns=columns, ncp=0.2), POLICY, verbose=True)
+    assert sum(line.startswith(" c") for line in capsys.readouterr().out.splitlines()) == 50
 
 
 def test_models_are_spelled_with_the_columns_of_which_they_are_asked():
