@@ -5,8 +5,10 @@ from contextlib import ExitStack
 from functools import cache
 from typing import TYPE_CHECKING
 
+import adbc_driver_postgresql
 import pytest
 import typer.main
+from drivers import connecting, really_connect
 from forked import forking
 from hypothesis import HealthCheck, Phase, settings
 from packaging.specifiers import SpecifierSet
@@ -132,6 +134,20 @@ def is_unread() -> Iterator[Callable[..., bool]]:
 def by_grants(is_unread, monkeypatch) -> None:
     """Let the grants of releases decide whether the next one keeps their classes."""
     monkeypatch.setattr("dbanon.db.histories.readers.is_unread", is_unread)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_driver() -> Iterator[None]:
+    """Let the driver that reads tables query types once a process: that takes 0.07 seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(adbc_driver_postgresql, "connect", connecting())
+        yield
+
+
+@pytest.fixture
+def own_drivers(monkeypatch) -> None:
+    """Connect as users do, for tests of what the driver does first on a connection."""
+    monkeypatch.setattr(adbc_driver_postgresql, "connect", really_connect)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,8 @@ from dbanon.db.session import connect
 from dbanon.domain.errors import NotPermitted
 from dbanon.domain.policy import ColumnRule, Role
 
+pytestmark = pytest.mark.usefixtures("own_drivers")  # what they query first is looked at, too
+
 # What a role is set to, and what a session of dbanon goes by.
 SETTINGS = {
     "statement_timeout": ("10min", "0"),

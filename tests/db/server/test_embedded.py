@@ -588,6 +588,7 @@ def test_root_without_an_account_is_told_how_to_make_one(folder, monkeypatch):
 
 
 @as_root
+@pytest.mark.usefixtures("own_drivers")
 @pytest.mark.parametrize("how", ["psycopg", "adbc", "url", "psql"])
 def test_nobody_else_is_taken_for_the_server(running, how):
     directory = running.status().socket_directory

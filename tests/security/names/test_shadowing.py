@@ -9,6 +9,8 @@ from tables import make_patients, patients_policy, rows_proved
 
 import dbanon
 
+pytestmark = pytest.mark.usefixtures("own_drivers")  # what they query first is looked at, too
+
 # Everything that a hostile schema may hold under the names of PostgreSQL's own.
 EVIL = """
 CREATE SCHEMA evil;
