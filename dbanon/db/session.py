@@ -269,6 +269,12 @@ class _Dialect(PGDialect_psycopg):
     supports_statement_cache = True
     _backslash_escapes = False
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Dialect) and self.server_version_info == other.server_version_info
+
+    def __hash__(self) -> int:
+        return hash(_Dialect)
+
     def initialize(self, connection: sa.Connection) -> None:
         """Take the server version from the connection."""
         pg = connection.connection.driver_connection
@@ -276,6 +282,9 @@ class _Dialect(PGDialect_psycopg):
         self.server_version_info = divmod(pg.info.server_version, 10000)
         self.default_schema_name = "pg_catalog"
 
+
+# Compiled statements, for all sessions of the process.
+_COMPILED: dict[Any, Any] = {}
 
 sa.dialects.registry.register("postgresql.dbanon", __name__, _Dialect.__name__)
 
@@ -308,6 +317,7 @@ def connect(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
             creator=lambda: pg,
             poolclass=sa.StaticPool,
             pool_reset_on_return=None,  # it is closed, and a lost one cannot be rolled back
+            execution_options={"compiled_cache": _COMPILED},
         )
         with engine.connect() as shared:
             server = _same_server(pg, dsn)
