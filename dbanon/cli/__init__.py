@@ -5,23 +5,125 @@ from __future__ import annotations
 import os
 import re
 import sys
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command_from_info, get_group_from_info
+from typer.models import CommandInfo, TyperInfo
 
 from dbanon.cli.terminal import console
 from dbanon.cli.terminal.console import document, visible
 from dbanon.domain.deeds import followed
 from dbanon.domain.errors import DbanonError
-from dbanon.request import Panel
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dbanon.domain.deeds import Deeds
+
+COMMANDS = {
+    "demo": ("init:demo", "Publish real patients on an embedded PostgreSQL."),
+    "init": ("init:init", "Install or upgrade the metadata schema."),
+    "inspect": (
+        "inspect:inspect",
+        "Show columns, types, counts, suggested roles and recodings.",
+    ),
+    "taxonomy": ("taxonomy:app", "Manage taxonomies (generalization hierarchies)."),
+    "policy": ("policy:app", "Manage publication policies."),
+    "plan": (
+        "plan:plan",
+        "Predict the cost of a publication or refresh; store nothing.",
+    ),
+    "publish": ("publish:publish", "Publish an anonymized relation, proved by the database."),
+    "grant": ("releases.grant:grant", "Grant roles read access to a published relation."),
+    "revoke": ("releases.grant:revoke", "Revoke access to a published relation."),
+    "check": ("releases.check:check", "Prove a published relation again, or all of them."),
+    "describe": (
+        "releases.check:describe",
+        "Describe the columns and the proved models of a relation.",
+    ),
+    "report": (
+        "releases.report:report",
+        "Report the risk and the utility of a published relation.",
+    ),
+    "attack": (
+        "releases.attack:attack",
+        "Simulate attacks on a published relation.",
+    ),
+    "count": (
+        "releases.count:count",
+        "Publish noisy counts of the source, within a privacy budget.",
+    ),
+    "refresh": (
+        "refresh:refresh",
+        "Refresh served releases: keep classes, add new persons.",
+    ),
+    "schedule": ("jobs:app", "Manage refresh schedules; `dbanon worker` runs them."),
+    "worker": (
+        "jobs:worker",
+        "Run scheduled refreshes until stopped.",
+    ),
+    "history": (
+        "releases.ledger:history",
+        "Show all releases of a table, and their combined disclosure.",
+    ),
+    "release": ("releases.ledger:app", "Read the ledger of releases."),
+    "doctor": ("init:doctor", "Check versions, privileges and possible leaks."),
+    "server": ("server:app", "Manage the embedded server, and compile in advance."),
+}
+"""Place of each command or group below this package, and the first line of its help."""
+
+
+class Commands(Mapping[str, Any]):
+    """The commands by name; one is imported when it is looked up."""
+
+    def __len__(self) -> int:
+        """Return the number of commands."""
+        return len(COMMANDS)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return iter(COMMANDS)
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - Typer's own Click
+        """Import a command; raises KeyError."""
+        module, _, function = COMMANDS[name][0].partition(":")
+        found = getattr(import_module(f"{__name__}.{module}"), function)
+        if not isinstance(found, typer.Typer):
+            info = CommandInfo(name, cls=Command, callback=found)
+            return get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode=None)
+        for command in found.registered_commands:
+            command.cls = Command
+        group = TyperInfo(found, name=name)
+        return get_group_from_info(
+            group, pretty_exceptions_short=False, suggest_commands=True, rich_markup_mode=None
+        )
+
+
+class Program(TyperGroup):
+    """The program, whose help imports no command."""
+
+    def __init__(self, **arguments: Any) -> None:  # noqa: ANN401 - whatever Typer gives
+        """Take the arguments of Typer."""
+        super().__init__(**arguments)
+        self.commands = cast("Any", Commands())
+
+    def list_commands(self, _ctx: Any) -> list[str]:  # noqa: ANN401 - Typer's own Click
+        """Return the names in the order of use."""
+        return list(COMMANDS)
+
+    def format_commands(self, _ctx: Any, formatter: Any) -> None:  # noqa: ANN401
+        """Write the list of commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
 
 app = typer.Typer(
     name="dbanon",
+    cls=Program,
     help="Publish a k-anonymous, l-diverse relation of a live PostgreSQL table,"
     " proved by the database itself.",
     epilog="Start with: dbanon demo",
@@ -41,6 +143,8 @@ class Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - Typer's own Click
         """Write arguments, the command's own options, then those of each panel; help at the end."""
+        from dbanon.request import Panel
+
         rows: dict[str, list[tuple[str, str]]] = {
             name: [] for name in ("Arguments", "Options", *Panel)
         }
@@ -62,6 +166,8 @@ class Command(TyperCommand):
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         typer.echo(f"dbanon {version('dbanon')}")
         raise typer.Exit
 
@@ -81,54 +187,6 @@ def _root(
     ] = False,
 ) -> None:
     pass
-
-
-def _register() -> None:
-    from dbanon.cli import (
-        init,
-        inspect,
-        jobs,
-        plan,
-        policy,
-        publish,
-        refresh,
-        server,
-        taxonomy,
-    )
-    from dbanon.cli.releases import attack, check, count, grant, ledger, report
-
-    app.command("demo")(init.demo)
-    app.command("init")(init.init)
-    app.command("inspect")(inspect.inspect)
-    app.add_typer(taxonomy.app, name="taxonomy")
-    app.add_typer(policy.app, name="policy")
-    app.command("plan")(plan.plan)
-    app.command("publish")(publish.publish)
-    app.command("grant")(grant.grant)
-    app.command("revoke")(grant.revoke)
-    app.command("check")(check.check)
-    app.command("describe")(check.describe)
-    app.command("report")(report.report)
-    app.command("attack")(attack.attack)
-    app.command("count")(count.count)
-    app.command("refresh")(refresh.refresh)
-    app.add_typer(jobs.app, name="schedule")
-    app.command("worker")(jobs.worker)
-    app.command("history")(ledger.history)
-    app.add_typer(ledger.app, name="release")
-    app.command("doctor")(init.doctor)
-    app.add_typer(server.app, name="server")
-
-
-def _list_by_panel() -> None:
-    groups = (group.typer_instance for group in app.registered_groups)
-    for one in (app, *filter(None, groups)):
-        for command in one.registered_commands:
-            command.cls = Command
-
-
-_register()
-_list_by_panel()
 
 
 def main() -> None:

@@ -42,7 +42,7 @@ def inspect(
     dsn: options.Dsn = None,
     json: options.Json = False,
 ) -> None:
-    """Show columns, types, counts, suggested roles and recodings of a table, a view or a query.
+    """Show columns, types, counts, suggested roles and recodings.
 
     \b
     dbanon inspect patients

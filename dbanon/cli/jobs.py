@@ -151,9 +151,10 @@ def worker(
     json: Annotated[bool, typer.Option("--json", help="print one JSON document per job")] = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Run scheduled refreshes until stopped; any number of workers share the jobs.
+    """Run scheduled refreshes until stopped.
 
-    A worker may be killed at any time: no job is lost or done twice. SIGTERM and Ctrl-C end it
+    Any number of workers share the jobs. A worker may be killed at any time: no job is lost or
+    done twice. SIGTERM and Ctrl-C end it
     with exit code 0, and its job waits for another worker. With --once it has the exit codes of
     `dbanon refresh`.
 

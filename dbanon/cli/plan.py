@@ -64,7 +64,7 @@ def plan(
     timings: options.Timings = False,
     progress: options.Progress = False,
 ) -> None:
-    """Predict the cost of a publication, or the result of a refresh; stores nothing.
+    """Predict the cost of a publication or refresh; store nothing.
 
     \b
     dbanon plan patients --k 5 --l 3

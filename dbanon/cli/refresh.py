@@ -47,7 +47,7 @@ def refresh(
     timings: options.Timings = False,
     progress: options.Progress = False,
 ) -> None:
-    """Refresh served releases: keep their classes, and form new ones of new persons.
+    """Refresh served releases: keep classes, add new persons.
 
     Uses the stored policy and the options of the last publication. For cron: --quiet prints only
     problems, and the exit code is 0 (done), 1 (error), 3 (check failed) or 4 (drift).

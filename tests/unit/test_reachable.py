@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import dbanon
+from dbanon.cli import COMMANDS
 
 PACKAGE = Path(dbanon.__file__).parent
 # What nobody reaches, by the beginning of its name, and why it stays.
@@ -176,7 +177,9 @@ def walk():
     walk = Walk({**trees, **revisions})
     public = {walk.modules["dbanon"].imported[name] for name in dbanon.__all__}
     called = {(name, key) for name in revisions for key in walk.modules[name].defined}
-    walk.follow({("dbanon.__main__", "main")} | public | called)
+    places = (place.split(":") for place, _ in COMMANDS.values())
+    commands = {(f"dbanon.cli.{module}", name) for module, name in places}
+    walk.follow({("dbanon.__main__", "main")} | commands | public | called)
     return walk
 
 

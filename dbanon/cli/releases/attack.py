@@ -71,7 +71,7 @@ def attack(
     timings: options.Timings = False,
     progress: options.Progress = False,
 ) -> None:
-    """Simulate attacks on a published relation, using its source table.
+    """Simulate attacks on a published relation.
 
     For the role that publishes: reads the present table, and writes nothing. The success rates are
     exact figures of the source, and confidential.

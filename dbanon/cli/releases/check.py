@@ -114,7 +114,7 @@ def _tell(found: Checked) -> None:
 
 
 def describe(relation: Published, *, dsn: options.Dsn = None, json: options.Json = False) -> None:
-    """Describe the columns of a published relation, and the models that were proved.
+    """Describe the columns and the proved models of a relation.
 
     For every reader of the relation; needs no other right.
 

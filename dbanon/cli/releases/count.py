@@ -39,7 +39,7 @@ def count(
     allow_superuser: options.AllowSuperuser = False,
     json: options.Json = False,
 ) -> None:
-    """Publish noisy counts of the source, within the privacy budget of its policy.
+    """Publish noisy counts of the source, within a privacy budget.
 
     The counts include rows that the release suppresses. Readers of the release can read them, in a
     relation with the suffix _counts. This does not make dbanon a product of differential privacy:

@@ -3,11 +3,13 @@
 Their order and headings may change. A change that is meant: python tests/unit/cli/test_help.py
 """
 
+import subprocess
+import sys
 from pathlib import Path
 
 from typer.main import get_command
 
-from dbanon.cli import app
+from dbanon.cli import COMMANDS, app
 
 FILE = Path(__file__).with_name("help.txt")
 
@@ -42,6 +44,22 @@ def text():
 def test_every_command_has_the_options_that_it_had():
     expected = FILE.read_text(encoding="utf-8").split("\n## ")
     assert expected == text().split("\n## "), "if it is meant: python tests/unit/cli/test_help.py"
+
+
+def test_the_list_of_commands_has_the_first_line_of_each_help():
+    for name, command in get_command(app).commands.items():
+        assert COMMANDS[name][1] == (command.help or "").splitlines()[0]
+
+
+def test_help_imports_no_command():
+    code = "from dbanon.cli import main; import sys; sys.argv = ['dbanon', '--help']; main()"
+    shown = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "Publish an anonymized relation" in shown.stdout
+    imported = {line.rpartition("|")[2].strip() for line in shown.stderr.splitlines()}
+    assert "dbanon.cli" in imported
+    assert {"dbanon.cli.options", "dbanon.request", "numpy", "psycopg"}.isdisjoint(imported)
 
 
 if __name__ == "__main__":

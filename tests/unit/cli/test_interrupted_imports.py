@@ -29,7 +29,7 @@ getattr(importlib.import_module(module), function)()
 
 
 @pytest.mark.parametrize(
-    "module", ["dbanon.cli", "typer", "dbanon.cli.server", "psycopg", "sqlalchemy"]
+    "module", ["dbanon.cli", "typer", "dbanon.cli.releases.check", "psycopg", "sqlalchemy"]
 )
 def test_an_interrupted_import_prints_no_traceback(module):
     script = PYPROJECT["project"]["scripts"]["dbanon"]
