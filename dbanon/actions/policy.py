@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dbanon.actions.preparation import loading
 from dbanon.actions.preparation.loading import load, no_policy
 from dbanon.domain.deeds import Deed
-from dbanon.domain.errors import PolicyError
+from dbanon.domain.errors import DbanonError, PolicyError
 from dbanon.domain.policy import DEFAULT_NAME, Event, Role, StoredPolicy, policy_option
 from dbanon.domain.table import ColumnKind, TableName, quote_identifier
 from dbanon.domain.text import command
@@ -67,6 +67,26 @@ def set_policy(
             now = store.baseline(session, info, known)
             store.save_baseline(session, info.name, now, name=given.name)
     return given
+
+
+def served_otherwise(policy: Policy, *, settings: Settings | None = None) -> list[Release]:
+    """Return the served releases of a stored policy whose classes were made by another one."""
+    from dbanon.db.metadata import ledger
+    from dbanon.db.metadata.migrate import current_session
+
+    with current_session(settings or Settings.load()) as session:
+        served = ledger.releases(session, table=policy.table, served=True)
+    return [r for r in served if r.policy_name == policy.name and _is_other(r, policy)]
+
+
+def _is_other(release: Release, policy: Policy) -> bool:
+    from dbanon.request import Request
+
+    try:
+        new = Request.from_ledger(release.overrides).over(policy)
+    except DbanonError:  # its options do not fit any more
+        return True
+    return release.policy.refreshed_as(new) != new
 
 
 def check_policy(

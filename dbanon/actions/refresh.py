@@ -25,8 +25,13 @@ if TYPE_CHECKING:
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.publication.plan import PublicationPlan
+    from dbanon.anonymization.problem import Problem
     from dbanon.db.session import Session
     from dbanon.domain.release import Growth, Mark, Release
+
+
+_MUCH = 0.25
+"""The share by which preserved classes lose more than new ones before a remedy is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +40,8 @@ class Refreshed:
 
     ``changed``: it is new; ``error``: reason of a failure; ``growth``: row counts of an incremental
     refresh; ``regrouped``: reason of a new grouping; ``former_ncp``: previous loss
-    (``LossReport``).
+    (``LossReport``); ``new_ncp``: about what a new search would lose, if classes were preserved;
+    ``advice``: a remedy if it would lose much less.
     """
 
     relation: TableName
@@ -45,6 +51,8 @@ class Refreshed:
     growth: Growth | None = None
     regrouped: str | None = None
     former_ncp: float | None = None
+    new_ncp: float | None = None
+    advice: str | None = None
 
 
 def refresh(
@@ -155,13 +163,9 @@ def _again(
     asked = Request.from_ledger(releases[0].overrides)
     request = replace(asked, **over)
     wanted = [(release.table, request) for release in releases]
+    found: list[Refreshed] | None = None
     with publishing(wanted, settings, keep=keep) as (session, loaded):
-        present = [_present(session, release) for release in releases]
-        if len(present) < len(asked.dataset):
-            raise ConfigError(
-                f"of what was published together with {releases[0].relation}, not all is served",
-                hint="dbanon publish --dataset FILE",
-            )
+        present = _all_present(session, releases, of=len(asked.dataset))
         if [one.id for one in present] == [one.id for one in releases]:
             done = unless_since is not None and all(map(unless_since.precedes, present))
             if done or (
@@ -170,8 +174,11 @@ def _again(
                 _leave(session, loaded, releases)
                 return [Refreshed(one.relation, one, changed=False) for one in releases]
             plan = resolve(session, loaded, request)
-            return _renewed(session, plan, stages, present=present)
-        _withdraw(session)
+            found = _renewed(session, plan, stages, present=present)
+        else:
+            _withdraw(session)
+    if found is not None:  # after the commit, as how long the estimate takes depends on values
+        return _estimated(found, plan.sampled)
     return _again(
         present,
         if_changed=if_changed,
@@ -181,6 +188,23 @@ def _again(
         settings=settings,
         stages=stages,
     )
+
+
+def _estimated(found: list[Refreshed], sampled: Sequence[Problem]) -> list[Refreshed]:
+    """Return the result for a table that keeps classes with the loss of a new search."""
+    from dbanon.anonymization.estimate import ncp_of_search
+
+    if len(found) > 1 or not sampled:
+        return found
+    (one,), ncp = found, ncp_of_search(sampled)
+    if ncp is None:
+        return found
+    advice, now = None, one.release.loss.ncp
+    if now > (1 + _MUCH) * ncp:
+        options = "--name NAME --new-series --recipients-changed"
+        new = command("dbanon publish", one.release.table, options=options)
+        advice = f"a new search would lose less, for an audience without these releases: {new}"
+    return [replace(one, new_ncp=ncp, advice=advice)]
 
 
 def _renewed(
@@ -290,6 +314,16 @@ def _withdraw(session: Session) -> None:
 
     identity.require_admitted(session)
     session.deeds.withdraw()
+
+
+def _all_present(session: Session, releases: Sequence[Release], *, of: int) -> list[Release]:
+    """Return the served releases; raise ConfigError for fewer than the tables of the dataset."""
+    if len(releases) < of:
+        raise ConfigError(
+            f"of what was published together with {releases[0].relation}, not all is served",
+            hint="dbanon publish --dataset FILE",
+        )
+    return [_present(session, release) for release in releases]
 
 
 def _present(session: Session, release: Release) -> Release:

@@ -13,6 +13,7 @@ from dbanon.cli import options
 from dbanon.cli.notation import percent
 from dbanon.cli.pages import comparison, rendering
 from dbanon.cli.pages import report as page
+from dbanon.cli.refresh import losses
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal import plot as drawing
 from dbanon.cli.terminal.console import OnInterrupt, interruptible
@@ -228,9 +229,7 @@ def _draw_forecast(found: Refreshed) -> None:
         console.say(f"  {found.growth}")
     if found.regrouped is not None:
         console.say(f"  grouped anew: {found.regrouped}")
-    if found.former_ncp is not None:
-        before, after = percent(found.former_ncp), percent(found.release.loss.ncp)
-        console.say(f"  NCP {before} before, {after} after")
+    losses(found)
     if found.release.composition is not None:
         report.composition_in_full(found.release.composition)
 

@@ -59,17 +59,21 @@ def set_(
     dbanon policy set --file patients.toml
     dbanon policy set patients --file coarse.toml --policy research
     """
-    from dbanon.actions.policy import set_policy
+    from dbanon.actions.policy import served_otherwise, set_policy
 
+    settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
     stored = set_policy(
         table,
         file,
         name=policy,
         strict=strict,
         warn=lambda caution: console.caution([caution]),
-        settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
+        settings=settings,
     )
     console.say(f"{_called(stored.name)} of {stored.table} stored")
+    if old := served_otherwise(stored, settings=settings):
+        served = ", ".join(str(release.relation) for release in old)
+        console.say(f"still served with classes of an older policy: {served}")
     k = "" if stored.model("k-anonymity") else "--k 5"
     chosen = " ".join(filter(None, [policy_option(stored.name), k]))
     console.say("next: " + command("dbanon plan", stored.table, options=chosen))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dbanon.cli import options
+from dbanon.cli.notation import percent
 from dbanon.cli.terminal import console, report
 
 if TYPE_CHECKING:
@@ -97,6 +98,20 @@ def show(result: "Refreshed", *, silent: bool) -> None:
             console.say(f"  {result.release.sharing}")
         if result.regrouped is not None:
             console.say(f"  grouped anew: {result.regrouped}")
+        losses(result)
     console.caution(result.release.warnings)
     if result.changed:
         report.composition(result.release.composition)
+
+
+def losses(result: "Refreshed") -> None:
+    """Report the loss before, now and of a new search, and a remedy if they differ much."""
+    now, new = percent(result.release.loss.ncp), result.new_ncp
+    if result.former_ncp is not None and result.changed:
+        now = f"{percent(result.former_ncp)} before, {now} after"
+    if new is not None:
+        now = f"{now}; about {percent(new)} by a new search"
+    if new is not None or result.former_ncp is not None:
+        console.say(f"  NCP {now}")
+    if result.advice is not None:
+        console.say(f"  {result.advice}")

@@ -148,11 +148,14 @@ def grow(
 
 def _read(session: Session, plan: PublicationPlan, stages: Stages) -> LinkedSource:
     """Read the source and its warnings; a single table is a dataset of one."""
+    from dbanon.anonymization.estimate import parts
+
     if len(plan.members) > 1:
         return read_linked(session, plan.members, stages, strict=plan.gate.strict)
     (member,) = plan.members
     owned = member.policy.subject is not None
     source = read_source(session, member, stages, kind=plan.request.relation_kind, linked=owned)
+    plan.sampled[:] = parts(source.problem(member.policy))
     warnings = cautions(session, member, source.rows.columns, strict=plan.gate.strict)
     return LinkedSource([member], [source], [], [warnings])
 

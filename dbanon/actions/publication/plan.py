@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dbanon.actions.distribution.dividing import Division
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.members import Member
+    from dbanon.anonymization.problem import Problem
     from dbanon.db.session import Session
     from dbanon.domain.composition import Gate
     from dbanon.domain.release import Entry
@@ -30,7 +31,8 @@ class PublicationPlan:
     members: the tables, that of the persons first; request: with the names of all tables of a
     dataset; gate: with the joined series; previous: the release that each table replaces, None for
     none; division: of the table into blocks, None for one piece; restart: why a series starts that
-    was not requested.
+    was not requested; sampled: rows of a table that keeps earlier classes, for an estimate of what
+    a new search would lose.
     """
 
     members: tuple[Member, ...]
@@ -39,6 +41,7 @@ class PublicationPlan:
     previous: tuple[Entry | None, ...]
     division: Division | None
     restart: str | None = None
+    sampled: list[Problem] = field(default_factory=list)
 
     @property
     def relation(self) -> TableName:

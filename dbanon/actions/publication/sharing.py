@@ -69,6 +69,7 @@ def share(
     cannot be made of atoms. Raises Unsatisfiable if no union of atoms meets the policy, or if a new
     column cannot be published for all atoms, and the errors of ``prepare``.
     """
+    from dbanon.anonymization.estimate import parts
     from dbanon.db.histories import atoms as remembered
 
     (member,) = plan.members
@@ -82,6 +83,7 @@ def share(
     quasi = [rule.column for rule in policy.with_role(Role.QUASI) if rule.column in published]
     read = partial(read_source, kind=plan.request.relation_kind, linked=policy.subject is not None)
     source = read(session, member, stages, quasi=quasi)
+    plan.sampled[:] = parts(source.problem(policy))
     warnings = cautions(session, member, source.rows.columns, strict=plan.gate.strict)
     recall = partial(_recalled, session, member=member, relation=plan.relation, stages=stages)
     known, found = recall(source), list[Sharing]()
