@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import random
 import signal
 import time
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from threading import Event, Thread
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,6 +22,7 @@ from dbanon.actions.init import init
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from functools import partial
 
     from forked import Forked
     from servers import Database
@@ -83,11 +86,19 @@ def repeating(
         raise raised[0]
 
 
+@cache
+def _two_forks() -> list[partial[Forked]]:
+    """Import dbanon in two processes, which serve all storms of this one."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return [stack.enter_context(forking()) for _ in range(2)]
+
+
 class Workers:
     """Two worker processes that are started again when they are gone, as a supervisor does."""
 
     def __init__(self, stack: ExitStack) -> None:
-        self.forks = [stack.enter_context(forking()) for _ in range(2)]
+        self.forks = _two_forks()
         self.stacks = [ExitStack() for _ in self.forks]
         stack.callback(self.close)
         self.processes = [self.begin(i) for i in range(2)]
