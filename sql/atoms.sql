@@ -17,20 +17,27 @@ SELECT {columns}
 
 -- name: elsewhere
 -- The places of those whom only other relations ever showed, the atom of each, which are all who always were
--- in the same classes, and the values that were shown last. Atoms of whom somebody is gone are left out.
-WITH member AS (
-    SELECT c.cell, s.place, v.value_id
-      FROM pg_temp.history_late AS l
-      JOIN pg_temp.history_late_cells AS c ON c.person = l.person
-      JOIN (SELECT DISTINCT ON (e.person) e.person, e.value_id
+-- in the same classes, the values of every release that changed them, the latest first, and the first release.
+-- Atoms of whom somebody is gone are left out.
+WITH value AS (
+    SELECT s.person, min(s.release_id) AS born,
+           string_agg(s.value_ids, ';' ORDER BY s.release_id DESC) AS value_ids
+      FROM (SELECT e.person, e.relation, e.release_id,
+                   string_agg(e.value_id::text, ',' ORDER BY e.class, e.value_id) AS value_ids
               FROM pg_temp.history_of_late AS e
              WHERE e.class <> 0
-             ORDER BY e.person, e.release_id DESC) AS v ON v.person = l.person
+             GROUP BY e.person, e.relation, e.release_id) AS s
+     GROUP BY s.person
+),
+member AS (
+    SELECT c.cell, s.place, v.value_ids, v.born
+      FROM pg_temp.history_late AS l
+      JOIN pg_temp.history_late_cells AS c ON c.person = l.person
+      JOIN value AS v ON v.person = l.person
       LEFT JOIN pg_temp.history_source AS s ON s.person = l.person
 )
-SELECT m.place, dense_rank() OVER (ORDER BY m.cell) - 1, v.value::text
+SELECT m.place, dense_rank() OVER (ORDER BY m.cell) - 1, m.value_ids, m.born
   FROM member AS m
-  JOIN dbanon.history_value AS v ON v.value_id = m.value_id
  WHERE m.cell IN (SELECT w.cell
                     FROM member AS w
                    GROUP BY w.cell
@@ -78,6 +85,16 @@ CREATE TEMPORARY TABLE history_places ON COMMIT DROP AS
 SELECT l.place, {person} AS person
   FROM {read} AS l
   JOIN dbanon.history_key AS k ON k.key_id = {key}
+
+-- name: published
+-- How many persons each value of a column is published of, in the last release of any relation.
+SELECT j.key, count(DISTINCT e.person)
+  FROM pg_temp.history_entries AS e
+  JOIN dbanon.history_value AS v ON v.value_id = e.value_id
+ CROSS JOIN LATERAL jsonb_each(v.value) AS j (key, value)
+ WHERE e.until IS NULL
+   AND e.class <> 0
+ GROUP BY j.key, j.value
 
 -- name: values
 -- What the numbers of sensitive values stand for.

@@ -158,13 +158,14 @@ DELETE FROM dbanon.history_leaver AS l
                     WHERE n.missed_at = l.missed_at
                       AND n.persons = l.persons)
 
--- name: failed_pool
--- The size of the last pool of a table that did not meet the models as a whole, 0 if there is none.
-SELECT coalesce(max(p.persons), 0)
+-- name: failed_pools
+-- The kept values and the size of the last pools of a table that did not meet the models as a whole.
+SELECT p.kept, max(p.persons)
   FROM dbanon.history_pool AS p
   JOIN dbanon.release AS r ON (r.relation_schema, r.relation_name) = (p.relation_schema, p.relation_name)
  WHERE r.table_schema = %(schema)s
    AND r.table_name = %(name)s
+ GROUP BY p.kept
 
 -- name: find_leavers
 -- Since when those are gone whom a relation shows: since the first refresh that missed them. A moment
@@ -188,11 +189,12 @@ DELETE FROM dbanon.history_leaver AS l
  WHERE l.relation_schema = %(schema)s
    AND l.relation_name = %(name)s
 
--- name: forget_pool
--- Forget the last pool that did not meet the models as a whole.
+-- name: forget_pools
+-- Forget the last pools that did not meet the models as a whole; kept: NULL for all of a relation.
 DELETE FROM dbanon.history_pool AS p
  WHERE p.relation_schema = %(schema)s
    AND p.relation_name = %(name)s
+   AND p.kept = coalesce(%(kept)s, p.kept)
 
 -- name: fresh
 -- The places of those who were never published.
@@ -222,8 +224,17 @@ SELECT %(schema)s, %(name)s, m.missed_at, array_agg(m.person ORDER BY m.person)
 
 -- name: keep_pool
 -- Remember that a pool did not meet the models as a whole.
-INSERT INTO dbanon.history_pool (relation_schema, relation_name, persons)
-VALUES (%(schema)s, %(name)s, %(persons)s)
+INSERT INTO dbanon.history_pool (relation_schema, relation_name, kept, persons)
+VALUES (%(schema)s, %(name)s, %(kept)s, %(persons)s)
+
+-- name: kept_values
+-- The kept values of each class of a copy.
+SELECT {class} AS class, c.kept
+  FROM (SELECT {published} AS published, {kept} AS kept
+          FROM (SELECT {quasi}
+                  FROM ONLY {release} AS s
+                 GROUP BY {alike}) AS s) AS c
+  JOIN dbanon.history_key AS k ON k.key_id = {key}
 
 -- name: newcomers
 -- How many persons a release shows who were never published.
@@ -242,18 +253,22 @@ known AS MATERIALIZED (
 SELECT (SELECT count(*) FROM newest) - (SELECT count(*) FROM known)
 
 -- name: published_values
--- How often each value of some columns is published; and without a column, how many persons are.
-SELECT q.name, sum(n.rows)::bigint
-  FROM (SELECT b.value_id, count(*) AS rows
-          FROM {rows} AS b
-         GROUP BY b.value_id) AS n
+-- How often each value of some columns is published, by the kept values of the class; and without a column,
+-- how many persons are.
+WITH value AS MATERIALIZED (
+    SELECT {kept} AS kept, b.value_id, {rows} AS rows, count(*) FILTER (WHERE b.place = 1) AS persons
+      FROM {members}
+     GROUP BY {alike}
+)
+SELECT n.kept::text, q.name, sum(n.rows)::bigint
+  FROM value AS n
   JOIN dbanon.history_value AS v ON v.value_id = n.value_id
  CROSS JOIN unnest(%(columns)s::text[]) AS q (name)
- GROUP BY q.name, v.value -> q.name
+ GROUP BY n.kept, q.name, v.value -> q.name
  UNION ALL
-SELECT NULL, count(*)
-  FROM pg_temp.history_before AS b
- WHERE b.place = 1
+SELECT n.kept::text, NULL, sum(n.persons)::bigint
+  FROM value AS n
+ GROUP BY n.kept
 
 -- name: withdrawn
 -- The classes of which the next release shows nobody.

@@ -163,7 +163,8 @@ def publishing(
         deed = Deed(", ".join(map(str, views)), "published")
         if keep:
             _make_schemas(session, found, views)
-        with turns.alone(session, found, exclude_writers=bool(live), keep=keep, deed=deed):
+        turn = turns.alone(session, found, exclude_writers=bool(live), keep=keep, deed=deed)
+        with session.keeping_lasting(keep=keep), turn:
             session.allow_memory()
             loaded = [_loaded(session, info, request) for info, request in asked]
             # All of them are open already, and none may be read before all are admitted.

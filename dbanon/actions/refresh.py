@@ -15,6 +15,7 @@ from dbanon.domain.checks import CheckFailed
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.policy import least_deadline
 from dbanon.domain.progress import Stages
+from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.request import Request
@@ -253,7 +254,7 @@ def _grown(
     if unchanged:
         return _same(session, plan, unchanged, present)
     works = [one for one in found if isinstance(one, Work)]
-    digest = _by_classes(fingerprint(session, plan.members, plan.request))
+    digest = _by_classes(session, fingerprint(session, plan.members, plan.request), present)
     works = [replace(one, fingerprint=digest) for one in works]
     new = serve(session, plan, works, stages)
     return [
@@ -282,7 +283,7 @@ def _same(
         if one.now is not None:
             store.save_baseline(session, one.info.name, one.now, name=one.wanted)
     asked = Request.from_ledger(present[0].overrides)
-    compared = _by_classes(fingerprint(session, plan.members, asked))
+    compared = _by_classes(session, fingerprint(session, plan.members, asked), present)
     for release in present:
         ledger.note_compared(session, release.id, compared)
     _leave(session, loaded, present)
@@ -356,7 +357,11 @@ def _is_same(
         if same:
             asked = Request.from_ledger(releases[0].overrides)
             found = fingerprint(session, members_of(loaded, asked), asked)
-            known = {found} if anew else {found, _by_classes(found)}
+            others = _others(session, releases)
+            grown = [one.id for one in others if one.fingerprint.startswith(_CLASSES)]
+            # What another relation published since comes here, too.
+            known = {found} if max(grown, default=0) < releases[0].id else set()
+            known |= set() if anew else {_by_classes(session, found, releases)}
             same = all({one.fingerprint, one.compared} & known for one in releases)
     return same
 
@@ -372,6 +377,24 @@ def _is_due(session: Session, loaded: Sequence[Loaded], releases: Sequence[Relea
     )
 
 
-def _by_classes(fingerprint: str) -> str:
-    """Return a digest for incremental refreshes only: others can publish pending rows."""
-    return f"classes:{fingerprint}"
+_CLASSES = "classes:"
+
+
+def _by_classes(session: Session, fingerprint: str, releases: Sequence[Release]) -> str:
+    """Return a digest for incremental refreshes only: others can publish pending rows.
+
+    It includes the last release of the other relations, whose persons a refresh publishes, too.
+    """
+    last = max((one.id for one in _others(session, releases)), default=0)
+    return f"{_CLASSES}{last}:{fingerprint}"
+
+
+def _others(session: Session, releases: Sequence[Release]) -> list[Release]:
+    """Return the served copies of the other relations of the first table."""
+    from dbanon.db.metadata import ledger
+
+    if releases[0].kind is not ReleaseKind.TABLE:
+        return []
+    own = {one.relation for one in releases}
+    served = ledger.releases(session, table=releases[0].table, served=True)
+    return [one for one in served if one.relation not in own and one.kind is ReleaseKind.TABLE]

@@ -68,10 +68,11 @@ def solve_linked(
     persons precede its own. k persons share each combination of classes, and the models of each
     table hold for its rows and persons. If too few persons have the same numbers of rows, as few
     rows as possible are suppressed. Raises Unsatisfiable if no partition meets all requirements.
+    With ``least``, as in ``Problem``, values do not decide which rows these are.
     """
     n_persons, policy = persons.encoded.n_rows, persons.policy
     whole = _Whole(persons, tables)
-    alike = whole.alike(whole.levels())
+    alike = whole.alike(whole.levels(), persons.least)
     parts = []
     for level, members in sorted(alike.items()):
         part, own = whole.take(members, level), timed(policy, share=len(members) / n_persons)
@@ -141,13 +142,20 @@ class _Whole:
         """Return how many rows of each table each person has, (p, t)."""
         return np.column_stack([rows_of.levels() for rows_of in self._tables])
 
-    def alike(self, levels: NDArray[np.int64]) -> Alike:
+    def alike(self, levels: NDArray[np.int64], least: int | None = None) -> Alike:
         """Return the persons by how many rows of each table they keep; levels: (p, t). O(v^2 t).
 
         Persons keep all if those with the same numbers meet the policies among themselves.
         Otherwise the most similar others, as many as needed, are reduced with them to their common
-        numbers.
+        numbers. least: persons that suffice instead, whatever their values.
         """
+
+        def holds(level: Level) -> bool:
+            members = alike[level]
+            if least is not None:
+                return len(members) >= least
+            return self.take(members, level).is_possible()
+
         vectors, number = np.unique(levels, axis=0, return_inverse=True)
         order = np.argsort(number.ravel(), kind="stable")
         parts = np.split(order, np.cumsum(np.bincount(number.ravel()))[:-1])
@@ -156,21 +164,20 @@ class _Whole:
         heapify(waiting)
         while waiting:
             _, level = heappop(waiting)
-            if level not in alike or self.take(alike[level], level).is_possible():
+            if level not in alike or holds(level):
                 continue
             if len(alike) == 1:
                 msg = "all persons together do not meet what is asked of their tables"
                 raise Unsatisfiable(msg, hint="ask for less, or publish fewer tables together")
-            for changed in self._lower(alike, level):
+            for changed in self._lower(alike, level, least or self._policy.k):
                 heappush(waiting, (-sum(changed), changed))
         return alike
 
-    def _lower(self, alike: Alike, level: Level) -> list[Level]:
+    def _lower(self, alike: Alike, level: Level, k: int) -> list[Level]:
         """Merge persons with these numbers of rows with others at least loss; return changes."""
         members = alike.pop(level)
         levels = list(alike)
         size = np.array([len(alike[other]) for other in levels])
-        k = self._policy.k
         need = k - len(members) if len(members) < k else len(members)
         shared = np.minimum(level, levels)
         given = np.where(size - need < k, size, need)

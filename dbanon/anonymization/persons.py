@@ -274,16 +274,21 @@ def levels(
     policy: Policy,
     subjects: NDArray[np.int32],
     place: NDArray[np.int64],
+    *,
+    least: int | None = None,
 ) -> NDArray[np.int64]:
     """Return how many rows each person keeps, (p,).
 
     A person keeps all its rows, up to the policy's number, if the persons with that number meet the
     policy among themselves. Otherwise it keeps the next lower number that occurs. The last persons
-    are suppressed if the budget allows it; otherwise the others are lowered to their number.
+    are suppressed if the budget allows it; otherwise the others are lowered to their number. least:
+    persons that suffice instead, whatever their values.
     """
     level = kept_levels(np.bincount(subjects), policy.rows_per_subject)
 
     def holds(persons: NDArray[np.bool_]) -> bool:
+        if least is not None:
+            return int(persons.sum()) >= least
         rows = np.flatnonzero(persons[subjects] & (place < level[subjects]))
         return is_possible(encoded.take(rows), policy, dense(subjects[rows]))
 

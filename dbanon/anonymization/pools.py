@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.domain.policy import ModelSpec, Policy
+    from dbanon.domain.release import Published
 
 _RARE = 1e-6
 """The probability with which a pool may have too few values."""
@@ -28,6 +29,28 @@ _EXACT = {"l-diversity": "l", "p-sensitivity": "p"}
 """The models that ask for a number of distinct values, by their parameter."""
 _OTHERWISE = 10
 """How many times as large a pool is for other models, of which no probability is computed."""
+
+
+def least_size(
+    policies: Sequence[Policy],
+    published: Sequence[Sequence[Published]],
+    kept: Mapping[str, str | None],
+) -> int | None:
+    """Return how many persons with these kept values are a pool, None if no number suffices.
+
+    policies, published: of each table, that of the persons first. Kept values that were never
+    published count as the published ones that require the most.
+    """
+    persons = sum(one.persons for one in published[0])
+    sizes: list[int | None] = []
+    for policy, of_table in zip(policies, published, strict=True):
+        own = sum(one.persons for one in of_table)
+        without = max(0.0, 1 - own / max(persons, 1))
+        alike = [one for one in of_table if all(kept.get(n) == v for n, v in one.kept.items())]
+        found = [pool_size(policy, one.counts, without=without) for one in alike or of_table]
+        sizes.append(max((size for size in found if size is not None), default=None))
+    known = [size for size in sizes if size is not None]
+    return max(known) if len(known) == len(sizes) else None
 
 
 def pool_size(

@@ -59,7 +59,9 @@ class Problem:
     subjects: (n,) int32, the person of each row, 0..p-1 without gaps; None if each row is a person.
     draws: (n, c) uint64, secret random numbers that choose rows and fill buckets. atoms: (n,)
     int32, indivisible sets of rows, numbered without gaps, below 0 for suppressed rows. All rows of
-    a person are in one atom. population: for the policy's models of a population.
+    a person are in one atom. population: for the policy's models of a population. least: of a pool,
+    how many persons with the same numbers of rows are grouped by themselves; by default, as many as
+    meet the policy.
     """
 
     encoded: EncodedTable
@@ -68,6 +70,7 @@ class Problem:
     draws: NDArray[np.uint64] | None = None
     atoms: NDArray[np.int32] | None = None
     population: Population | None = None
+    least: int | None = None
 
 
 def solve(problem: Problem, *, seed: int, stages: Stages) -> Outcome:
@@ -153,7 +156,7 @@ def _by_number(
         found = search(encoded.take(rows), policy, population=problem.population)
         return Assignment.of_parts(n_rows, [(rows, found)]), n_rows - len(rows)
     require_safe(encoded, policy, subjects)
-    level_of = levels(encoded, policy, subjects, place)
+    level_of = levels(encoded, policy, subjects, place, least=problem.least)
     parts = []
     for number in np.unique(level_of[level_of > 0]):
         rows = np.flatnonzero((level_of[subjects] == number) & (place < number))

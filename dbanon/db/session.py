@@ -19,7 +19,13 @@ from dbanon.db.failures import connection_failure, pooler_failure, statement_fai
 from dbanon.db.queries import query, template
 from dbanon.domain import deeds
 from dbanon.domain.deeds import Fate
-from dbanon.domain.errors import CommitUnknown, ConfigError, DatabaseError, NotPermitted
+from dbanon.domain.errors import (
+    CommitUnknown,
+    ConfigError,
+    DatabaseError,
+    DbanonError,
+    NotPermitted,
+)
 from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import visible
 
@@ -63,7 +69,8 @@ class Session:
     ``dsn`` is the given address, ``server`` reaches exactly the same server again; ``search_path``
     is the role's own, while the connection itself resolves names in pg_catalog only. ``admitted``
     has the relations that the open transaction may read, by OID, and ``pins`` their private views:
-    ``dbanon.db.identity`` manages both. ``deeds`` records the outcome of commits.
+    ``dbanon.db.identity`` manages both. ``deeds`` records the outcome of commits. ``lasting`` has
+    what the open transaction wrote that is to be kept if it is rolled back.
     """
 
     pg: psycopg.Connection
@@ -75,6 +82,7 @@ class Session:
     admitted: dict[int, TableName] = field(default_factory=dict)
     pins: dict[int, TableName] = field(default_factory=dict)
     deeds: Deeds = field(default_factory=deeds.present)
+    lasting: list[Callable[[Session], None]] = field(default_factory=list)
 
     @contextmanager
     def transaction(
@@ -95,6 +103,7 @@ class Session:
         self.pg.rollback()
         self.admitted.clear()
         self.pins.clear()
+        self.lasting.clear()
         if snapshot and not read_only:  # it creates at least temporary tables
             _refuse_event_triggers(foreign_event_triggers(self.pg))
             self.pg.commit()
@@ -109,6 +118,19 @@ class Session:
                 self._commit(transaction, deed)
             else:
                 transaction.rollback()
+
+    @contextmanager
+    def keeping_lasting(self, *, keep: bool) -> Iterator[None]:
+        """Commit ``lasting`` on its own if the transaction of the block is refused, if ``keep``."""
+        try:
+            yield
+        except DbanonError:
+            lasting = [*self.lasting] if keep else []
+            if lasting:
+                with suppress(psycopg.Error, sa.exc.DBAPIError), self.transaction():
+                    for write in lasting:
+                        write(self)
+            raise
 
     def _require_settings(self) -> None:
         """Raise DatabaseError if the session lost its settings; takes no snapshot."""

@@ -10,7 +10,7 @@ from dbanon.domain.policy import DEFAULT_NAME
 from dbanon.domain.table import TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from dbanon.domain.assignment import LossReport
@@ -115,6 +115,19 @@ class Growth:
             return "the published values are too few for a pool of any size"
         pool = f"pool {self.pending:,} of {self.pool:,}"
         return f"all of them together do not meet the models; {pool}" if self.failed else pool
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The published values of a table, of the classes with some kept values.
+
+    kept: the published values of kept columns; counts: how often each value of a sensitive column
+    is published; persons: their number.
+    """
+
+    kept: Mapping[str, str | None]
+    counts: Mapping[str, Sequence[int]]
+    persons: int
 
 
 @dataclass(frozen=True, slots=True)

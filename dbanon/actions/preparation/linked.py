@@ -39,7 +39,7 @@ class LinkedSource:
     warnings: Sequence[tuple[Caution, ...]]
 
     def take(self, persons: NDArray[np.int64]) -> LinkedSource:
-        """Return some persons with all of their rows, on the scales of all rows."""
+        """Return rows of the first table, and the rows of these persons in their order."""
         import numpy as np
 
         from dbanon.anonymization.linked import subjects_of
@@ -50,6 +50,7 @@ class LinkedSource:
         for source, table in zip(self.sources[1:], self.tables, strict=True):
             persons_of_rows = place[subjects_of(table)]
             rows = np.flatnonzero(persons_of_rows >= 0)
+            rows = rows[np.argsort(persons_of_rows[rows], kind="stable")]
             sources.append(source.take(rows))
             tables.append(_problem(sources[-1], table.policy, persons_of_rows[rows]))
         return replace(self, sources=sources, tables=tables)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.linked import LinkedSource, read_linked
 from dbanon.actions.preparation.prepare import cautions, read_source
-from dbanon.actions.publication.sharing import frozen, group_pool, of_newcomers, persons_of
+from dbanon.actions.publication.late import with_late
+from dbanon.actions.publication.pooling import narrowed, pooled, requirements, widened
 from dbanon.actions.publication.steps import build, proved_together
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import K_ANONYMITY, WITHDRAW_SHARE, Role, least_deadline
@@ -23,15 +24,13 @@ from dbanon.formats.support import Mode, reasons
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     import pyarrow as pa
-    from numpy.typing import NDArray
 
     from dbanon.actions.preparation.prepare import Prepared, Source
     from dbanon.actions.publication.plan import PublicationPlan
+    from dbanon.actions.publication.pooling import Pooled
     from dbanon.actions.publication.steps import Work
     from dbanon.anonymization.outcome import Outcome
-    from dbanon.db.histories.atoms import Elsewhere
     from dbanon.db.histories.members import Member
     from dbanon.db.histories.standing import Standing
     from dbanon.db.releases.publication import Publication
@@ -120,19 +119,20 @@ def grow(
     """
     from dbanon.db.histories import members, memory
 
-    read = _read(session, plan, stages)
+    read, whole = _read(session, plan, stages)
     served = _served(read, present)
-    asked = _asked(session, read)
     with stages("compare"):
-        stay = _stand(session, read, served, k=asked[0].k)
-    born = _born(session, read, stay, asked, plan.request, present=present, stages=stages)
-    growths = _growths(read, stay, born, present)
+        stay = _stand(session, read, served, k=requirements(session, read.members)[0].k)
+    new = _born(session, whole, stay, plan.request, present=present, stages=stages)
+    add, late = partial(with_late, session, read, new), stay.persons.elsewhere
+    rows, outcomes = add(late, relation=present[0].relation, stages=stages)
+    growths = _growths(read, stay, new, outcomes, present)
     if all(growth.is_same for growth in growths):
         return [Unchanged(*found) for found in zip(growths, read.warnings, strict=True)]
     together = len(plan.members) > 1
     key = memory.key_of(session, present[0].table, present[0].relation) if together else None
     works = []
-    for part, prepared in enumerate(born.rows.prepared(born.outcomes)):
+    for part, prepared in enumerate(rows.prepared(outcomes)):
         lost = prepared.outcome.loss
         lost = loss_of(present[part], lost, growths[part], read.sources[part])
         ready = replace(prepared, outcome=replace(prepared.outcome, loss=lost), trees={})
@@ -146,18 +146,26 @@ def grow(
     return works
 
 
-def _read(session: Session, plan: PublicationPlan, stages: Stages) -> LinkedSource:
-    """Read the source and its warnings; a single table is a dataset of one."""
+def _read(
+    session: Session, plan: PublicationPlan, stages: Stages
+) -> tuple[LinkedSource, LinkedSource]:
+    """Read the source and its warnings, and the same with hidden columns that pools need.
+
+    A single table is a dataset of one.
+    """
     from dbanon.anonymization.estimate import parts
 
     if len(plan.members) > 1:
-        return read_linked(session, plan.members, stages, strict=plan.gate.strict)
+        read = read_linked(session, plan.members, stages, strict=plan.gate.strict)
+        return read, read
     (member,) = plan.members
-    owned = member.policy.subject is not None
-    source = read_source(session, member, stages, kind=plan.request.relation_kind, linked=owned)
+    owned, whole = member.policy.subject is not None, widened(session, member)
+    found = read_source(session, whole, stages, kind=plan.request.relation_kind, linked=owned)
+    source = narrowed(found, member.policy)
     plan.sampled[:] = parts(source.problem(member.policy))
     warnings = cautions(session, member, source.rows.columns, strict=plan.gate.strict)
-    return LinkedSource([member], [source], [], [warnings])
+    read = LinkedSource([member], [source], [], [warnings])
+    return read, LinkedSource([whole], [found], [], [warnings])
 
 
 def _served(read: LinkedSource, present: Sequence[Release]) -> list[Publication]:
@@ -168,20 +176,6 @@ def _served(read: LinkedSource, present: Sequence[Release]) -> list[Publication]
     for member, source, release in rest:
         found.append(served_as(release, member.info, (*shared, *source.encoded.quasi)))
     return found
-
-
-def _asked(session: Session, read: LinkedSource) -> list[Policy]:
-    """Return the requirements for new classes of each table: those of all its releases."""
-    from dbanon.db.metadata import ledger
-
-    released = [
-        policy
-        for one in read.members
-        for policy in ledger.policies_by_release(
-            session, one.loaded.info.name, known=[one.policy]
-        ).values()
-    ]
-    return [of_newcomers(member.policy, released) for member in read.members]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -207,14 +201,18 @@ def _stand(session: Session, read: LinkedSource, served: Sequence[Publication], 
     terms = standing.Terms(share, k, deadline)
     is_row = policy.subject is None or len(served) > 1
     owners = None if is_row else owners_of(source, policy)
-    persons = standing.stand(session, served[0], source.rows, terms=terms, persons=owners)
+    kept = {rule.column for one in read.members for rule in one.policy.columns if rule.keep}
+    persons = standing.stand(
+        session, served[0], source.rows, terms=terms, kept=kept, persons=owners
+    )
     if len(served) > 1:
         members.hand_over(session)
     others = []
     for part, one in enumerate(served[1:], 1):
         source = read.sources[part]
         of_rows = owners_of(source, one.policy)
-        others.append(members.stand(session, one, source.rows, of_rows, part=part))
+        stand = partial(members.stand, session, one, source.rows, of_rows)
+        others.append(stand(kept=kept, part=part))
     return _Stay(persons, others)
 
 
@@ -242,169 +240,51 @@ def served_as(present: Release, info: TableInfo, quasi: Sequence[EncodedColumn])
     )
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Born:
-    """The pool of new persons, and its groups.
-
-    rows: of each table; outcomes: groups, empty unless published; fresh: never published rows of
-    the first table, before those of other relations; pending: persons; pool: required persons;
-    failed: the pool as a whole failed the models.
-    """
-
-    rows: LinkedSource
-    outcomes: list[Outcome]
-    fresh: int
-    pending: int
-    pool: int | None
-    failed: bool
-
-
 def _born(
     session: Session,
     read: LinkedSource,
     stay: _Stay,
-    asked: Sequence[Policy],
     request: Request,
     *,
     present: Sequence[Release],
     stages: Stages,
-) -> _Born:
-    """Group all new persons once a pool is large enough; only their number decides that."""
-    import numpy as np
+) -> Pooled:
+    """Group the new persons of each large enough pool; read: with hidden columns."""
+    from dbanon.db.histories import atoms
 
-    from dbanon.db.histories import standing
-
-    persons = stay.persons
-    former, least = persons.failed, _least(stay, asked)
-    required = None if least is None else least + former
-    grouping = partial(_grouped, read, persons, asked, request, stages=stages)
-    rows, outcomes, tried, failed = grouping(required=required)
-    shown = outcomes[0].assignment.group[: len(persons.fresh)] >= 0
-    if tried and (failed or former):
-        former = tried if failed else 0
-        standing.keep_pool(session, present[0].relation, former)
-    pool = None if least is None else least + former
-    pending = persons_of(rows.sources[0].take(np.flatnonzero(~shown)))
-    return _Born(rows, outcomes, len(persons.fresh), pending, pool, failed)
-
-
-def _least(stay: _Stay, asked: Sequence[Policy]) -> int | None:
-    """Return the minimum pool size in persons, from the published values of all tables."""
-    from dbanon.anonymization.pools import pool_size
-
-    persons = max(stay.persons.persons, 1)
-    tables: list[Standing | Member] = [stay.persons, *stay.others]
-    sizes = [
-        pool_size(policy, one.published, without=max(0.0, 1 - one.persons / persons))
-        for policy, one in zip(asked, tables, strict=True)
-    ]
-    known = [size for size in sizes if size is not None]
-    return max(known) if len(known) == len(sizes) else None
-
-
-def _grouped(
-    read: LinkedSource,
-    persons: Standing,
-    asked: Sequence[Policy],
-    request: Request,
-    *,
-    required: int | None,
-    stages: Stages,
-) -> tuple[LinkedSource, list[Outcome], int, bool]:
-    """Group all new persons if they are enough, otherwise none; those of other relations are last.
-
-    Returns also the persons of the largest pool that was tried, and whether one failed.
-    """
-    if len(read.members) > 1:
-        return _grouped_together(read, persons, asked, request, required=required, stages=stages)
-    source, late = read.sources[0], persons.elsewhere
-    group = partial(group_pool, source, persons.fresh, asked[0], seed=request.seed, stages=stages)
-    places, outcome, tried, failed = group(least=required)
-    rows = source.take(places)
-    if late is not None and _is_large(late, read.members[0].policy, required):
-        rows, outcome = _with_late(read, places, outcome, late, stages=stages)
-    return replace(read, sources=[rows]), [outcome], tried, failed
-
-
-def _is_large(late: Elsewhere, policy: Policy, least: int | None) -> bool:
-    """Return True if persons of other relations can be published whatever their values.
-
-    Their classes meet all models in the columns published there.
-    """
-    from dbanon.formats.values.frozen import columns_of
-
-    sensitive = {rule.column for rule in policy.with_role(Role.SENSITIVE)}
-    if all(sensitive <= columns_of(shown) for shown in late.values):
-        return True
-    return least is not None and len(late.places) >= least
-
-
-def _grouped_together(
-    read: LinkedSource,
-    persons: Standing,
-    asked: Sequence[Policy],
-    request: Request,
-    *,
-    required: int | None,
-    stages: Stages,
-) -> tuple[LinkedSource, list[Outcome], int, bool]:
-    from dbanon.anonymization.linked import beside, solve_linked
-    from dbanon.anonymization.outcome import nobody
-    from dbanon.anonymization.problem import Problem
-
-    pool = read.take(persons.fresh)
-    whole = [replace(policy, max_suppressed=0.0) for policy in asked]
-    first = Problem(pool.sources[0].encoded, whole[0])
-    tables = [replace(t, policy=p) for t, p in zip(pool.tables, whole[1:], strict=True)]
-    nothing = [nobody(first.encoded), *(nobody(beside(t, first.encoded)) for t in tables)]
-    size = first.encoded.n_rows
-    if required is None or size < required:
-        return pool, nothing, 0, False
-    try:
-        return pool, solve_linked(first, tables, seed=request.seed, stages=stages), size, False
-    except Unsatisfiable:
-        return pool, nothing, size, True
-
-
-def _with_late(
-    read: LinkedSource,
-    places: NDArray[np.int64],
-    outcome: Outcome,
-    late: Elsewhere,
-    *,
-    stages: Stages,
-) -> tuple[Source, Outcome]:
-    """Add persons published only in other relations, in whole atoms with the values from there."""
-    import numpy as np
-
-    from dbanon.anonymization.outcome import join, nobody
-    from dbanon.anonymization.problem import Problem, solve
-
-    member, n_fresh = read.members[0], len(places)
-    rows = read.sources[0].take(np.concatenate([places, late.places]))
-    shown = np.concatenate([np.full(n_fresh, -1, np.int32), late.shown])
-    rows, found = frozen(rows, member.policy, member.loaded, shown=shown, values=late.values)
-    if not len(found.changed):
-        rows = replace(rows, rows=replace(rows.rows, frozen=None))
-    encoded = rows.encoded.take(np.arange(n_fresh, len(shown)))
-    problem = Problem(encoded, member.policy, atoms=late.atom, population=rows.population)
-    try:
-        merged = solve(problem, seed=0, stages=stages)
-    except Unsatisfiable:  # all of them together are too few, or too much alike
-        merged = nobody(encoded)
-    return rows, join([outcome, merged])
+    published = [stay.persons.published, *(one.published for one in stay.others)]
+    policy = read.members[0].policy
+    columns = {rule.column for rule in policy.with_role(Role.SENSITIVE)}
+    if columns - published[0][0].counts.keys():
+        found = atoms.published(session)
+        others = {name: found.get(name, ()) for name in columns}
+        published[0] = [replace(p, counts={**others, **p.counts}) for p in published[0]]
+    return pooled(
+        session,
+        present[0].relation,
+        read,
+        stay.persons.fresh,
+        asked=requirements(session, read.members),
+        published=published,
+        seed=request.seed,
+        stages=stages,
+    )
 
 
 def _growths(
-    read: LinkedSource, stay: _Stay, born: _Born, present: Sequence[Release]
+    read: LinkedSource,
+    stay: _Stay,
+    new: Pooled,
+    outcomes: Sequence[Outcome],
+    present: Sequence[Release],
 ) -> list[Growth]:
     """Count retained, new and withdrawn rows per table; raise Unsatisfiable if one is empty."""
     found = []
-    for part, outcome in enumerate(born.outcomes):
+    for part, outcome in enumerate(outcomes):
         shown = outcome.assignment.group >= 0
         if part == 0:
-            growth, fresh = stay.persons.growth, shown[: born.fresh]
-            growth = replace(growth, withheld=growth.withheld - int(shown[born.fresh :].sum()))
+            growth, fresh = stay.persons.growth, shown[: len(new.places)]
+            growth = replace(growth, withheld=growth.withheld - int(shown[len(fresh) :].sum()))
         else:
             member, fresh = stay.others[part - 1], shown
             later = member.growth.later + member.of_nobody - len(fresh)
@@ -414,9 +294,9 @@ def _growths(
             growth,
             births=int(shown.sum()),
             waiting=len(fresh) - int(fresh.sum()),
-            pending=born.pending,
-            pool=born.pool,
-            failed=born.failed,
+            pending=new.pending,
+            pool=new.required,
+            failed=new.failed,
         )
         if not growth.shown:
             raise Unsatisfiable(

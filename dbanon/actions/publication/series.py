@@ -61,7 +61,7 @@ def compare(
         if (found.failed or found.small) and not starts:
             _require_no_worse(session, publication, found, previous)
         if starts:
-            standing.keep_pool(session, publication.view, 0)
+            standing.forget_pools(session, publication.view)
         else:
             require_enough_changed(session, publication, difference, previous=previous)
     require_safe([found] if gate.strict else [])

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dbanon.actions.preparation.linked import LinkedSource
 from dbanon.actions.preparation.prepare import (
     among,
     among_published,
@@ -13,18 +14,23 @@ from dbanon.actions.preparation.prepare import (
     read_source,
     weighed,
 )
+from dbanon.actions.publication.pooling import (
+    narrowed,
+    parts_of,
+    persons_of,
+    pooled,
+    requirements,
+    widened,
+)
 from dbanon.domain.errors import ConfigError, Unsatisfiable
-from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role
-from dbanon.domain.release import Sharing
+from dbanon.domain.policy import Role
+from dbanon.domain.release import Published, Sharing
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.support import Mode, reasons
-from dbanon.models.parameters import COLUMNS
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import is_plain, sensitive_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy as np
     import pyarrow as pa
@@ -35,7 +41,7 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.prepare import Prepared, Source
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.anonymization.outcome import Outcome
-    from dbanon.db.histories.atoms import Remembered
+    from dbanon.db.histories.atoms import Elsewhere, Remembered
     from dbanon.db.session import Session
     from dbanon.domain.policy import Policy
     from dbanon.domain.progress import Stages
@@ -82,38 +88,61 @@ def share(
     published = remembered.columns(session, member.info.name)
     quasi = [rule.column for rule in policy.with_role(Role.QUASI) if rule.column in published]
     read = partial(read_source, kind=plan.request.relation_kind, linked=policy.subject is not None)
-    source = read(session, member, stages, quasi=quasi)
-    plan.sampled[:] = parts(source.problem(policy))
-    warnings = cautions(session, member, source.rows.columns, strict=plan.gate.strict)
-    recall = partial(_recalled, session, member=member, relation=plan.relation, stages=stages)
+    whole = widened(session, member)
+    source = read(session, whole, stages, quasi=quasi)
+    own = narrowed(source, policy)
+    plan.sampled[:] = parts(own.problem(policy))
+    warnings = cautions(session, member, own.rows.columns, strict=plan.gate.strict)
+    recall = partial(_recalled, session, member, plan.relation)
+    recall = partial(recall, counts=whole is not member, stages=stages)
     known, found = recall(source), list[Sharing]()
     if known is None:
         return None
 
     def group(source: Source, *, again: bool) -> tuple[Source, Outcome]:
         now = (recall(source) if again else None) or known
-        grouped, outcome, sharing = _grouped(session, plan, source, now, stages=stages)
+        grouped, outcome, sharing = _grouped(session, plan, whole, source, now, stages=stages)
         found.append(sharing)
         return grouped, outcome
 
-    grouped, outcome = among_published(session, member, source, group, stages=stages)
+    grouped, outcome = among_published(session, whole, source, group, stages=stages)
     prepared = grouped.prepared(member, outcome, warnings)
     return weighed(prepared, grouped) if weigh else prepared, found[-1].of_all(found[0])
 
 
 def _grouped(
-    session: Session, plan: PublicationPlan, source: Source, known: Remembered, *, stages: Stages
+    session: Session,
+    plan: PublicationPlan,
+    whole: Member,
+    source: Source,
+    known: Remembered,
+    *,
+    stages: Stages,
 ) -> tuple[Source, Outcome, Sharing]:
-    """Return the rows with their published values, and their groups."""
+    """Return the rows with their published values, and their groups; source: of ``whole``."""
     import numpy as np
 
     (member,) = plan.members
     policy = member.policy
     if source.unmasked is not None:
-        fresh, places = _fresh(source, known), np.arange(source.encoded.n_rows)
-        source = among(session, member, source, places, stages=stages, fresh=fresh)
-    shown, atoms = _frozen(source, known, policy, member.loaded)
-    born = _born(session, plan, shown, atoms, known, stages=stages)
+        fresh, rows = _fresh(source, known), np.arange(source.encoded.n_rows)
+        source = among(session, whole, source, rows, stages=stages, fresh=fresh)
+    shown, atoms = _frozen(narrowed(source, policy), known, policy, member.loaded)
+    published = list(_published(shown, atoms, known, whole.policy))
+    pool = LinkedSource([whole], [source], [], [()])
+    places = np.flatnonzero(atoms.is_fresh)
+    new = pooled(
+        session,
+        plan.view(member),
+        pool,
+        places,
+        asked=requirements(session, [whole]),
+        published=[published],
+        seed=plan.request.seed,
+        stages=stages,
+    )
+    born = np.full(len(places), -1, np.int32)
+    born[np.searchsorted(places, new.places)] = new.outcomes[0].assignment.group
     return shown, *_merged(shown, atoms, born, policy, stages=stages)
 
 
@@ -169,21 +198,25 @@ def _are_masked_alike(session: Session, policy: Policy, info: TableInfo) -> bool
 
 
 def _recalled(
-    session: Session, source: Source, *, member: Member, relation: TableName, stages: Stages
+    session: Session,
+    member: Member,
+    relation: TableName,
+    source: Source,
+    *,
+    counts: bool,
+    stages: Stages,
 ) -> Remembered | None:
-    """Return the published data of the persons of some rows."""
+    """Return the published data of the persons of some rows; counts: as in ``atoms.recall``."""
     import pyarrow as pa
 
     from dbanon.db.histories import atoms
 
-    policy, loaded = member.policy, member.loaded
+    subject, table = member.policy.subject, member.loaded.info.name
     persons: pa.Table = source.rows.keys
-    if policy.subject is not None:
-        persons = pa.table([source.owners], names=[policy.subject])
-    policies = [policy, *([] if loaded.stored is None else [loaded.stored.policy])]
-    table = loaded.info.name
+    if subject is not None:
+        persons = pa.table([source.owners], names=[subject])
     with stages("compare"):
-        return atoms.recall(session, table, persons, relation=relation, known_policies=policies)
+        return atoms.recall(session, table, persons, relation=relation, counts=counts)
 
 
 def frozen(
@@ -236,7 +269,7 @@ def _frozen(
     broken = known.atom[unknown & (known.atom >= 0)]
     shown[broken] = False
     of_person = np.where(np.append(shown, False)[known.atom], known.atom, -1).astype(np.int32)
-    atom = _safe(source, of_person[persons], known, policy, persons)
+    atom = safe(source, of_person[persons], known, policy, persons)
     return source, _Atoms(atom, known.atom[persons] < 0, found.changed)
 
 
@@ -268,10 +301,10 @@ def _replaced(kept: pa.Table, columns: pa.Table) -> pa.Table:
     return kept
 
 
-def _safe(
+def safe(
     source: Source,
     atom: NDArray[np.int32],
-    known: Remembered,
+    known: Remembered | Elsewhere,
     policy: Policy,
     persons: NDArray[np.int32],
 ) -> NDArray[np.int32]:
@@ -356,117 +389,24 @@ def _merged(
     return outcome, sharing
 
 
-def of_newcomers(policy: Policy, others: Iterable[Policy]) -> Policy:
-    """Return a policy with the strictest requirements of all releases, for every cell of them.
-
-    These are the greatest k, and every model of columns that the policy declares sensitive.
-    """
-    others, own = list(others), [rule.column for rule in policy.with_role(Role.SENSITIVE)]
-    k, l = max(one.k for one in (policy, *others)), policy.l
-    models = [spec for spec in policy.models if spec.name != K_ANONYMITY]
-    for other in others:
-        shown = [rule.column for rule in other.with_role(Role.SENSITIVE)]
-        for spec in other.models:
-            columns = [name for name in sensitive_of(spec, shown) if name in own]
-            if not columns or MODELS[spec.name].of_whole or spec in models:
-                continue
-            if is_plain(spec) and columns == own:
-                l = max(l, other.l)
-            else:
-                params = {**spec.params, COLUMNS: tuple(columns)}
-                models.append(ModelSpec(spec.name, params))
-    if l > policy.l:
-        models = [spec for spec in models if spec.name != L_DIVERSITY or not is_plain(spec)]
-        models.append(ModelSpec(L_DIVERSITY, {"l": l}))
-    if k > 1:
-        models.insert(0, ModelSpec(K_ANONYMITY, {"k": k}))
-    return replace(policy, models=tuple(models))
-
-
-def group_pool(
-    source: Source,
-    places: NDArray[np.int64],
-    policy: Policy,
-    *,
-    least: int | None,
-    seed: int,
-    stages: Stages,
-) -> tuple[NDArray[np.int64], Outcome, int, bool]:
-    """Group all new persons, or none; return their places in another order, and their groups.
-
-    least: minimum size of a pool; each combination of kept values is a pool of its own. Returns
-    also the persons of the largest pool that was tried, and whether one failed the models, so that
-    none is published.
-    """
+def _published(
+    source: Source, atoms: _Atoms, known: Remembered, policy: Policy
+) -> Iterator[Published]:
+    """Count the published values of the atoms by kept values; policy: with hidden columns."""
     import numpy as np
 
-    from dbanon.anonymization.outcome import join, nobody
-    from dbanon.anonymization.problem import solve
-    from dbanon.anonymization.search import strata
-
-    part, order = source.take(places), [np.arange(len(places))]
-    if part.subjects is None and part.encoded.kept and len(places):
-        order = [*strata(part.encoded)]
-    pools = [part.take(rows) for rows in order]
-    asked, nothing = replace(policy, max_suppressed=0.0), [nobody(pool.encoded) for pool in pools]
-    places = places[np.concatenate(order)]
-    sizes = [persons_of(pool) for pool in pools]
-    large = [number for number, size in enumerate(sizes) if least is not None and size >= least]
-    tried, outcomes = max((sizes[number] for number in large), default=0), [*nothing]
-    for number in large:
-        try:
-            outcomes[number] = solve(pools[number].problem(asked), seed=seed, stages=stages)
-        except Unsatisfiable:
-            return places, join(nothing), tried, True
-    return places, join(outcomes), tried, False
-
-
-def persons_of(source: Source) -> int:
-    """Count the persons of some rows."""
-    if source.subjects is None:
-        return source.encoded.n_rows
-    return int(source.subjects.max(initial=-1)) + 1
-
-
-def _born(
-    session: Session,
-    plan: PublicationPlan,
-    source: Source,
-    atoms: _Atoms,
-    known: Remembered,
-    *,
-    stages: Stages,
-) -> NDArray[np.int32]:
-    """Group the rows of new persons by the strictest requirements of all releases."""
-    import numpy as np
-
-    from dbanon.anonymization.pools import pool_size
-    from dbanon.db.histories import standing
-
-    (member,) = plan.members
-
-    fresh = np.flatnonzero(atoms.is_fresh)
-    if not len(fresh):
-        return np.full(0, -1, np.int32)
-    asked = of_newcomers(member.policy, known.policies)
-    # Where nobody was published before, nobody waits: it is a first publication.
-    is_first = not (known.atom >= 0).any()
-    former = 0 if is_first else standing.failed_pool(session, member.info.name)
-    least = 1 if is_first else pool_size(asked, _published(source, atoms))
-    required = None if least is None else least + former
-    pool = partial(group_pool, source, fresh, asked, least=required, stages=stages)
-    order, outcome, tried, failed = pool(seed=plan.request.seed)
-    if tried and not is_first and (failed or former):
-        standing.keep_pool(session, plan.view(member), tried if failed else 0)
-    found = np.empty(len(fresh), np.int32)
-    found[np.searchsorted(fresh, order)] = outcome.assignment.group
-    return found
-
-
-def _published(source: Source, atoms: _Atoms) -> dict[str, list[int]]:
-    """Return how often each value of a sensitive column was published of the atoms."""
-    import numpy as np
-
-    codes = source.encoded.sensitive[atoms.atom >= 0]
-    names = source.encoded.sensitive_names
-    return {name: np.bincount(codes[:, i]).tolist() for i, name in enumerate(names)}
+    columns = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    everywhere = {name: known.published.get(name, ()) for name in columns}
+    rows_of_atoms = np.flatnonzero(atoms.atom >= 0)
+    if not len(rows_of_atoms):  # all who were published have left
+        yield Published({}, everywhere, 1)
+        return
+    part = LinkedSource([], [source.take(rows_of_atoms)], [], [])
+    for rows, kept in parts_of(part):
+        own = part.sources[0].take(rows)
+        persons = np.arange(len(rows)) if own.subjects is None else own.subjects
+        counts: dict[str, Sequence[int]] = {**everywhere}
+        for name, codes in zip(own.encoded.sensitive_names, own.encoded.sensitive.T, strict=True):
+            once = np.unique(np.stack([persons, codes]), axis=1)  # rows of one person count once
+            counts[name] = np.bincount(once[1]).tolist()
+        yield Published(kept, counts, persons_of(own))

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from psycopg import sql
 
 from dbanon.db.histories import memory
-from dbanon.db.metadata import ledger
 from dbanon.db.person_hashes import write_persons
 from dbanon.db.queries import query, template
 from dbanon.db.session import at_once
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.db.session import Session
-    from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableName
     from dbanon.formats.values.frozen import Shown, Values
 
@@ -43,14 +41,15 @@ class Remembered:
 
     atom: (p,) int32, same number for persons always in the same classes; shown: (p,) int32 into
     ``values``. Both are negative for an unpublished person. is_whole: (a,) bool, the source has all
-    persons of the atom; policies: oldest release first.
+    persons of the atom; published: how many persons each sensitive value is published of, by
+    column, if this was asked for or none of these persons was published.
     """
 
     atom: NDArray[np.int32]
     is_whole: NDArray[np.bool_]
     shown: NDArray[np.int32]
     values: Sequence[Shown]
-    policies: Sequence[Policy]
+    published: Mapping[str, Sequence[int]]
 
 
 def recall(
@@ -59,20 +58,18 @@ def recall(
     persons: pa.Table,
     *,
     relation: TableName,
-    known_policies: Iterable[Policy],
+    counts: bool = False,
 ) -> Remembered | None:
     """Match persons with all releases of a table; None if no release is comparable.
 
     persons: their identifying columns, one row each; relation: its values precede those of other
-    relations; known_policies: already loaded.
+    relations; counts: whether all published values are counted, too.
     """
     known = memory.recall(session, table, relation=relation)
     found, made = None, list[sql.Identifier]()
     if known.relations and known.person == tuple(persons.column_names):
-        entered = ledger.policies_by_release(session, table, known=known_policies)
-        policies = [entered[number] for number in known.relations if number in entered]
         memory.cells(session, _CELLS)
-        found = _placed(session, known, relation, persons, policies)
+        found = _placed(session, known, relation, persons, counts=counts)
         made = [_READ, _PLACES, _CELLS]
     memory.forget(session, *made)
     return found
@@ -80,8 +77,8 @@ def recall(
 
 def columns(session: Session, table: TableName) -> frozenset[str]:
     """Return the columns with row-level values in any release of a table."""
-    named = {"schema": table.schema, "name": table.name}
-    return frozenset(row[0] for row in session.pg.execute(query("atoms.columns"), named))
+    found = session.pg.execute(query("atoms.columns"), _named(table))
+    return frozenset(row[0] for row in found)
 
 
 def _placed(
@@ -89,17 +86,17 @@ def _placed(
     known: memory.Memory,
     relation: TableName,
     persons: pa.Table,
-    policies: Sequence[Policy],
+    *,
+    counts: bool,
 ) -> Remembered:
     """Look up persons and their history by keyed hash."""
     person = write_persons(session, _READ, persons, beside={})
     slots = {"person": person, "read": _READ, "key": sql.Literal(known.key)}
-    named = {"schema": known.table.schema, "name": known.table.name}
     with at_once(session.pg):
         session.pg.execute(template("atoms.places", **slots))
         placed = session.pg.execute(query("atoms.placed"), {"first": known.first(relation)})
-        numbered = session.pg.execute(query("atoms.values"), named)
-    values = {str(n): json.loads(text, parse_float=Decimal) for n, text in numbered}
+        numbered = session.pg.execute(query("atoms.values"), _named(known.table))
+    values = _numbered(numbered)
     rows, size = placed.fetchall(), len(persons)
     place, number, members, listed = zip(*rows, strict=True) if rows else ((), (), (), ())
     of_atom = np.array(number, np.int64)
@@ -113,8 +110,16 @@ def _placed(
         is_whole=np.bincount(dense) == np.array(members, np.int64)[first],
         shown=shown,
         values=[_read(text, values, known.table) for text in texts.tolist()],
-        policies=policies,
+        published=published(session) if counts or not rows else {},
     )
+
+
+def published(session: Session) -> dict[str, list[int]]:
+    """Count the persons of each value in the last releases of all relations, from ENTRIES."""
+    found: dict[str, list[int]] = {}
+    for column, persons in session.pg.execute(query("atoms.published")):
+        found.setdefault(column, []).append(persons)
+    return found
 
 
 def _read(text: str, values: Mapping[str, Values], table: TableName) -> Shown:
@@ -132,13 +137,20 @@ class Elsewhere:
     """Persons published only in other relations, in atoms without deleted persons.
 
     places: (n,) of their rows; atom: (n,) from 0, as in ``Remembered``; shown: (n,) into
-    ``values``.
+    ``values``; born: (n,) the first release of each.
     """
 
     places: NDArray[np.int64]
     atom: NDArray[np.int32]
     shown: NDArray[np.int32]
     values: Sequence[Shown]
+    born: NDArray[np.int64]
+
+    def take(self, rows: NDArray[np.int64]) -> Elsewhere:
+        """Return some persons, all of each atom."""
+        atom = np.unique(self.atom[rows], return_inverse=True)[1].astype(np.int32)
+        places, shown, born = self.places[rows], self.shown[rows], self.born[rows]
+        return Elsewhere(places, atom, shown, self.values, born)
 
 
 def elsewhere(session: Session, known: memory.Memory, relation: TableName) -> Elsewhere | None:
@@ -154,11 +166,22 @@ def elsewhere(session: Session, known: memory.Memory, relation: TableName) -> El
     memory.drop(session, _LATE, _OF_LATE, _LATE_CELLS)
     if not found:
         return None
-    places, atom, texts = zip(*found, strict=True)
-    values, shown = np.unique(np.array(texts, object).astype(str), return_inverse=True)
+    places, atom, listed, born = zip(*found, strict=True)
+    texts, shown = np.unique(np.array(listed, object).astype(str), return_inverse=True)
+    values = _numbered(session.pg.execute(query("atoms.values"), _named(known.table)))
     return Elsewhere(
         np.array(places, np.int64),
         np.array(atom, np.int32),
         shown.astype(np.int32),
-        [[[json.loads(text, parse_float=Decimal)]] for text in values.tolist()],
+        [_read(text, values, known.table) for text in texts.tolist()],
+        np.array(born, np.int64),
     )
+
+
+def _numbered(rows: Iterable[Sequence[Any]]) -> dict[str, Values]:
+    """Return the combination of sensitive values of each number."""
+    return {str(n): json.loads(text, parse_float=Decimal) for n, text in rows}
+
+
+def _named(table: TableName) -> dict[str, str | None]:
+    return {"schema": table.schema, "name": table.name}

@@ -13,14 +13,14 @@ from dbanon.db.histories.standing import count_rows, published_values, standing,
 from dbanon.db.queries import template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     import pyarrow as pa
 
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
-    from dbanon.domain.release import Growth
+    from dbanon.domain.release import Growth, Published
 
 _DEPARTED = sql.Identifier("pg_temp", "history_departed")
 
@@ -29,30 +29,35 @@ _DEPARTED = sql.Identifier("pg_temp", "history_departed")
 class Member:
     """Changes to a table of a dataset when some of its persons are withdrawn.
 
-    withdrawn: class numbers; growth: row counts; published, persons: as in ``Standing``; of_nobody:
-    source rows of persons never published in this table.
+    withdrawn: class numbers; growth: row counts; published: as in ``Standing``; of_nobody: source
+    rows of persons never published in this table.
     """
 
     withdrawn: tuple[int, ...]
     growth: Growth
-    published: Mapping[str, Sequence[int]]
-    persons: int
+    published: Sequence[Published]
     of_nobody: int
 
 
 def stand(
-    session: Session, publication: Publication, rows: SourceRows, persons: pa.Table, *, part: int
+    session: Session,
+    publication: Publication,
+    rows: SourceRows,
+    persons: pa.Table,
+    *,
+    kept: Collection[str],
+    part: int,
 ) -> Member:
     """Compare rows of table number ``part`` with its publication, after ``hand_over``."""
-    with standing(session, publication, rows, persons):
+    with standing(session, publication, rows, persons) as known:
         departed = {"departed": _kept(part), "persons": _kept(0)}
         session.pg.execute(template("standing.departed_of_members", **departed))
         gone = withdrawn(session, _kept(part))
         growth, of_nobody = count_rows(session, _kept(part))
-        shown = published_values(session, publication)
+        shown = published_values(session, publication, kept, key=known.key)
     memory.forget(session, memory.BEFORE)
     growth = replace(growth, withdrawn=len(gone))
-    return Member(gone, growth, *shown, of_nobody)
+    return Member(gone, growth, shown, of_nobody)
 
 
 def hand_over(session: Session) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -17,12 +18,13 @@ from dbanon.db.queries import identifiers, query, template
 from dbanon.db.session import at_once
 from dbanon.db.transfer import write_codes
 from dbanon.domain.policy import Role
-from dbanon.domain.release import Growth, Lingering
+from dbanon.domain.release import Growth, Lingering, Published
 from dbanon.formats.values import coded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import timedelta
+    from uuid import UUID
 
     from numpy.typing import NDArray
 
@@ -59,16 +61,13 @@ class Standing:
     """The differences between a source and its current release.
 
     fresh: positions of persons never published; withdrawn: class numbers; growth: row counts;
-    published: frequency of each sensitive value among ``persons``; failed: persons in the last
-    pool, if it failed the models; elsewhere: persons published only in other relations.
+    published: sensitive values; elsewhere: persons published only in other relations.
     """
 
     fresh: NDArray[np.int64]
     withdrawn: tuple[int, ...]
     growth: Growth
-    published: Mapping[str, Sequence[int]]
-    persons: int
-    failed: int
+    published: Sequence[Published]
     elsewhere: Elsewhere | None = None
 
 
@@ -78,11 +77,13 @@ def stand(
     rows: SourceRows,
     *,
     terms: Terms,
+    kept: Collection[str] = (),
     persons: pa.Table | None = None,
 ) -> Standing:
     """Compare rows with a served publication; raise PolicyError if two rows have the same key.
 
-    persons: person column of each row, if it is not the key. ``history_departed`` contains the
+    kept: columns of kept values; persons: person column of each row, if it is not the key.
+    ``history_departed`` contains the
     withdrawn persons until the transaction ends; ENTRIES and BEFORE stay unpacked.
     """
     with standing(session, publication, rows, rows.keys if persons is None else persons) as known:
@@ -90,6 +91,8 @@ def stand(
             columns = identifiers(publication.key_columns, of="r")
             keys.require_key(session, publication, _READ, columns)
         found = _counted(session, publication, terms)
+        shown = published_values(session, publication, kept, key=known.key)
+        found = replace(found, published=shown)
         if persons is None:
             others = atoms.elsewhere(session, known, publication.view)
             found = replace(found, elsewhere=others)
@@ -167,8 +170,7 @@ def _counted(session: Session, publication: Publication, terms: Terms) -> Standi
     lingering = count_deleted(session, publication.view, deadline=terms.deadline)
     names = ("kept", "withheld", "deferred", "left", "changed", "overdue")
     growth = Growth(withdrawn=len(gone), due=lingering.due, **dict(zip(names, counts, strict=True)))
-    shown = published_values(session, publication)
-    return Standing(np.array(fresh, np.int64), gone, growth, *shown, lingering.failed)
+    return Standing(np.array(fresh, np.int64), gone, growth, ())
 
 
 def withdrawn(session: Session, departed: sql.Identifier) -> tuple[int, ...]:
@@ -178,23 +180,51 @@ def withdrawn(session: Session, departed: sql.Identifier) -> tuple[int, ...]:
 
 
 def published_values(
-    session: Session, publication: Publication
-) -> tuple[dict[str, list[int]], int]:
-    """Count each published sensitive value, and published persons, within ``standing``."""
+    session: Session, publication: Publication, kept: Collection[str], *, key: UUID | None
+) -> list[Published]:
+    """Count each published sensitive value, within ``standing``, by the values of kept columns."""
     columns = [rule.column for rule in publication.policy.with_role(Role.SENSITIVE)]
-    found: dict[str, list[int]] = {name: [] for name in columns}
-    persons = 0
-    rows_of = sql.Identifier("pg_temp", "history_before")
-    members: sql.Composable = rows_of
-    if publication.policy.subject is not None:  # rows of one person count once
-        members = sql.SQL("(SELECT DISTINCT person, value_id FROM {})").format(rows_of)
-    counted = template("standing.published_values", rows=members)
-    for name, rows in session.pg.execute(counted, {"columns": columns}):
+    own = [name for name, _ in publication.recodings if name in kept]
+    # rows of one person count once
+    one_row = publication.policy.subject is None
+    rows = sql.SQL("count(*)" if one_row else "count(DISTINCT b.person)")
+    counted = template(
+        "standing.published_values", rows=rows, **_of_kept(publication, own, key=key)
+    )
+    persons: dict[str, int] = {}
+    counts: dict[str, dict[str, list[int]]] = {}
+    for text, name, number in session.pg.execute(counted, {"columns": columns}):
         if name is None:
-            persons = rows
+            persons[text] = number
         else:
-            found[name].append(rows)
-    return found, persons
+            of_columns = counts.setdefault(text, {column: [] for column in columns})
+            of_columns[name].append(number)
+    nothing: dict[str, list[int]] = {column: [] for column in columns}
+    return [
+        Published(json.loads(text), counts.get(text, nothing), number)
+        for text, number in persons.items()
+    ] or [Published({}, nothing, 0)]
+
+
+def _of_kept(
+    publication: Publication, kept: Sequence[str], *, key: UUID | None
+) -> dict[str, sql.Composable]:
+    """Compose the published rows, their kept values, and what groups rows by these and by value."""
+    before = sql.SQL("{} AS b").format(memory.BEFORE)
+    if not kept:
+        return {"kept": sql.SQL("'{}'::jsonb"), "members": before, "alike": sql.SQL("b.value_id")}
+    pairs = [
+        sql.SQL("{}, s.{}::text").format(sql.Literal(name), sql.Identifier(name)) for name in kept
+    ]
+    values = sql.SQL("jsonb_build_object({})").format(sql.SQL(", ").join(pairs))
+    slots = {**memory.of_copy(publication), "key": sql.Literal(key), "kept": values}
+    of_classes = template("standing.kept_values", **slots)
+    members = sql.SQL("{} JOIN ({}) AS c USING (class)").format(before, of_classes)
+    return {
+        "kept": sql.Identifier("c", "kept"),
+        "members": members,
+        "alike": sql.SQL("c.kept, b.value_id"),
+    }
 
 
 def find_deleted(session: Session, relation: TableName, *, deadline: timedelta | None) -> None:
@@ -213,17 +243,36 @@ def forget_deleted(session: Session, relation: TableName) -> None:
     session.pg.execute(query("standing.forget_leavers"), _named(relation))
 
 
-def failed_pool(session: Session, table: TableName) -> int:
-    """Return the size of the last pool of a table that failed the models, in persons, 0 if none."""
-    found: tuple[int] = session.one(query("standing.failed_pool"), _named(table))
-    return found[0]
+def failed_pools(session: Session, table: TableName) -> list[tuple[dict[str, str | None], int]]:
+    """Return the kept values and persons of the last pools of a table that failed the models."""
+    found = session.pg.execute(query("standing.failed_pools"), _named(table))
+    return [(json.loads(kept), persons) for kept, persons in found]
 
 
-def keep_pool(session: Session, relation: TableName, persons: int) -> None:
-    """Store the size of a pool that failed the models, in persons; 0 clears it."""
-    session.pg.execute(query("standing.forget_pool"), _named(relation))
-    if persons:
-        session.pg.execute(query("standing.keep_pool"), {**_named(relation), "persons": persons})
+def keep_pool(
+    session: Session, relation: TableName, kept: Mapping[str, str | None], persons: int
+) -> None:
+    """Store the size of a pool that failed the models, also if this transaction is rolled back."""
+    asked = {**_named(relation), "kept": _text(kept), "persons": persons}
+
+    def keep(session: Session) -> None:
+        forget_pools(session, relation, kept)
+        session.pg.execute(query("standing.keep_pool"), asked)
+
+    keep(session)
+    session.lasting.append(keep)
+
+
+def forget_pools(
+    session: Session, relation: TableName, kept: Mapping[str, str | None] | None = None
+) -> None:
+    """Delete the failed pools of a relation, with some kept values or all."""
+    asked = {**_named(relation), "kept": None if kept is None else _text(kept)}
+    session.pg.execute(query("standing.forget_pools"), asked)
+
+
+def _text(kept: Mapping[str, str | None]) -> str:
+    return json.dumps(kept, sort_keys=True)
 
 
 def count_deleted(

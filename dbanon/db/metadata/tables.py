@@ -9,7 +9,7 @@ SCHEMA = "dbanon"
 DATA_SCHEMA = "dbanon_data"
 
 # The newest revision under migrations/versions; a test holds the two together.
-REVISION = "0017"
+REVISION = "0018"
 
 metadata = sa.MetaData(
     schema=SCHEMA,
@@ -223,7 +223,8 @@ history_pool = sa.Table(
     sa.Column("relation_name", sa.Text, primary_key=True),
     sa.Column("persons", sa.BigInteger, nullable=False),
     sa.Column("failed_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
-    comment="The last pool of new persons of a relation, if it did not meet the models as a whole.",
+    sa.Column("kept", sa.Text, primary_key=True, server_default="{}"),
+    comment="The last pools of new persons of a relation that did not meet the models as a whole.",
 )
 
 history_value = sa.Table(

@@ -270,4 +270,4 @@ def test_a_failed_pool_of_a_kept_value_waits_for_a_whole_pool_of_that_value(data
     assert 20 == again(database, "people", by="refresh")
     come(301, "b", "fhfhfh")
     come(401, "a", "h")
-    assert 20 == again(database, "people", by="refresh")
+    assert 26 == again(database, "people", by="refresh")

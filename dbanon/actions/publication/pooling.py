@@ -1,0 +1,337 @@
+"""Pools of new persons: when they are published, and in which classes.
+
+Only numbers of persons, quasi-identifiers and published values decide when a pool is published.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dbanon.domain.errors import Unsatisfiable
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ColumnRule, ModelSpec, Role
+from dbanon.models.parameters import COLUMNS
+from dbanon.models.registry import MODELS
+from dbanon.models.specs import is_plain, is_strict, sensitive_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbanon.actions.preparation.linked import LinkedSource
+    from dbanon.actions.preparation.members import Member
+    from dbanon.actions.preparation.prepare import Source
+    from dbanon.anonymization.outcome import Outcome
+    from dbanon.db.session import Session
+    from dbanon.domain.assignment import EncodedColumn
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.progress import Stages
+    from dbanon.domain.release import Published
+    from dbanon.domain.table import TableName
+
+    Kept = Mapping[str, str | None]
+    """The published values of kept columns that all persons of a pool share."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pooled:
+    """New persons after each large enough pool was tried.
+
+    places: of their rows in the first table, by pool; outcomes: the groups of each table, in that
+    order, empty unless published; pending, required: the persons of the pool that lacks
+    fewest, and the number that it needs, None if no number suffices; failed: whether a pool failed
+    the models.
+    """
+
+    places: NDArray[np.int64]
+    outcomes: list[Outcome]
+    pending: int
+    required: int | None
+    failed: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Tried:
+    """A pool after an attempt, as in ``Pooled``."""
+
+    outcomes: list[Outcome]
+    pending: int
+    required: int | None
+    failed: bool
+
+
+def pooled(
+    session: Session,
+    relation: TableName,
+    read: LinkedSource,
+    places: NDArray[np.int64],
+    *,
+    asked: Sequence[Policy],
+    published: Sequence[Sequence[Published]],
+    seed: int,
+    stages: Stages,
+) -> Pooled:
+    """Group the new persons of each pool that is large enough; record pools that fail.
+
+    Each combination of kept values is a pool of its own. places: rows of new persons in the first
+    table; asked: the requirements of each table; published: values of each table.
+    """
+    import numpy as np
+
+    from dbanon.anonymization.outcome import join
+    from dbanon.db.histories import standing
+
+    whole = read.take(places)
+    parts = list(parts_of(whole))
+    order = np.concatenate([rows for rows, _ in parts])
+    failures = standing.failed_pools(session, read.members[0].info.name)
+    attempt = partial(_tried, session, relation, asked=asked, published=published)
+    found = []
+    for rows, kept in parts:
+        former = max((n for other, n in failures if _may_share(other, kept)), default=0)
+        part = whole.take(rows)
+        found.append(attempt(part, kept, former=former, seed=seed, stages=stages))
+    return Pooled(
+        places=places[order],
+        outcomes=[join(of_table) for of_table in zip(*(o.outcomes for o in found), strict=True)],
+        pending=(nearest := min(found, key=_lacking)).pending,
+        required=nearest.required,
+        failed=any(one.failed for one in found),
+    )
+
+
+def _lacking(one: _Tried) -> tuple[bool, bool, int]:
+    """Return the key by which the pool that lacks fewest persons is first."""
+    return not one.pending, one.required is None, (one.required or 0) - one.pending
+
+
+def _may_share(one: Kept, other: Kept) -> bool:
+    """Return True if a person may belong to two pools of these kept values."""
+    return all(other[name] == value for name, value in one.items() if name in other)
+
+
+def _tried(
+    session: Session,
+    relation: TableName,
+    part: LinkedSource,
+    kept: Kept,
+    *,
+    asked: Sequence[Policy],
+    published: Sequence[Sequence[Published]],
+    former: int,
+    seed: int,
+    stages: Stages,
+) -> _Tried:
+    """Group a pool if it is large enough; former: the persons of a pool that failed before."""
+    from dbanon.anonymization.pools import least_size
+    from dbanon.db.histories import standing
+
+    size, least = persons_of(part.sources[0]), least_size(asked, published, kept)
+    pending = _Tried(_nothing(part), size, None if least is None else least + former, failed=False)
+    if least is None or size < least + former:
+        return pending
+    try:
+        outcomes = _solved(part, asked, least=least, seed=seed, stages=stages)
+    except Unsatisfiable:
+        standing.keep_pool(session, relation, kept, size)
+        return replace(pending, required=least + size, failed=True)
+    if former:
+        standing.forget_pools(session, relation, kept)
+    return _Tried(outcomes, 0, least, failed=False)
+
+
+def _solved(
+    part: LinkedSource, asked: Sequence[Policy], *, least: int, seed: int, stages: Stages
+) -> list[Outcome]:
+    """Group all persons of a pool; raises Unsatisfiable."""
+    from dbanon.anonymization.linked import solve_linked
+    from dbanon.anonymization.problem import Problem, solve
+
+    whole = [replace(policy, max_suppressed=0.0) for policy in asked]
+    if not part.tables:
+        problem = replace(part.sources[0].problem(whole[0]), least=least)
+        return [solve(problem, seed=seed, stages=stages)]
+    first = Problem(part.sources[0].encoded, whole[0], least=least)
+    tables = [replace(t, policy=p) for t, p in zip(part.tables, whole[1:], strict=True)]
+    return solve_linked(first, tables, seed=seed, stages=stages)
+
+
+def _nothing(part: LinkedSource) -> list[Outcome]:
+    """Return outcomes that publish none of the rows."""
+    from dbanon.anonymization.linked import beside
+    from dbanon.anonymization.outcome import nobody
+
+    encoded = part.sources[0].encoded
+    return [nobody(encoded), *(nobody(beside(table, encoded)) for table in part.tables)]
+
+
+def parts_of(whole: LinkedSource) -> Iterator[tuple[NDArray[np.int64], Kept]]:
+    """Yield the rows of the first table for each combination of kept values, and these."""
+    import numpy as np
+
+    first = whole.sources[0]
+    person = np.arange(first.encoded.n_rows, dtype=np.int32)
+    if first.subjects is not None and not whole.tables:
+        person = first.subjects
+    columns = list(_kept(whole, person))
+    if not columns or not len(person):
+        yield np.arange(len(person)), {}
+        return
+    codes = np.column_stack([ends for _, *both in columns for ends in both])
+    values, of_person = np.unique(codes, axis=0, return_inverse=True)
+    of_row = of_person.ravel()[person]
+    rows = np.split(np.argsort(of_row, kind="stable"), np.cumsum(np.bincount(of_row))[:-1])
+    for own, ends in zip(rows, values.reshape(len(values), -1, 2), strict=True):
+        pairs = zip(columns, ends.tolist(), strict=True)
+        yield own, {one.name: _labels(one, *pair) for (one, *_), pair in pairs if pair[0] >= 0}
+
+
+def _kept(
+    whole: LinkedSource, person: NDArray[np.int32]
+) -> Iterator[tuple[EncodedColumn, NDArray[np.int32], NDArray[np.int32]]]:
+    """Yield each kept column, with the least and the greatest code of each person, -1 for none."""
+    import numpy as np
+
+    from dbanon.anonymization.linked import subjects_of
+
+    n_persons = int(person.max(initial=-1)) + 1
+    tables = [(whole.sources[0].encoded, person)]
+    tables += [(table.encoded, subjects_of(table)) for table in whole.tables]
+    for encoded, subjects in tables:
+        for column in encoded.kept:
+            greatest = np.full(n_persons, -1, np.int32)
+            np.maximum.at(greatest, subjects, column.codes)
+            least = greatest.copy()
+            np.minimum.at(least, subjects, column.codes)
+            yield column, least, greatest
+
+
+def _labels(column: EncodedColumn, *codes: int) -> str | None:
+    """Return the published value of a kept column; several if the rows of a person differ."""
+    import numpy as np
+
+    from dbanon.anonymization.registry import RECODINGS, recoding_of
+    from dbanon.domain.assignment import Assignment
+
+    several = np.unique(codes).astype(np.int32)
+    groups = Assignment(np.arange(len(several), dtype=np.int32), len(several))
+    values = RECODINGS[recoding_of(column)].publish(replace(column, codes=several), groups)
+    labels = [values.labels[i] for i in values.index]
+    return labels[0] if len(labels) == 1 else str(labels)
+
+
+def persons_of(source: Source) -> int:
+    """Count the persons of some rows."""
+    if source.subjects is None:
+        return source.encoded.n_rows
+    return int(source.subjects.max(initial=-1)) + 1
+
+
+def hidden_columns(policy: Policy, others: Iterable[Policy]) -> tuple[str, ...]:
+    """Return the hidden columns for which new classes are safe, as other relations publish them.
+
+    Columns with a taxonomy, an order or a mask are not among them, and none are if a model compares
+    several columns.
+    """
+    others = list(others)
+    rules = [(other, rule) for other in others for rule in other.with_role(Role.SENSITIVE)]
+    other_than = {
+        rule.column
+        for other, rule in rules
+        if rule.taxonomy is not None or rule.order is not None or other.masked(rule.column)
+    }
+    if any(map(is_strict, (spec for one in (policy, *others) for spec in one.models))):
+        return ()
+    found = {rule.column for _, rule in rules} - other_than - {policy.subject, *policy.key}
+    return tuple(r.column for r in policy.with_role(Role.IDENTIFIER) if r.column in found)
+
+
+def widened(session: Session, member: Member) -> Member:
+    """Return a table with the hidden columns that new classes must be safe for, as sensitive ones.
+
+    Otherwise another relation could not publish these classes, for the values of few persons.
+    """
+    from dbanon.db.metadata import ledger
+
+    policy, table = member.policy, member.loaded.info.name
+    columns = hidden_columns(policy, ledger.policies_by_release(session, table).values())
+    if not columns:
+        return member
+    own = tuple(rule.column for rule in policy.with_role(Role.SENSITIVE))
+    rules = [rule for rule in policy.columns if rule.column not in columns]
+    rules += [ColumnRule(column, Role.SENSITIVE) for column in columns]
+    models = [
+        ModelSpec(spec.name, {COLUMNS: own, **spec.params}) if sensitive_of(spec, own) else spec
+        for spec in policy.models
+    ]
+    wide = replace(policy, columns=tuple(rules), models=tuple(models))
+    return replace(member, own=wide, policy=wide)
+
+
+def narrowed(source: Source, policy: Policy) -> Source:
+    """Return the source of a widened table as it is published."""
+    columns = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    rows, encoded = source.rows, source.encoded
+    extra = {*encoded.sensitive_names} - {*columns}
+    if not extra:
+        return source
+    names = [name for name in rows.columns.column_names if name not in extra]
+    kept = rows.kept
+    if kept is not None:
+        kept = kept.select([name for name in kept.column_names if name not in extra])
+    places = [encoded.sensitive_names.index(name) for name in columns]
+    return replace(
+        source,
+        rows=replace(rows, columns=rows.columns.select(names), kept=kept),
+        encoded=replace(
+            encoded,
+            sensitive=encoded.sensitive[:, places],
+            sensitive_names=tuple(columns),
+            domains=tuple(encoded.domains[i] for i in places),
+        ),
+    )
+
+
+def requirements(session: Session, members: Iterable[Member]) -> list[Policy]:
+    """Return the requirements for new classes of each table: those of all its releases."""
+    from dbanon.db.metadata import ledger
+
+    members = list(members)
+    released = [
+        policy
+        for one in members
+        for policy in ledger.policies_by_release(
+            session, one.loaded.info.name, known=[one.policy]
+        ).values()
+    ]
+    return [of_newcomers(member.policy, released) for member in members]
+
+
+def of_newcomers(policy: Policy, others: Iterable[Policy]) -> Policy:
+    """Return a policy with the strictest requirements of all releases, for every cell of them.
+
+    These are the greatest k, and every model of columns that the policy declares sensitive.
+    """
+    others, own = list(others), [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    k, l = max(one.k for one in (policy, *others)), policy.l
+    models = [spec for spec in policy.models if spec.name != K_ANONYMITY]
+    for other in others:
+        shown = [rule.column for rule in other.with_role(Role.SENSITIVE)]
+        for spec in other.models:
+            columns = [name for name in sensitive_of(spec, shown) if name in own]
+            if not columns or MODELS[spec.name].of_whole or spec in models:
+                continue
+            if is_plain(spec) and columns == own:
+                l = max(l, other.l)
+            else:
+                params = {**spec.params, COLUMNS: tuple(columns)}
+                models.append(ModelSpec(spec.name, params))
+    if l > policy.l:
+        models = [spec for spec in models if spec.name != L_DIVERSITY or not is_plain(spec)]
+        models.append(ModelSpec(L_DIVERSITY, {"l": l}))
+    if k > 1:
+        models.insert(0, ModelSpec(K_ANONYMITY, {"k": k}))
+    return replace(policy, models=tuple(models))
