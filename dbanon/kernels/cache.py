@@ -27,28 +27,28 @@ unkept: set[str] = set()
 
 
 @contextmanager
-def _without_settings_file() -> Iterator[None]:
-    """Keep numba from reading ``.numba_config.yaml`` on import.
-
-    The file is in the current folder, possibly written by others, and a setting can name code to
-    load and a file to write to. Numba reads it only if it finds PyYAML.
-    """
-    there, yaml = "yaml" in sys.modules, sys.modules.get("yaml")
+def _without(*names: str) -> Iterator[None]:
+    """Hide modules from what is imported in the block."""
     modules: dict[str, Any] = sys.modules
-    modules["yaml"] = None
+    there = {name: modules[name] for name in names if name in modules}
+    modules.update(dict.fromkeys(names))
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "A Numba config file is found")
             yield
     finally:
-        del modules["yaml"]
-        if there:
-            modules["yaml"] = yaml
+        for name in names:
+            del modules[name]
+        modules.update(there)
 
 
-with _without_settings_file():
+# Numba reads ``.numba_config.yaml`` of the current folder if it finds PyYAML: others may have
+# written it, and a setting can name code to load and a file to write to. It imports all of
+# scipy.linalg to find out whether there is a BLAS, which no kernel uses.
+with _without("yaml", "scipy.linalg.cython_blas"):
     from numba import __version__ as numba_version
     from numba.core import caching, config
+    from numba.np import arraymath  # noqa: F401 - looks for a BLAS
 
 _settings: Any = config  # numba makes its settings at import
 _settings._config_fname = os.devnull  # noqa: SLF001 - it looks again before it compiles
