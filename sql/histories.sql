@@ -335,14 +335,14 @@ CREATE TEMPORARY TABLE {rows} ON COMMIT DROP AS
 {shown}
 
 -- name: same_members
--- Whether a copy has as many rows of every class as are remembered.
+-- Whether a copy has as many rows of every class as are remembered, and the class number of every row is that
+-- of the values that it shows.
 SELECT NOT EXISTS (SELECT
-                     FROM (SELECT n.class, sum(n.rows) AS rows
-                             FROM (SELECT {class} AS class, c.rows
-                                     FROM (SELECT {published} AS published, s.rows
-                                             FROM (SELECT {quasi}, count(*) AS rows
-                                                     FROM ONLY {release} AS s
-                                                    GROUP BY {alike}) AS s) AS c
+                     FROM (SELECT n.class, sum(n.rows) AS rows, bool_and(n.number = n.class) AS is_own
+                             FROM (SELECT s.class, s.rows, {class} AS number
+                                     FROM (SELECT {quasi}, s.{class_column} AS class, count(*) AS rows
+                                             FROM ONLY {release} AS s
+                                            GROUP BY {alike}, s.{class_column}) AS s
                                      JOIN dbanon.history_key AS k ON k.key_id = {key}) AS n
                             GROUP BY n.class) AS c
                      FULL JOIN (SELECT p.class, sum(p.rows) AS rows
@@ -359,7 +359,8 @@ SELECT NOT EXISTS (SELECT
                                          GROUP BY g.class) AS p
                                  GROUP BY p.class
                                 HAVING sum(p.rows) <> 0) AS m USING (class)
-                    WHERE c.rows IS DISTINCT FROM m.rows)
+                    WHERE c.rows IS DISTINCT FROM m.rows
+                       OR c.is_own IS NOT TRUE)
 
 -- name: series
 -- The series of each remembered release of a table: the release that started it, 0 for the first one;
@@ -405,16 +406,6 @@ SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
   FROM ({entries}) AS e
 
 -- name: withdraw
--- Take classes out of a copy: one sort or hash by what classes show, which keeps the places of all; the
--- number of each class is worked out once.
+-- Take classes out of a copy.
 DELETE FROM ONLY {release} AS t
- USING (SELECT unnest(n.places) AS place
-          FROM (SELECT {class} AS class, c.places
-                  FROM (SELECT {published} AS published, s.places
-                          FROM (SELECT {quasi}, array_agg(s.ctid) AS places
-                                  FROM ONLY {release} AS s
-                                 GROUP BY {alike}) AS s) AS c
-                  JOIN dbanon.history_key AS k ON k.key_id = {key}
-                OFFSET 0) AS n
-         WHERE n.class = ANY ({withdrawn}::bigint[])) AS c
- WHERE t.ctid = c.place
+ WHERE t.{class_column} = ANY ({withdrawn}::bigint[])

@@ -61,7 +61,11 @@ SELECT c.reloftype = 0,
                        WHERE k.attrelid = c.oid
                          AND a.privilege_type IN ('INSERT', 'UPDATE')),
        ARRAY(SELECT k.attname FROM pg_attribute AS k
-              WHERE k.attrelid = c.oid AND k.attnum > 0 AND NOT k.attisdropped ORDER BY 1)
+              WHERE k.attrelid = c.oid AND k.attnum > 0 AND NOT k.attisdropped
+                AND (k.attname !~ '^_*dbanon_class$'
+                     OR k.atttypid <> 'pg_catalog.int8'::regtype
+                     OR k.attnum < (SELECT max(l.attnum) FROM pg_attribute AS l WHERE l.attrelid = c.oid))
+              ORDER BY 1)
            <> ARRAY(SELECT k.attname FROM pg_attribute AS k
                      WHERE k.attrelid = %(view)s AND k.attnum > 0 AND NOT k.attisdropped ORDER BY 1),
        o.is_ours IS NOT TRUE,
@@ -178,20 +182,10 @@ DELETE FROM {groups} AS g
 
 -- name: extend_release
 -- Add rows to the private copy, and rewrite all rows of changed classes with them in random order. The physical
--- order then discloses which classes changed, like their rows, and nothing else. NULL marks a changed class.
-WITH touched AS MATERIALIZED (
-    SELECT unnest(c.places) AS place
-      FROM (SELECT array_agg(n.place) FILTER (WHERE n.place IS NOT NULL) AS places
-              FROM (SELECT {quasi}, s.ctid AS place FROM ONLY {release} AS s
-                     UNION ALL
-                    {changed}) AS n ({names}, place)
-             GROUP BY {names}
-            HAVING count(*) > count(n.place)) AS c
-),
-removed AS (
+-- order then discloses which classes changed, like their rows, and nothing else.
+WITH removed AS (
     DELETE FROM ONLY {release} AS t
-     USING touched AS n
-     WHERE t.ctid = n.place
+     WHERE t.{class_column} IN (SELECT g.class FROM {groups} AS g)
     RETURNING t.*
 )
 INSERT INTO {release}
@@ -262,6 +256,28 @@ SELECT t.tgrelid
 INSERT INTO {former}
 SELECT n.*
   FROM {new} AS n
+
+-- name: number_groups
+-- Give every group its class number.
+UPDATE {groups} AS g
+   SET class = {class}
+  FROM dbanon.history_key AS k
+ WHERE k.key_id = {key}
+
+-- name: number_release
+-- Copy the rows of a copy without class numbers, and number its classes.
+CREATE TABLE {release} AS
+SELECT s.*, c.class AS {class_column}
+  FROM (SELECT n.places, {class} AS class
+          FROM (SELECT min(s.ctid) AS place, array_agg(s.ctid) AS places
+                  FROM ONLY {former} AS s
+                 GROUP BY {alike}) AS n
+          JOIN ONLY {former} AS s ON s.ctid = n.place
+          JOIN dbanon.history_key AS k ON k.key_id = {key}
+        OFFSET 0) AS c
+ CROSS JOIN LATERAL unnest(c.places) AS p (place)
+  JOIN ONLY {former} AS s ON s.ctid = p.place
+ ORDER BY gen_random_uuid()
 
 -- name: orphans
 -- Private relations that no served release needs, including those that were set aside, with their kinds.
@@ -377,7 +393,7 @@ SELECT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = %(relation)s HAVING count
                HAVING count(*) > %(written)s)
 
 -- name: same_shape
--- Test if two tables have the same columns, types and order.
+-- Test if two tables have the same columns, types and order, except for one column.
 SELECT columns[1] = columns[2]
   FROM (SELECT array_agg(a.columns) AS columns
           FROM (SELECT string_agg(format('%%L %%s %%s %%s', a.attname, a.atttypid, a.atttypmod, a.attcollation),
@@ -386,6 +402,7 @@ SELECT columns[1] = columns[2]
                  WHERE a.attrelid IN (to_regclass(%(one)s), to_regclass(%(other)s))
                    AND a.attnum > 0
                    AND NOT a.attisdropped
+                   AND a.attname <> %(but)s
                  GROUP BY a.attrelid) AS a) AS t
 
 -- name: same_view

@@ -198,7 +198,8 @@ ANOTHER_TRIGGER = (
 )
 EVERY, REFUSE = "INSERT OR UPDATE OR DELETE OR TRUNCATE", "dbanon.refuse_change"
 OLD_VIEW = (
-    f"CREATE OR REPLACE VIEW {VIEW} WITH (security_barrier) AS SELECT s.* FROM ONLY {COPY} AS s"
+    f"CREATE OR REPLACE VIEW {VIEW} WITH (security_barrier) AS"
+    f" SELECT s.age, s.sex, s.born, s.weight, s.disease, s.note FROM ONLY {COPY} AS s"
 )
 UNSEALED, STRANGE = "missing or disabled", "copy has a rule or a trigger"
 UNTYPED, UNLIKE_SEEN = "bound to no type", "the function that tells who can see it"
@@ -358,7 +359,7 @@ def test_columns_of_odd_names_and_types_are_sealed_as_they_are(database):
     )
     shown = database.execute(types, ["dbanon_data.release_1"])
     assert shown == database.execute(types, ["dbanon_data.shape_1"])
-    assert [name for name, *_ in shown] == [
+    assert [name for name, *_ in shown if name != "dbanon_class"] == [
         name for name, *_ in database.execute(types, ["public.odd"])
     ]
     kinds = {name: kind for name, kind, _ in shown}

@@ -171,8 +171,7 @@ class Copy:
         if publication.withdrawn is None:
             publication = copies.make(session, publication, work.previous)
         else:
-            key = memory.key_of(session, publication.info.name, publication.view)
-            publication = memory.extend(session, publication, work.previous, key=key)
+            publication = memory.extend(session, publication, work.previous)
         session.run(self._candidate(publication))
         candidate = catalog.describe_source(session, publication.candidate)
         return replace(work, publication=publication, differs=differs, candidate=candidate)
@@ -332,16 +331,16 @@ def described(plan: PublicationPlan, prepared: Prepared) -> Publication:
 
 
 def _numbered(session: Session, plan: PublicationPlan, publication: Publication) -> Publication:
-    """Return a release with its number, the key of its pseudonyms and its readable source."""
+    """Return a release with its number, the key of its persons and its readable source."""
     from dbanon.db import identity
     from dbanon.db.metadata import ledger
 
     number, pin = ledger.next_release_id(session), identity.readable(session, publication.info)
     publication = replace(publication, id=number, pin=pin)
-    if publication.policy.pseudonym is None:
+    if publication.kind is ReleaseKind.VIEW and publication.policy.pseudonym is None:
         return publication
-    names = publication.info.name, publication.view
-    key = key_of_persons(session, *names, plan.gate, own=publication.key)
+    names, key = (publication.info.name, publication.view), publication.hashed
+    key = key or key_of_persons(session, *names, plan.gate, own=publication.key)
     return replace(publication, key=key)
 
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from psycopg import sql
 
 from dbanon.db.person_hashes import members, require_all
-from dbanon.db.queries import identifiers, query, template
+from dbanon.db.queries import query, template
 from dbanon.db.releases import copies, immutability, relations
+from dbanon.db.releases.publication import data_table
 from dbanon.db.session import at_once
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.table import TableName
@@ -420,10 +421,9 @@ def _present(session: Session, publication: Publication, key: UUID | None) -> No
     slots = {"table_schema": sql.Literal(table.schema), "table_name": sql.Literal(table.name)}
     read = {"codes": publication.codes, "rows": publication.rows}
     read_from = members(publication, key)
-    published = sql.SQL("to_jsonb(g) - '{group_id,shown,version,release}'::text[]")
     present = template(
         "histories.present",
-        **{"class": class_number(publication, published)},
+        **{"class": sql.SQL("g.class") if key == publication.key else publication.number_of_group},
         groups=publication.groups,
         key=sql.Literal(key),
         person=read_from.person,
@@ -443,19 +443,12 @@ def _present(session: Session, publication: Publication, key: UUID | None) -> No
 _OF_SEVERAL_TEXTS = ("numeric", "numrange", "float8")  # 1.0 and 1.00, 0 and -0 are equal
 
 
-def class_number(publication: Publication, published: sql.Composable) -> sql.Composed:
-    """Compose the number of a class from its values, a jsonb object of q1, q2 and so on."""
-    columns = sql.Literal(repr([column for column, _ in publication.recodings]))
-    return template("histories.class_number", columns=columns, published=published)
-
-
 def of_copy(publication: Publication) -> dict[str, sql.Composable]:
-    """Compose the published class of a row ``s`` of the private copy, and the class number.
+    """Compose the class number of a row ``s`` of the private copy, from its published values.
 
-    ``c.published`` is hashed once per class; alike: columns and texts that group rows of a class.
+    alike: columns and texts that group rows of a class; class_column: the stored number.
     """
-    published, quasi = sql.Identifier("c", "published"), []
-    alike: list[sql.Composable] = []
+    quasi, alike = list[sql.Composable](), list[sql.Composable]()
     for (name, _), stored in zip(publication.recodings, publication.stored_types, strict=True):
         column = sql.Identifier("s", name)
         quasi.append(column)
@@ -463,10 +456,10 @@ def of_copy(publication: Publication) -> dict[str, sql.Composable]:
         if stored.startswith(_OF_SEVERAL_TEXTS):
             alike.append(sql.SQL("{}::text").format(column))
     return {
-        "published": _published_in_copy(publication),
-        "class": class_number(publication, published),
+        "class": publication.class_number(_published_in_copy(publication)),
         "quasi": sql.SQL(", ").join(quasi),
         "alike": sql.SQL(", ").join(alike),
+        "class_column": publication.class_column,
         "release": publication.release,
     }
 
@@ -492,40 +485,41 @@ def require_same_members(session: Session, publication: Publication, key: UUID |
         )
 
 
-def extend(
-    session: Session, publication: Publication, previous: Entry | None, *, key: UUID | None
-) -> Publication:
+def extend(session: Session, publication: Publication, previous: Entry | None) -> Publication:
     """Withdraw classes from the former copy and add new ones; other classes stay untouched.
 
-    All rows of a class that gains some are rewritten in random order. key: hash key of the persons;
-    ``history_departed`` has the withdrawn persons. Return the publication with the number of the
-    copy. Raise DatabaseError if the former copy was altered or has other columns.
+    All rows of a class that gains some are rewritten in random order. Return the publication with
+    the number of the copy, a new one if the former was made without class numbers. Raise
+    DatabaseError if it was altered or has other columns.
     """
     table = publication.info.name
-    if previous is None or not copies.is_sealed(session, publication, previous):
+    is_sealed = previous is not None and copies.is_sealed(session, publication, previous)
+    if previous is None or not (is_sealed or copies.is_unnumbered(session, publication, previous)):
         raise DatabaseError(
             f"{publication.view} is not as it was published, and cannot be extended",
             hint=command("dbanon refresh", table, options="--new-series"),
         )
-    former = replace(publication, former=previous.data_id)
-    copies.unseal(session, former.release)
+    if is_sealed:
+        publication = replace(publication, former=previous.data_id)
+        copies.unseal(session, publication.release)
+    else:
+        _number(session, publication, previous)
+    column = publication.class_column
     if publication.withdrawn:
         gone = sql.Literal(list(publication.withdrawn))
-        shown = {**of_copy(former), "key": sql.Literal(key)}
-        session.run((template("histories.withdraw", **shown, withdrawn=gone),))
-    quasi = [sql.Identifier(name) for name, _ in former.recodings]
-    slots = {
-        "quasi": sql.SQL(", ").join(sql.SQL("s.{}").format(name) for name in quasi),
-        "names": identifiers(f"q{i}" for i, _ in enumerate(quasi, 1)),
-        "changed": _labels(former),
-    }
-    session.run(relations.copy_statements(former, "releases.extend_release", **slots))
-    session.run(immutability.close_statements(former.release))
-    return former
+        slots = {"release": publication.release, "class_column": column, "withdrawn": gone}
+        session.run((template("histories.withdraw", **slots),))
+    slots = {"class_column": column, "groups": publication.groups}
+    session.run(relations.copy_statements(publication, "releases.extend_release", **slots))
+    if is_sealed:
+        session.run(immutability.close_statements(publication.release))
+    else:
+        session.run(relations.close_statements(publication))
+    return publication
 
 
-def _labels(publication: Publication) -> sql.Composable:
-    """Select the published values of new groups, with NULL as their place."""
-    columns = [sql.Identifier("s", f"q{i}") for i, _ in enumerate(publication.recodings, 1)]
-    found = sql.SQL("SELECT {}, NULL::tid FROM {} AS s")
-    return found.format(sql.SQL(", ").join(columns), publication.groups)
+def _number(session: Session, publication: Publication, previous: Entry) -> None:
+    """Copy a copy that was made without class numbers, and number its classes."""
+    former = data_table("release", previous.data_id)
+    shown = {**of_copy(publication), "key": sql.Literal(publication.key), "former": former}
+    session.run((template("releases.number_release", **shown),))

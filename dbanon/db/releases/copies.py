@@ -56,21 +56,31 @@ def is_closed(session: Session, previous: Entry) -> bool:
 
 def is_sealed(session: Session, publication: Publication, previous: Entry) -> bool:
     """Return True if the previous copy is unchanged and has the columns of the new one."""
-    if not is_closed(session, previous):
-        return False
+    return is_closed(session, previous) and _is_shaped(session, publication, previous, but="")
+
+
+def is_unnumbered(session: Session, publication: Publication, previous: Entry) -> bool:
+    """Return True if only the class numbers are missing: an earlier version made the copy."""
+    but = publication.class_column.as_string().strip('"')
+    return is_closed(session, previous) and _is_shaped(session, publication, previous, but=but)
+
+
+def _is_shaped(session: Session, publication: Publication, previous: Entry, *, but: str) -> bool:
     served = relations.served_rows(publication)
     former = data_table("release", previous.data_id)
     with at_once(session.pg):
         session.pg.execute(
             template("releases.shape_release", release=publication.release, served=served)
         )
-        same = _shapes(session, publication.release, former)
+        same = _shapes(session, publication.release, former, but=but)
         session.pg.execute(sql.SQL("DROP TABLE {}").format(publication.release))
     return same.fetchone() == (True,)
 
 
-def _shapes(session: Session, one: sql.Identifier, other: sql.Identifier) -> psycopg.Cursor:
-    names = {"one": one.as_string(), "other": other.as_string()}
+def _shapes(
+    session: Session, one: sql.Identifier, other: sql.Identifier, *, but: str = ""
+) -> psycopg.Cursor:
+    names = {"one": one.as_string(), "other": other.as_string(), "but": but}
     return session.pg.execute(query("releases.same_shape"), names)
 
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from dbanon.domain.table import ColumnInfo, Partition, TableInfo
 
 
+CLASS_COLUMN = "dbanon_class"
+
+
 @dataclass(frozen=True, slots=True)
 class Publication:
     """One release that is being published; ``id`` names its private tables."""
@@ -233,6 +236,24 @@ class Publication:
             for column in columns
         )
 
+    @property
+    def class_column(self) -> sql.Identifier:
+        """The column of the private copy with the class number; readers do not see it."""
+        name = CLASS_COLUMN
+        while name in self.names:
+            name = f"_{name}"
+        return sql.Identifier(name)
+
+    def class_number(self, published: sql.Composable) -> sql.Composed:
+        """Compose the number of a class from its values, a jsonb object of q1, q2 and so on."""
+        columns = sql.Literal(repr([column for column, _ in self.recodings]))
+        return template("histories.class_number", columns=columns, published=published)
+
+    @property
+    def number_of_group(self) -> sql.Composed:
+        """The class number of a group ``g``, by the key ``k``."""
+        return self.class_number(_VALUES_OF_GROUP)
+
     def columns(self) -> sql.Composed:
         """Compose the select list: recoded columns from the groups, all others from ``s``."""
         values = dict(self._recoded())
@@ -275,6 +296,8 @@ class Publication:
             else:
                 yield rule.column, value
 
+
+_VALUES_OF_GROUP = sql.SQL("to_jsonb(g) - '{group_id,shown,version,release,class}'::text[]")
 
 # Types with values that their text restores exactly, and that the source is read in as text.
 # Not numeric, which is read without trailing zeros, nor char, which is read without its blanks.

@@ -48,6 +48,8 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
         )
         for i, published in enumerate(publication.stored_types, 1)
     )
+    if publication.kind is ReleaseKind.TABLE:
+        recoded += sql.SQL(",\n    class bigint")
     yield template(
         "releases.create_groups",
         groups=publication.groups,
@@ -91,8 +93,15 @@ def serve_statements(publication: Publication) -> Iterator[sql.Composed]:
         yield from guard_statements(publication)
     else:
         yield from copy_statements(publication, "releases.create_release")
-        yield identity_statement(publication.release)
-        yield from seal_statements(publication.release, publication.id)
+        yield from close_statements(publication)
+        return
+    yield from seen_statements(publication)
+
+
+def close_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield the statements that make a new copy immutable, and create its snapshot function."""
+    yield identity_statement(publication.release)
+    yield from seal_statements(publication.release, publication.id)
     yield from seen_statements(publication)
 
 
@@ -100,6 +109,12 @@ def copy_statements(
     publication: Publication, name: str, **slots: sql.Composable
 ) -> Iterator[sql.Composed]:
     """Yield the statements that fill the private copy by a template with additional slots."""
+    yield template(
+        "releases.number_groups",
+        **{"class": publication.number_of_group},
+        groups=publication.groups,
+        key=sql.Literal(publication.key),
+    )
     if publication.drafted:
         # Without statistics PostgreSQL expects many groups of one number, and sorts to join.
         yield sql.SQL("ANALYZE {} (group_id)").format(publication.groups)
@@ -111,7 +126,8 @@ def copy_statements(
 
 def served_rows(publication: Publication) -> sql.Composed:
     """Compose the query of the rows of the private copy."""
-    columns, groups = publication.columns(), publication.groups
+    groups, column = publication.groups, publication.class_column
+    columns = sql.SQL("{}, g.class AS {}").format(publication.columns(), column)
     if publication.drafted:
         draft = publication.draft
         return template(

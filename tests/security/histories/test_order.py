@@ -3,8 +3,10 @@
 from collections import Counter, defaultdict
 
 import pytest
+from tables import unseal
 
 import dbanon
+from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 
@@ -106,3 +108,37 @@ def test_classes_that_are_equal_by_null_and_by_several_columns_are_one(people):
     after = ordered(people)
     assert 50 == len(after["a"])
     assert {"a"} == moved(before, after)
+
+
+def test_a_copy_that_was_made_without_class_numbers_gets_them_and_keeps_its_rows(people):
+    people.execute("ALTER TYPE dbanon_data.shape_1 DROP ATTRIBUTE dbanon_class CASCADE")
+    before = ordered(people)
+    people.execute(ADD.format(200, 259) + " WHERE i % 6 < 2")
+    assert 20 == refresh(people).births
+    after = ordered(people)
+    assert {"a": 30, "b": 30, "c": 20} == {ward: len(after[ward]) for ward in "abc"}
+    for ward, rows in before.items():
+        assert {*rows} <= {*after[ward]}
+        assert rows != after[ward][:20]  # no order of before tells who is new
+    numbered = people.execute("SELECT ward, dbanon_class FROM dbanon_data.release_2")
+    assert 6 == len({*numbered}) == len(before)
+    people.execute(ADD.format(300, 359) + " WHERE i % 6 < 2")
+    assert 20 == refresh(people).births
+    assert 160 == sum(map(len, ordered(people).values()))
+
+
+def test_a_row_with_the_number_of_another_class_refuses_a_refresh(people):
+    people.execute(ADD.format(200, 259) + " WHERE i % 6 < 2")
+    unseal(people, 1)
+    people.execute(
+        "UPDATE dbanon_data.release_1 SET dbanon_class = (SELECT dbanon_class"
+        " FROM dbanon_data.release_1 WHERE ward = 'c' LIMIT 1) WHERE ward = 'd'"
+    )
+    trigger = "ENABLE ALWAYS TRIGGER released_table_is_immutable"
+    people.execute(f"ALTER TABLE dbanon_data.release_1 {trigger}")
+    people.execute(
+        "REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER, MAINTAIN"
+        " ON dbanon_data.release_1 FROM CURRENT_USER"
+    )
+    with pytest.raises(DatabaseError, match="shows other classes than are remembered"):
+        refresh(people)
