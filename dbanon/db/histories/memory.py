@@ -122,8 +122,7 @@ def remember(
         session.pg.execute(query("histories.add_history"), noted)
         session.pg.execute(query("histories.pack"), noted)
         _add_entries(session, joined, publication, is_first=is_first)
-        for column in publication.noted_columns:
-            _drop_column(session, publication.rows, column)
+        _drop_columns(session, publication.rows, publication.noted_columns)
     return joined
 
 
@@ -169,11 +168,11 @@ def _find_changes(session: Session, publication: Publication, known: Memory) -> 
         newest = sql.Literal(max(known.relations))
         _rows(session, _FORMER, rows_shown(newest, sql.Literal(first)))
         session.pg.execute(query("histories.find_changes"))
-    else:
-        for name in ("histories.narrow", "histories.retain", "histories.find_changes"):
-            session.pg.execute(query(name))
-        drop(session, BEFORE)
-    drop(session, _FORMER, _PRESENT)
+        drop(session, _FORMER, _PRESENT)
+        return
+    for name in ("histories.narrow", "histories.retain", "histories.find_changes"):
+        session.pg.execute(query(name))
+    drop(session, BEFORE, _FORMER, _PRESENT)
 
 
 def recall(
@@ -410,9 +409,10 @@ def _number_sets(session: Session, *, several: bool) -> None:
         session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
 
 
-def _drop_column(session: Session, table: sql.Identifier, column: str) -> None:
-    drop = sql.SQL("ALTER TABLE {} DROP COLUMN {}")
-    session.pg.execute(drop.format(table, sql.Identifier(column)))
+def _drop_columns(session: Session, table: sql.Identifier, columns: Sequence[str]) -> None:
+    dropped = [sql.SQL("DROP COLUMN {}").format(sql.Identifier(name)) for name in columns]
+    alter = sql.SQL("ALTER TABLE {} {}")
+    session.pg.execute(alter.format(table, sql.SQL(", ").join(dropped)))
 
 
 def _present(session: Session, publication: Publication, key: UUID | None) -> None:
