@@ -52,8 +52,18 @@ SHOWN = {
 
 def make_clinic(database, folder):
     """Load health records with a policy for each table; return the file of the dataset."""
+    fill_clinic(database)
+    return write_dataset(folder)
+
+
+def fill_clinic(database):
+    """Load health records with a policy for each table."""
     load(database, health)
     store_policies(database)
+
+
+def write_dataset(folder):
+    """Write the file of the dataset."""
     file = folder / "clinic.toml"
     file.write_text(DATASET)
     return file

@@ -3,11 +3,12 @@
 import json
 
 import pytest
-from data.schemas.clinic import DATASET, POLICIES, SHOWN, TABLES, make_clinic
+from data.schemas.clinic import DATASET, POLICIES, SHOWN, TABLES, fill_clinic, write_dataset
 from psycopg import sql
 
 import dbanon
 from dbanon.domain.checks import Verdict
+from dbanon.formats.datasets import dataset_of
 
 pytestmark = pytest.mark.one_server
 
@@ -18,9 +19,26 @@ SELECT attname FROM pg_attribute
 """
 
 
+def publish_clinic(database):
+    fill_clinic(database)
+    dbanon.publish_dataset(dataset_of(TABLES), k=K, settings=database.settings)
+
+
 @pytest.fixture
-def clinic(database, tmp_path):
-    return make_clinic(database, tmp_path)
+def database(copied, request):
+    return copied(publish_clinic if "published" in request.fixturenames else fill_clinic)
+
+
+@pytest.fixture
+def clinic(tmp_path):
+    """Return the file of a dataset that can be published."""
+    return write_dataset(tmp_path)
+
+
+@pytest.fixture
+def published(clinic):
+    """Return the file of a dataset that is published."""
+    return clinic
 
 
 def ids(database):
@@ -54,8 +72,7 @@ def test_persons_and_their_tables_are_published_by_one_partition(run, database, 
     assert "passed" in run("check", "--all").out
 
 
-def test_all_tables_show_the_same_values_of_a_class(run, database, clinic):
-    run("publish", "--dataset", clinic, "--k", K)
+def test_all_tables_show_the_same_values_of_a_class(run, database, published):
     shared = sql.SQL(", ").join(map(sql.Identifier, SHOWN["conditions"][:4]))
     strangers = sql.SQL("SELECT {0} FROM anon.{1} EXCEPT SELECT {0} FROM anon.persons")
     for table in TABLES[1:]:
@@ -89,8 +106,9 @@ def test_a_dry_run_serves_nothing(run, database, clinic):
     assert served(database) == {}
 
 
-def test_a_table_is_published_alone_once_no_other_of_its_dataset_is_served(run, database, clinic):
-    run("publish", "--dataset", clinic, "--k", K)
+def test_a_table_is_published_alone_once_no_other_of_its_dataset_is_served(
+    run, database, published
+):
     refused = run("publish", "encounters", "--k", K, code=1).err
     assert "was published together with public.encounters" in refused
     assert "publish --dataset" in refused
@@ -100,10 +118,9 @@ def test_a_table_is_published_alone_once_no_other_of_its_dataset_is_served(run, 
     assert served(database)["encounters"].dataset == ()
 
 
-def test_one_that_fails_leaves_all_as_they_were(run, database, clinic):
-    run("publish", "--dataset", clinic, "--k", K)
+def test_one_that_fails_leaves_all_as_they_were(run, database, published):
     before = {table: release.id for table, release in served(database).items()}
-    failed = run("publish", "--dataset", clinic, "--k", 500, code=1).err
+    failed = run("publish", "--dataset", published, "--k", 500, code=1).err
     assert "fewer than k" in failed or "do not meet" in failed
     assert {table: release.id for table, release in served(database).items()} == before
 
@@ -176,8 +193,7 @@ def test_a_column_of_both_tables_is_named(run, clinic, database):
     assert "both have a column zip to publish" in failed
 
 
-def test_a_refresh_of_one_table_is_one_of_all(run, database, clinic):
-    run("publish", "--dataset", clinic, "--k", K)
+def test_a_refresh_of_one_table_is_one_of_all(run, database, published):
     before = served(database)
     assert "unchanged" in run("refresh", "encounters", "--if-changed").out
     assert served(database) == before
@@ -203,8 +219,7 @@ def copy_persons(database, number):
         )
 
 
-def test_rows_of_persons_who_stay_are_shown_as_they_were(run, database, clinic):
-    run("publish", "--dataset", clinic, "--k", K)
+def test_rows_of_persons_who_stay_are_shown_as_they_were(run, database, published):
     before, shown = ids(database), conditions(database)
     database.execute(
         "DELETE FROM public.conditions WHERE condition_id = 1;"
@@ -227,8 +242,7 @@ def conditions(database):
     )
 
 
-def test_a_dataset_can_be_grouped_anew_for_other_readers(run, database, clinic):
-    run("publish", "--dataset", clinic, "--k", K)
+def test_a_dataset_can_be_grouped_anew_for_other_readers(run, database, published):
     database.execute("DELETE FROM public.conditions WHERE condition_id = 1")
     refused = run("refresh", "encounters", "--new-series", code=3).err
     assert "reveals individuals" in refused
@@ -239,12 +253,11 @@ def test_a_dataset_can_be_grouped_anew_for_other_readers(run, database, clinic):
     assert run("refresh", "--all").out.count("refreshed") == len(TABLES)
 
 
-def test_a_dataset_that_lost_a_table_is_not_refreshed(run, database, clinic):
-    run("publish", "--dataset", clinic, "--k", K)
+def test_a_dataset_that_lost_a_table_is_not_refreshed(run, database, published):
     run("release", "drop", served(database)["encounters"].id, "--yes")
     refused = run("refresh", "persons", code=1).err
     assert "not all is served" in refused
-    run("publish", "--dataset", clinic, "--k", K)
+    run("publish", "--dataset", published, "--k", K)
     assert set(served(database)) == set(TABLES)
 
 
@@ -275,8 +288,7 @@ def test_what_another_table_protects_is_not_to_be_repeated(run, database, clinic
     assert "repeat" not in run("plan", "--dataset", clinic, "--k", K).err
 
 
-def test_a_release_says_with_what_it_was_published(run, database, clinic):
-    run("publish", "--dataset", clinic, "--k", K)
+def test_a_release_says_with_what_it_was_published(run, database, published):
     shown = run("release", "show", served(database)["conditions"].id).out
     assert "published together: public.persons, public.encounters, public.conditions" in shown
 
