@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dbanon.domain.table import TableName
 
 
-OTHER_READERS = "for readers who never had one of these: --new-series --recipients-changed"
+OTHER_READERS = "if the audience has never seen these releases: --new-series --recipients-changed"
 """The way on where releases may not be compared: a series of their own."""
 
 
@@ -61,17 +61,17 @@ class Against:
     def __str__(self) -> str:
         """Return the result in one clause."""
         small = (
-            f"{self.below:,} of {self.persons:,} persons share their classes with fewer than"
-            f" {self.required - 1} others, the smallest set is of {self.smallest:,}"
+            f"{self.below:,} of {self.persons:,} persons are in groups of fewer than"
+            f" {self.required}, the smallest of {self.smallest:,}"
         )
         parts = [small] if self.below else []
         parts += [
-            f"by {found.column}, {found.below:,} of {self.in_both:,} fall below {found.required}"
-            f" values, {found.to_one:,} to one"
+            f"{found.below:,} of {self.in_both:,} have fewer than {found.required} possible"
+            f" values of {found.column}, {found.to_one:,} only one"
             for found in self.exposures
             if found.below
         ]
-        return f"against release {self.release}: {'; '.join(parts)}"
+        return f"compared with release {self.release}: {'; '.join(parts)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +203,8 @@ class Composition:
         )
         releases = ", ".join(map(str, self.releases))
         return (
-            f"comparing releases {releases} reveals individuals, however anonymous each release is"
-            f" by itself: among persons of the same classes throughout, {'; '.join(parts)}"
+            f"taken together, releases {releases} identify individuals: among persons in the same"
+            f" classes of all of them, {'; '.join(parts)}"
         )
 
 
@@ -231,12 +231,12 @@ class Gate:
     def __post_init__(self) -> None:
         if self.recipients_changed and self.series is not None:
             raise ConfigError(
-                f"for other recipients it starts a series, and does not join that of {self.series}",
+                f"--recipients-changed starts a series, so it cannot join that of {self.series}",
                 hint="--series RELATION, or --new-series --recipients-changed",
             )
         if self.recipients_changed and not self.new_series:
             raise ConfigError(
-                "other recipients are said of a new series alone",
+                "--recipients-changed is for a new series",
                 hint="--new-series --recipients-changed",
             )
 

@@ -99,15 +99,15 @@ class Growth:
         parts = (
             (self.births, f"{self.births:,} new"),
             (self.withdrawn, f"{self.withdrawn:,} {classes} withdrawn"),
-            (self.left, f"{self.left:,} of their rows being gone"),
-            (self.overdue, f"{self.overdue:,} of these as they were due"),
-            (self.waiting, f"{self.waiting:,} wait ({self._pool})"),
+            (self.left, f"{self.left:,} of their rows deleted"),
+            (self.overdue, f"{self.overdue:,} of these overdue"),
+            (self.waiting, f"{self.waiting:,} pending ({self._pool})"),
             (self.withheld, f"{self.withheld:,} withheld"),
-            (self.deferred, f"{self.deferred:,} shown though they are gone{until}"),
-            (self.changed, f"{self.changed:,} shown with former values"),
-            (self.later, f"{self.later:,} not shown, as their persons were published before"),
+            (self.deferred, f"{self.deferred:,} published although deleted{until}"),
+            (self.changed, f"{self.changed:,} with former values"),
+            (self.later, f"{self.later:,} inserted for published persons, unpublished"),
         )
-        return ", ".join([f"{self.kept:,} rows as before", *(text for n, text in parts if n)])
+        return ", ".join([f"{self.kept:,} rows unchanged", *(text for n, text in parts if n)])
 
     @property
     def _pool(self) -> str:
@@ -147,9 +147,9 @@ class Lingering:
 
     def __str__(self) -> str:
         """Return the counts in one clause."""
-        text = f"{self.rows:,} rows are shown of persons who are gone"
+        text = f"{self.rows:,} rows of deleted persons are published"
         if self.since is not None:
-            text += f", the first of them missed on {self.since:%Y-%m-%d}"
+            text += f", the first missing since {self.since:%Y-%m-%d}"
         if self.due is not None:
             text += f" and due on {self.due:%Y-%m-%d}"
         text += f"; {self.overdue:,} are overdue" if self.overdue else ""
@@ -182,12 +182,15 @@ class Sharing:
         return replace(self, waiting=waiting, withheld=withheld)
 
     def __str__(self) -> str:
-        """Return the counts in one clause."""
-        return (
-            f"{self.kept:,} rows in whole groups of those published together before"
-            f" ({self.atoms:,} of them), {self.births:,} new; {self.waiting:,} rows wait,"
-            f" {self.withheld:,} are withheld, {self.frozen:,} are shown with the values of before"
+        """Return the nonzero counts in one clause."""
+        parts = (
+            (self.births, f"{self.births:,} new"),
+            (self.waiting, f"{self.waiting:,} pending"),
+            (self.withheld, f"{self.withheld:,} withheld"),
+            (self.frozen, f"{self.frozen:,} with former values"),
         )
+        kept = f"{self.kept:,} rows in the {self.atoms:,} groups of earlier releases"
+        return ", ".join([kept, *(text for n, text in parts if n)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

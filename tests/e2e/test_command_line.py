@@ -76,9 +76,9 @@ def test_the_whole_way_of_a_steward(run, database, tmp_path):
     assert "unchanged" in run("refresh", "patients", "--if-changed").stdout
     assert run("refresh", "patients").stderr == ""  # nothing changed, so there is nothing to see
     database.execute("DELETE FROM public.patients WHERE id = 17")
-    assert "1 shown though they are gone" in run("refresh", "patients").stdout
+    assert "1 published although deleted" in run("refresh", "patients").stdout
     refused = run("refresh", "patients", "--new-series", code=3).stderr
-    assert "against release 1" in refused
+    assert "compared with release 1" in refused
     assert "release 1 is served on" in refused
     run("check", "anon.patients", "--history")
     drawing = tmp_path / "history.svg"
@@ -127,11 +127,11 @@ def test_json_says_what_was_published(run, patients):
 
 
 def test_a_second_release_that_could_be_compared_is_refused(run, patients):
-    assert "comparing releases" not in run("publish", "patients", "--k", 5).stderr
+    assert "taken together, releases" not in run("publish", "patients", "--k", 5).stderr
     anew = ("publish", "patients", "--k", 7, "--new-series")
-    assert "comparing releases" in run(*anew, code=3).stderr
-    assert "comparing releases" in run(*anew, "--name", "other", code=3).stderr
-    assert "comparing releases" in run(*anew, "--recipients-changed").stderr
+    assert "taken together, releases" in run(*anew, code=3).stderr
+    assert "taken together, releases" in run(*anew, "--name", "other", code=3).stderr
+    assert "taken together, releases" in run(*anew, "--recipients-changed").stderr
 
 
 def test_refresh_all_goes_on_after_a_failure_and_reports_the_worst_code(run, patients):

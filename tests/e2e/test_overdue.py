@@ -1,4 +1,4 @@
-"""Whoever runs dbanon learns how many are shown though they are gone, and until when."""
+"""Deleted rows that are published are counted, with their deadline."""
 
 import pytest
 from tables import make_patients, patients_policy
@@ -31,15 +31,15 @@ def test_what_is_due_and_overdue_is_reported(patients, run):
 
     (shown,) = dbanon.history("patients", settings=patients.settings).lingering
     assert (2, 0, 30) == (shown.rows, shown.overdue, (shown.due - shown.since).days)
-    text = f"missed on {shown.since:%Y-%m-%d} and due on {shown.due:%Y-%m-%d}"
-    assert f"2 rows are shown of persons who are gone, the first of them {text}" in told()
-    until = f"2 shown though they are gone, the first of them until {shown.due:%Y-%m-%d}"
+    text = f"missing since {shown.since:%Y-%m-%d} and due on {shown.due:%Y-%m-%d}"
+    assert f"2 rows of deleted persons are published, the first {text}" in told()
+    until = f"2 published although deleted, the first of them until {shown.due:%Y-%m-%d}"
     assert until in run("plan", "patients", "--refresh").out
     assert 0 == code_of_doctor(patients)
     patients.execute("UPDATE dbanon.history_leaver SET missed_at = missed_at - interval '31 days'")
     assert "; 2 are overdue" in told()
     assert 1 == code_of_doctor(patients)
-    assert "2 of these as they were due" in run("plan", "patients", "--refresh").out
+    assert "2 of these overdue" in run("plan", "patients", "--refresh").out
     dbanon.refresh("patients", settings=patients.settings)
-    assert "persons who are gone" not in told()
+    assert "rows of deleted persons" not in told()
     assert 0 == code_of_doctor(patients)

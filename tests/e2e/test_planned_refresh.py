@@ -34,7 +34,7 @@ def test_what_a_refresh_would_do_is_shown_and_not_done(patients, run):
     printed = run("plan", "patients", "--refresh").out
     for words in (
         "would be refreshed",
-        "120 rows as before, ",
+        "120 rows unchanged, ",
         " new",
         "% before, ",
         "l-diversity",
@@ -60,7 +60,7 @@ def test_nothing_to_do_is_shown_as_well(patients, run):
     patients.execute("DELETE FROM public.patients WHERE id >= 122")
     printed = run("plan", "patients", "--refresh").out
     assert "would stay as it is" in printed
-    assert "2 wait (pool 2 of " in printed
+    assert "2 pending (pool 2 of " in printed
 
 
 def test_a_superuser_is_refused_unless_that_is_meant(patients, run, monkeypatch):

@@ -158,7 +158,7 @@ def require_unshared(session: Session, plan: PublicationPlan) -> None:
         raise ConfigError(
             f"whom a release of {plan.members[0].info.name} showed is remembered, and the next one"
             " is made of its classes, for which all rows are needed at once",
-            hint="leave out --executor and --rows-per-block; or for readers who never had one of"
+            hint="leave out --executor and --rows-per-block; or if the audience has never seen"
             " these: --new-series --recipients-changed",
         )
 

@@ -175,7 +175,7 @@ def test_a_regrouping_of_who_stayed_is_named_as_the_literature_does(people):
     (against,) = found.against
     assert (4, 2, 1, 4) == (against.persons, against.in_both, against.smallest, against.below)
     assert [(1, 2, 2)] == exposed(found)
-    assert "by disease, 2 of 2 fall below 2 values, 2 to one" in found.warnings[0]
+    assert "2 of 2 have fewer than 2 possible values of disease, 2 only one" in found.warnings[0]
 
 
 def test_counterfeits_leave_both_values_to_each(people):

@@ -230,8 +230,8 @@ def test_rows_of_persons_who_stay_are_shown_as_they_were(run, database, publishe
     )
     printed = run("refresh", "conditions").out
     assert printed.count("unchanged") == len(TABLES)
-    assert "shown though they are gone" in printed or "shown with former values" in printed
-    assert "not shown, as their persons were published before" in printed
+    assert "published although deleted" in printed or "with former values" in printed
+    assert "inserted for published persons, unpublished" in printed
     assert (before, shown) == (ids(database), conditions(database))
     assert run("refresh", "conditions", "--if-changed").out.count("unchanged") == len(TABLES)
 
@@ -245,7 +245,7 @@ def conditions(database):
 def test_a_dataset_can_be_grouped_anew_for_other_readers(run, database, published):
     database.execute("DELETE FROM public.conditions WHERE condition_id = 1")
     refused = run("refresh", "encounters", "--new-series", code=3).err
-    assert "reveals individuals" in refused
+    assert "identify individuals" in refused
     others = ("--new-series", "--recipients-changed")
     printed = run("refresh", "encounters", *others).out
     assert printed.count("refreshed") == len(TABLES)

@@ -236,7 +236,7 @@ def live(database, chance, coming):
 
 def test_grouped_anew_each_time_the_releases_tell_persons_apart(seen, clinic):
     live(clinic, random.Random(1), list(range(FIRST + 1, PERSONS)))  # noqa: S311
-    with pytest.raises(CheckFailed, match="reveals individuals"):
+    with pytest.raises(CheckFailed, match="identify individuals"):
         refresh(clinic, new_series=True)
     assert (True, True) == tuple(n >= least for n, least in zip(seen.worst(), (K, L), strict=True))
     refresh(clinic, new_series=True, recipients_changed=True)

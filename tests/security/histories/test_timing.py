@@ -139,7 +139,7 @@ def test_a_pool_without_enough_values_is_named_and_waits_for_as_many_more(databa
     pool(wanted=(0, 20, 21, False))
     arrive(database, "people", {300: (90, "f")})
     _, text = pool(wanted=(0, 21, 42, True))
-    assert "21 wait (all of them together do not meet the models; pool 21 of 42)" in text
+    assert "21 pending (all of them together do not meet the models; pool 21 of 42)" in text
     assert 21 == failed()
     arrive(database, "people", {i: (90, "fh"[i % 2]) for i in range(400, 420)})
     pool(wanted=(0, 41, 42, False))
