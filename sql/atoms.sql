@@ -87,13 +87,12 @@ SELECT l.place, {person} AS person
   JOIN dbanon.history_key AS k ON k.key_id = {key}
 
 -- name: published
--- How many persons each value of a column is published of, in the last release of any relation.
+-- Of how many persons each value of a column was ever published.
 SELECT j.key, count(DISTINCT e.person)
   FROM pg_temp.history_entries AS e
   JOIN dbanon.history_value AS v ON v.value_id = e.value_id
  CROSS JOIN LATERAL jsonb_each(v.value) AS j (key, value)
- WHERE e.until IS NULL
-   AND e.class <> 0
+ WHERE e.class <> 0
  GROUP BY j.key, j.value
 
 -- name: values

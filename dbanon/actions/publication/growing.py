@@ -159,7 +159,7 @@ def _read(
         read = read_linked(session, plan.members, stages, strict=plan.gate.strict)
         return read, read
     (member,) = plan.members
-    owned, whole = member.policy.subject is not None, widened(session, member)
+    owned, whole = member.policy.subject is not None, widened(session, member, plan.relation)
     found = read_source(session, whole, stages, kind=plan.request.relation_kind, linked=owned)
     source = narrowed(found, member.policy)
     plan.sampled[:] = parts(source.problem(member.policy))

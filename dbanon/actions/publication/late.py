@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dbanon.actions.publication.pooling import hidden_columns
+from dbanon.actions.publication.pooling import hidden_columns, policies_of_series
 from dbanon.actions.publication.sharing import frozen, safe
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import Role
@@ -66,13 +66,11 @@ def _covered(
     import numpy as np
 
     from dbanon.db.histories import memory
-    from dbanon.db.metadata import ledger
     from dbanon.formats.values.frozen import columns_of
 
-    table, policy = member.loaded.info.name, member.policy
-    policies = ledger.policies_by_release(session, table, known=[policy])
-    known = memory.of_series(session, table, relation).relations
-    own = [n for n, name in known.items() if name == relation and n in policies]
+    policy, policies = member.policy, policies_of_series(session, member, relation)
+    known = memory.of_series(session, member.loaded.info.name, relation).relations
+    own = [n for n in policies if known[n] == relation]
     since = min((n for n in own if _required(policies[n]) == _required(policy)), default=None)
     sensitive = {rule.column for rule in policy.with_role(Role.SENSITIVE)}
     new_of = [sensitive - columns_of(shown) for shown in late.values]

@@ -249,15 +249,24 @@ def hidden_columns(policy: Policy, others: Iterable[Policy]) -> tuple[str, ...]:
     return tuple(r.column for r in policy.with_role(Role.IDENTIFIER) if r.column in found)
 
 
-def widened(session: Session, member: Member) -> Member:
+def policies_of_series(session: Session, member: Member, relation: TableName) -> dict[int, Policy]:
+    """Return the policy of each remembered release of the relation's series, by number."""
+    from dbanon.db.histories import memory
+    from dbanon.db.metadata import ledger
+
+    table = member.loaded.info.name
+    policies = ledger.policies_by_release(session, table, known=[member.policy])
+    known = memory.of_series(session, table, relation).relations
+    return {number: policies[number] for number in known if number in policies}
+
+
+def widened(session: Session, member: Member, relation: TableName) -> Member:
     """Return a table with the hidden columns that new classes must be safe for, as sensitive ones.
 
     Otherwise another relation could not publish these classes, for the values of few persons.
     """
-    from dbanon.db.metadata import ledger
-
-    policy, table = member.policy, member.loaded.info.name
-    columns = hidden_columns(policy, ledger.policies_by_release(session, table).values())
+    policy = member.policy
+    columns = hidden_columns(policy, policies_of_series(session, member, relation).values())
     if not columns:
         return member
     own = tuple(rule.column for rule in policy.with_role(Role.SENSITIVE))

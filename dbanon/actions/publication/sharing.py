@@ -88,7 +88,7 @@ def share(
     published = remembered.columns(session, member.info.name)
     quasi = [rule.column for rule in policy.with_role(Role.QUASI) if rule.column in published]
     read = partial(read_source, kind=plan.request.relation_kind, linked=policy.subject is not None)
-    whole = widened(session, member)
+    whole = widened(session, member, plan.relation)
     source = read(session, whole, stages, quasi=quasi)
     own = narrowed(source, policy)
     plan.sampled[:] = parts(own.problem(policy))

@@ -41,8 +41,8 @@ class Remembered:
 
     atom: (p,) int32, same number for persons always in the same classes; shown: (p,) int32 into
     ``values``. Both are negative for an unpublished person. is_whole: (a,) bool, the source has all
-    persons of the atom; published: how many persons each sensitive value is published of, by
-    column, if this was asked for or none of these persons was published.
+    persons of the atom; published: of how many persons each value was ever published, by column, if
+    requested or if none of these persons was published.
     """
 
     atom: NDArray[np.int32]
@@ -115,7 +115,7 @@ def _placed(
 
 
 def published(session: Session) -> dict[str, list[int]]:
-    """Count the persons of each value in the last releases of all relations, from ENTRIES."""
+    """Count the persons of whom each value was ever published, by column, from ENTRIES."""
     found: dict[str, list[int]] = {}
     for column, persons in session.pg.execute(query("atoms.published")):
         found.setdefault(column, []).append(persons)

@@ -343,3 +343,17 @@ def test_a_pool_of_another_relation_is_published_though_nothing_changed_since(da
     assert {False} == {told[1] for told in refresh(database, "people", if_changed=True)}
     number = "SELECT max(release_id) FROM dbanon.release"
     assert [(4,)] == database.execute(number)
+
+
+def test_pools_ignore_the_columns_of_live_views_which_are_not_compared(database):
+    policy = make(database, "people", ())
+    come(database, "people", 1, "fh" * 12)
+    rules = [replace(r, role=Role.SENSITIVE) if r.column == "job" else r for r in policy.columns]
+    second = replace(policy, columns=tuple(rules))
+    dbanon.set_policy(policy.table, second, name="second", settings=database.settings)
+    publish(database, "people")
+    publish(database, "people", policy="second", name="second", kind="view")
+    assert 24 == count(database, "second")
+    come(database, "people", 100, "fh" * 12, jobs="t")
+    refresh(database, "people")
+    assert 48 == count(database, "people")

@@ -20,7 +20,7 @@ from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 
 pytestmark = pytest.mark.one_server
 K, MONTHS, PATIENTS, FIRST = 5, 12, 900, 450
-RATES = [(0.08, 3), *((rate, l) for rate in (0.02, 0.05, 0.08) for l in (2, 3))]
+RATES = [(0.08, 3), (0.02, 2), (0.02, 3), (0.05, 2), (0.05, 3), (0.08, 2)]
 COLUMNS = (
     "patient_id int, age int, sex text, sample_yr int, kappa numeric, lambda numeric, flc_grp int,"
     " creatinine numeric, mgus text, futime int, death text, chapter text"
