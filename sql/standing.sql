@@ -229,11 +229,10 @@ VALUES (%(schema)s, %(name)s, %(kept)s, %(persons)s)
 
 -- name: kept_values
 -- The kept values of each class of a copy.
-SELECT {class} AS class, c.kept
-  FROM (SELECT {published} AS published, {kept} AS kept
-          FROM (SELECT {quasi}
-                  FROM ONLY {release} AS s
-                 GROUP BY {alike}) AS s) AS c
+SELECT {class} AS class, {kept} AS kept
+  FROM (SELECT {quasi}
+          FROM ONLY {release} AS s
+         GROUP BY {alike}) AS s
   JOIN dbanon.history_key AS k ON k.key_id = {key}
 
 -- name: newcomers
