@@ -212,6 +212,7 @@ def _grouped(
     """Group tables as a publication does, on a snapshot that stays open during the block."""
     from dbanon.actions.preparation.loading import find_published, load_for, looking
     from dbanon.actions.publication.plan import resolve
+    from dbanon.actions.publication.series import relation_of
     from dbanon.actions.publication.steps import group
     from dbanon.db import identity
     from dbanon.db.histories import memory
@@ -220,7 +221,7 @@ def _grouped(
     names = [one if isinstance(one, TableName) else TableName.parse(one) for one in tables]
 
     def is_remembered(info: TableInfo) -> bool:
-        relation = request.gate.series or request.view(info.name)
+        relation = relation_of(info.name, request)
         return len(names) == 1 and memory.key_of(session, info.name, relation) is not None
 
     with connect(request.settings or Settings.load()) as session:

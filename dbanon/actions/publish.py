@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.members import digest_of_rows, fingerprint
 from dbanon.actions.publication.plan import resolve
-from dbanon.actions.publication.series import key_of_persons
 from dbanon.actions.publication.steps import build, group, serve
 from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.prepare import Source
     from dbanon.actions.publication.plan import PublicationPlan
-    from dbanon.actions.publication.steps import Work
     from dbanon.db.session import Session
     from dbanon.domain.release import Release
     from dbanon.domain.table import TableInfo
@@ -56,17 +54,12 @@ def publish_request(table: str | TableName, request: Request) -> Release:
 
 def carry_out(session: Session, plan: PublicationPlan, stages: Stages) -> list[Release]:
     """Group the rows of a plan and run its steps, inside the open transaction of ``publishing``."""
-    from dbanon.db.histories import memory
-
     ahead = Ahead(session, plan)
     prepared, sharing = group(session, plan, stages, meanwhile=ahead.working)
-    works: list[Work] = []
-    persons = plan.members[0]
-    for part, one in enumerate(prepared):
-        # The key of the persons, who come first, is that of all tables.
-        key = memory.key_of(session, persons.info.name, plan.view(persons)) if works else None
-        make = partial(build, session, plan, one, stages, part=part)
-        works.append(make(key=key, hashed=ahead.hashed))
+    # The key of the persons, who come first, is that of all tables.
+    key = plan.places[0].key_of_persons(session) if len(prepared) > 1 else None
+    make = partial(build, session, plan, stages=stages, key=key, hashed=ahead.hashed)
+    works = [make(one, part=part) for part, one in enumerate(prepared)]
     digest = fingerprint(session, plan.members, plan.request, of_rows=ahead.of_rows)
     works = [replace(one, fingerprint=digest) for one in works]
     first, *rest = serve(session, plan, works, stages)
@@ -120,8 +113,7 @@ class Ahead:
         if self.plan.request.relation_kind is ReleaseKind.TABLE and policy.subject is None:
             from dbanon.db.person_hashes import hash_persons
 
-            view = self.plan.view(member)
-            key = key_of_persons(self.session, info.name, view, self.plan.gate)
+            key = self.plan.places[0].key_of_persons(self.session)
             hash_persons(self.session, source.rows.keys, key)
             self.hashed = key
         self.of_rows = digest_of_rows(self.session, info, policy)

@@ -217,7 +217,7 @@ def _renewed(
 ) -> list[Refreshed]:
     """Refresh relations incrementally if possible, otherwise group them from scratch."""
     reason = plan.restart
-    if not plan.gate.new_series:
+    if not plan.request.new_series:
         reason = obstacle(session, plan, present)
         if reason is None:
             return _grown(session, plan, stages, present=present)

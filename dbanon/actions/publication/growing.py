@@ -117,7 +117,7 @@ def grow(
 
     Raise CheckFailed if the combined disclosure grows, Unsatisfiable if a table would be empty.
     """
-    from dbanon.db.histories import members, memory
+    from dbanon.db.histories import members
 
     read, whole = _read(session, plan, stages)
     served = _served(read, present)
@@ -130,7 +130,7 @@ def grow(
     if all(growth.is_same for growth in growths):
         return [Unchanged(*found) for found in zip(growths, read.warnings, strict=True)]
     together = len(plan.members) > 1
-    key = memory.key_of(session, present[0].table, present[0].relation) if together else None
+    key = plan.places[0].key if together else None
     works = []
     for part, prepared in enumerate(rows.prepared(outcomes)):
         lost = prepared.outcome.loss
@@ -156,14 +156,14 @@ def _read(
     from dbanon.anonymization.estimate import parts
 
     if len(plan.members) > 1:
-        read = read_linked(session, plan.members, stages, strict=plan.gate.strict)
+        read = read_linked(session, plan.members, stages, strict=plan.request.strict)
         return read, read
     (member,) = plan.members
-    owned, whole = member.policy.subject is not None, widened(session, member, plan.relation)
+    owned, whole = member.policy.subject is not None, widened(session, member, plan.view(member))
     found = read_source(session, whole, stages, kind=plan.request.relation_kind, linked=owned)
     source = narrowed(found, member.policy)
     plan.sampled[:] = parts(source.problem(member.policy))
-    warnings = cautions(session, member, source.rows.columns, strict=plan.gate.strict)
+    warnings = cautions(session, member, source.rows.columns, strict=plan.request.strict)
     read = LinkedSource([member], [source], [], [warnings])
     return read, LinkedSource([whole], [found], [], [warnings])
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from dbanon.actions.distribution.dividing import Division
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.members import Member
+    from dbanon.actions.publication.series import Placement
     from dbanon.anonymization.problem import Problem
     from dbanon.db.session import Session
-    from dbanon.domain.composition import Gate
     from dbanon.domain.release import Entry
     from dbanon.request import Request
 
@@ -29,24 +29,19 @@ class PublicationPlan:
     """The decisions of a publication, made before any row is read.
 
     members: the tables, that of the persons first; request: with the names of all tables of a
-    dataset; gate: with the joined series; previous: the release that each table replaces, None for
-    none; division: of the table into blocks, None for one piece; restart: why a series starts that
-    was not requested; sampled: rows of a table that keeps earlier classes, for an estimate of what
-    a new search would lose.
+    dataset; places: of the tables among their series; previous: the release that each table
+    replaces, None for none; division: of the table into blocks, None for one piece; restart: why a
+    series starts that was not requested; sampled: rows of a table that keeps earlier classes, for
+    an estimate of what a new search would lose.
     """
 
     members: tuple[Member, ...]
     request: Request
-    gate: Gate
+    places: tuple[Placement, ...]
     previous: tuple[Entry | None, ...]
     division: Division | None
     restart: str | None = None
     sampled: list[Problem] = field(default_factory=list)
-
-    @property
-    def relation(self) -> TableName:
-        """The relation in whose series the first table is published."""
-        return self.gate.series or self.view(self.members[0])
 
     def view(self, member: Member) -> TableName:
         """Return the published relation of a table."""
@@ -70,8 +65,8 @@ def resolve(
     restart = restarted(session, members, request)
     if restart is not None:
         request = replace(request, new_series=True, recipients_changed=True)
-    gate, *_ = [placed(session, one.info, request) for one in loaded]
-    return PublicationPlan(members, request, gate, previous, _division(request), restart)
+    places = tuple(placed(session, one.info, request) for one in loaded)
+    return PublicationPlan(members, request, places, previous, _division(request), restart)
 
 
 def _division(request: Request) -> Division | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.domain.checks import CheckFailed, CheckReport
-from dbanon.domain.composition import OTHER_READERS, RevealsMore, require_safe
+from dbanon.domain.composition import OTHER_READERS, RevealsMore
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
@@ -37,7 +37,7 @@ UNREAD = "no role but its owner was ever granted what was served"
 def compare(
     session: Session,
     publication: Publication,
-    gate: Gate,
+    place: Placement,
     *,
     previous: Entry | None,
     difference: Difference,
@@ -45,7 +45,8 @@ def compare(
     """Remember the persons of a copy, and return the combined disclosure of its series.
 
     The persons of a live view change, and are not remembered. Raises CheckFailed if the disclosure
-    grows and the release starts no new series. difference: of masked values from earlier releases.
+    grows and the release starts no new series. place: in the series of the table; difference: of
+    masked values from earlier releases.
     """
     from dbanon.db.histories import overlay, standing
 
@@ -56,34 +57,18 @@ def compare(
         live = {publication.id: publication.policy}
         found = overlay.recall(session, table, relation=publication.view, live=live)
     else:
-        starts, joined = _starts(session, table, gate), gate.series
-        found = overlay.remember(session, publication, starts_series=starts, series_of=joined)
+        starts = place.joined is None
+        found = overlay.remember(session, publication, starts_series=starts, series_of=place.joined)
         if (found.failed or found.small) and not starts:
             _require_no_worse(session, publication, found, previous)
         if starts:
             standing.forget_pools(session, publication.view)
         else:
             require_enough_changed(session, publication, difference, previous=previous)
-    require_safe([found] if gate.strict else [])
     return found
 
 
-def key_of_persons(
-    session: Session, table: TableName, view: TableName, gate: Gate, *, own: UUID | None = None
-) -> UUID:
-    """Return the key by which ``compare`` will remember the persons of a copy.
-
-    own: the key to use if the series has none yet.
-    """
-    from dbanon.db.histories import memory
-
-    joined = None if _starts(session, table, gate) else gate.series or view
-    return memory.joined_key(session, table, joined, own=own)
-
-
-def compare_together(
-    session: Session, publications: Sequence[Publication], gate: Gate
-) -> Composition:
+def compare_together(session: Session, publications: Sequence[Publication]) -> Composition:
     """Return the combined disclosure of all releases of a dataset, after they are remembered.
 
     Raises CheckFailed if it grows or cannot be computed.
@@ -104,12 +89,34 @@ def compare_together(
         before = joint.recall(session, relations, new=publications, before=True)
         if found.is_worse_than(before):
             raise _worse(found.reasons_against(before), found, persons, "nothing was published")
-    require_safe([found] if gate.strict else [])
     return found
 
 
-def placed(session: Session, info: TableInfo, request: Request) -> Gate:
-    """Return a gate with the series that a copy joins; writes nothing.
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The place of a release among the series of its table.
+
+    joined: the relation whose series it joins, None if it starts one; key: by which the persons of
+    that series are remembered, None if they are not.
+    """
+
+    joined: TableName | None
+    key: UUID | None
+
+    def key_of_persons(self, session: Session, *, own: UUID | None = None) -> UUID:
+        """Return the key by which persons are remembered: the stored one, ``own`` or a new one."""
+        from dbanon.db.histories import memory
+
+        return self.key or own or memory.new_key(session)
+
+
+def relation_of(table: TableName, request: Request) -> TableName:
+    """Return the relation whose series a release joins unless it starts one."""
+    return request.gate.series or request.view(table)
+
+
+def placed(session: Session, info: TableInfo, request: Request) -> Placement:
+    """Return the place of a release among the series of its table; writes nothing.
 
     The readers of a new name may have read any series. Raises ConfigError if the table has several
     series and none is named, or if it was published under another name.
@@ -118,34 +125,44 @@ def placed(session: Session, info: TableInfo, request: Request) -> Gate:
 
     table, gate = info.name, request.gate
     _require_own_name(session, info, gate)
-    if request.relation_kind is ReleaseKind.VIEW:
-        return gate
-    view = request.view(table)
-    known, is_forgotten = memory.placement(session, table, gate.series or view)
-    if is_forgotten and not _starts(session, table, gate):
-        raise ConfigError(
-            f"whom the releases of {table} showed is forgotten, so nothing can be compared with"
-            " them",
-            hint=OTHER_READERS,
-        )
+    joined, starts = relation_of(table, request), _starts(session, table, gate)
+    found = memory.placement(session, table, joined)
+    if request.relation_kind is ReleaseKind.TABLE:
+        if found.is_forgotten and not starts:
+            raise ConfigError(
+                f"whom the releases of {table} showed is forgotten, so nothing can be compared with"
+                " them",
+                hint=OTHER_READERS,
+            )
+        joined = _joined(table, request, found.releases, starts=starts)
+    return Placement(None, None) if starts else Placement(joined, found.key)
+
+
+def _joined(
+    table: TableName,
+    request: Request,
+    known: Mapping[int, tuple[int, TableName]],
+    *,
+    starts: bool,
+) -> TableName:
+    """Return the relation whose series fits; known: series and relation of each release."""
+    view, joined = request.view(table), request.gate.series
     latest = {relation: series for series, relation in known.values()}
-    if gate.series is not None and gate.series not in latest:
+    if joined is not None and joined not in latest:
         raise ConfigError(
-            f"{gate.series} is not remembered as a relation of {table}",
+            f"{joined} is not remembered as a relation of {table}",
             hint=command("dbanon history", table),
         )
     if view not in latest:
-        if gate.series is None and not _starts(session, table, gate):
+        if joined is None and not starts:
             _require_one(table, view, known, of_table=not request.dataset)
-        return gate
-    if gate.series is None:
-        return gate
-    if latest[gate.series] != latest[view]:
+        return joined or view
+    if joined is not None and latest[joined] != latest[view]:
         raise ConfigError(
-            f"{view} was published in another series than {gate.series}",
+            f"{view} was published in another series than {joined}",
             hint="publish it under another --name",
         )
-    return replace(gate, series=view)
+    return view
 
 
 def restarted(session: Session, members: Sequence[Member], request: Request) -> str | None:

@@ -78,8 +78,8 @@ def share(
     from dbanon.anonymization.estimate import parts
     from dbanon.db.histories import atoms as remembered
 
-    (member,) = plan.members
-    if not _is_remembered(session, plan):
+    (member,), relation = plan.members, plan.places[0].joined
+    if relation is None or not _is_remembered(plan):
         return None
     if reason := _obstacle(session, plan):
         stages.note(f"{member.info.name} is not made of the classes of earlier releases: {reason}")
@@ -88,12 +88,12 @@ def share(
     published = remembered.columns(session, member.info.name)
     quasi = [rule.column for rule in policy.with_role(Role.QUASI) if rule.column in published]
     read = partial(read_source, kind=plan.request.relation_kind, linked=policy.subject is not None)
-    whole = widened(session, member, plan.relation)
+    whole = widened(session, member, relation)
     source = read(session, whole, stages, quasi=quasi)
     own = narrowed(source, policy)
     plan.sampled[:] = parts(own.problem(policy))
-    warnings = cautions(session, member, own.rows.columns, strict=plan.gate.strict)
-    recall = partial(_recalled, session, member, plan.relation)
+    warnings = cautions(session, member, own.rows.columns, strict=plan.request.strict)
+    recall = partial(_recalled, session, member, relation)
     recall = partial(recall, counts=whole is not member, stages=stages)
     known, found = recall(source), list[Sharing]()
     if known is None:
@@ -154,7 +154,7 @@ def _fresh(source: Source, known: Remembered) -> NDArray[np.bool_]:
 
 def require_unshared(session: Session, plan: PublicationPlan) -> None:
     """Raise ConfigError if groups would be reused, which needs all rows at once."""
-    if _is_remembered(session, plan) and _obstacle(session, plan) is None:
+    if _is_remembered(plan) and _obstacle(session, plan) is None:
         raise ConfigError(
             f"whom a release of {plan.members[0].info.name} showed is remembered, and the next one"
             " is made of its classes, for which all rows are needed at once",
@@ -163,12 +163,9 @@ def require_unshared(session: Session, plan: PublicationPlan) -> None:
         )
 
 
-def _is_remembered(session: Session, plan: PublicationPlan) -> bool:
+def _is_remembered(plan: PublicationPlan) -> bool:
     """Whether persons of earlier releases are remembered and compared."""
-    from dbanon.db.histories import memory
-
-    table = plan.members[0].info.name
-    return not plan.gate.new_series and memory.key_of(session, table, plan.relation) is not None
+    return not plan.request.new_series and plan.places[0].key is not None
 
 
 def _obstacle(session: Session, plan: PublicationPlan) -> str | None:

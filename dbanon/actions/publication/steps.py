@@ -13,12 +13,12 @@ from dbanon.actions.publication.series import (
     compare,
     compare_together,
     difference,
-    key_of_persons,
     require_judged,
     require_unread,
 )
 from dbanon.actions.publication.sharing import require_unshared, share
 from dbanon.domain.checks import CheckFailed
+from dbanon.domain.composition import require_safe
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import K_ANONYMITY
 from dbanon.domain.release import Release, ReleaseKind
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.members import Member
     from dbanon.actions.preparation.prepare import Prepared, Source
     from dbanon.actions.publication.plan import PublicationPlan
-    from dbanon.actions.publication.series import Difference
+    from dbanon.actions.publication.series import Difference, Placement
     from dbanon.db.releases.publication import Publication
     from dbanon.db.rights import Statement
     from dbanon.db.session import Session
@@ -58,6 +58,7 @@ class Work:
     """
 
     member: Member
+    place: Placement
     publication: Publication
     prepared: Prepared
     previous: Entry | None
@@ -83,7 +84,7 @@ def group(
 
     weigh, meanwhile: as in ``prepare``. Returns each table, and how earlier classes were reused.
     """
-    request, strict = plan.request, plan.gate.strict
+    request, strict = plan.request, plan.request.strict
     if len(plan.members) > 1:
         return prepare_linked(session, plan.members, request, stages, strict=strict), None
     (member,) = plan.members
@@ -222,8 +223,9 @@ class Compare:
         """Compare; raises CheckFailed if all releases together would disclose more."""
         assert work.differs is not None  # noqa: S101 - a step before found it
         publication = work.publication
-        compared = partial(compare, session, publication, plan.gate, previous=work.previous)
+        compared = partial(compare, session, publication, work.place, previous=work.previous)
         found = compared(difference=work.differs)
+        require_safe([found] if plan.request.strict else [])
         if publication.kind is ReleaseKind.TABLE:
             require_judged(session, publication, dataset=plan.request.dataset)
         return replace(work, composition=found)
@@ -307,8 +309,9 @@ def build(
     prepared = masked(session, prepared)
     publication = described(plan, prepared)
     publication = replace(publication, withdrawn=withdrawn, key=key or hashed, hashed=hashed)
-    publication = _numbered(session, plan, publication)
-    work = Work(plan.members[part], publication, prepared, plan.previous[part])
+    place = plan.places[part]
+    publication = _numbered(session, publication, place)
+    work = Work(plan.members[part], place, publication, prepared, plan.previous[part])
     for step in STEPS[:-1]:
         with stages(step.name):
             work = step.run(session, plan, work)
@@ -330,7 +333,7 @@ def described(plan: PublicationPlan, prepared: Prepared) -> Publication:
     )
 
 
-def _numbered(session: Session, plan: PublicationPlan, publication: Publication) -> Publication:
+def _numbered(session: Session, publication: Publication, place: Placement) -> Publication:
     """Return a release with its number, the key of its persons and its readable source."""
     from dbanon.db import identity
     from dbanon.db.metadata import ledger
@@ -339,8 +342,7 @@ def _numbered(session: Session, plan: PublicationPlan, publication: Publication)
     publication = replace(publication, id=number, pin=pin)
     if publication.kind is ReleaseKind.VIEW and publication.policy.pseudonym is None:
         return publication
-    names, key = (publication.info.name, publication.view), publication.hashed
-    key = key or key_of_persons(session, *names, plan.gate, own=publication.key)
+    key = publication.hashed or place.key_of_persons(session, own=publication.key)
     return replace(publication, key=key)
 
 
@@ -363,7 +365,8 @@ def serve(
             works = proved_together(session, works)
         with stages("compare"):
             publications = [one.publication for one in works]
-            composition = compare_together(session, publications, plan.gate)
+            composition = compare_together(session, publications)
+            require_safe([composition] if plan.request.strict else [])
     last, releases = STEPS[-1], list[Release]()
     with stages(last.name):
         for one in works:

@@ -140,21 +140,9 @@ def _add_entries(
     drop(session, _CHANGES)
 
 
-def joined_key(
-    session: Session,
-    table: TableName,
-    joined: TableName | None,
-    *,
-    own: UUID | None = None,
-) -> UUID:
-    """Return the key of the joined series, if it has membership, otherwise ``own`` or a new one."""
-    latest = None if joined is None else _latest(session, table, joined)
-    return _key(session, latest, own=own)
-
-
 def _key(session: Session, latest: Mapping[str, Any] | None, *, own: UUID | None) -> UUID:
     key = latest["key"] if latest is not None and latest["exists"] else own
-    return key or _new_key(session)
+    return key or new_key(session)
 
 
 def _find_changes(session: Session, publication: Publication, known: Memory) -> None:
@@ -307,16 +295,27 @@ def series(session: Session, table: TableName) -> dict[int, int]:
     return {number: own for number, own, *_ in rows}
 
 
-def placement(
-    session: Session, table: TableName, relation: TableName
-) -> tuple[dict[int, tuple[int, TableName]], bool]:
-    """Return series and relation per release, and whether the relation's series was forgotten."""
+class Placed(NamedTuple):
+    """The series of a table and a relation's place in them.
+
+    releases: series and relation of each; key: of the relation's persons, None if they are not
+    stored; is_forgotten: their membership was deleted.
+    """
+
+    releases: Mapping[int, tuple[int, TableName]]
+    key: UUID | None
+    is_forgotten: bool
+
+
+def placement(session: Session, table: TableName, relation: TableName) -> Placed:
+    """Return the stored series of a table, and the key of a relation's persons."""
     with at_once(session.pg):
         rows = session.pg.execute(query("histories.series"), _named(table))
         latest = _find_latest(session, table, relation)
     known = _read_latest(latest)
     places = {number: (own, TableName(*relation)) for number, own, *relation in rows}
-    return places, known is not None and known["is_forgotten"]
+    key = known["key"] if known is not None and known["exists"] else None
+    return Placed(places, key, known is not None and known["is_forgotten"])
 
 
 def series_of(known: Mapping[int, int], release: int, own: int) -> int | None:
@@ -371,7 +370,8 @@ def _read_latest(found: psycopg.Cursor) -> dict[str, Any] | None:
     return None if row is None else dict(zip(names, row, strict=True))
 
 
-def _new_key(session: Session) -> UUID:
+def new_key(session: Session) -> UUID:
+    """Return a hash key that no release uses yet."""
     key: UUID = session.one(query("histories.create_key"))[0]
     return key
 
