@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from dbanon.actions.preparation.prepare import Prepared
     from dbanon.actions.publication.plan import PublicationPlan
+    from dbanon.actions.publication.steps import Step, Work
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.assignment import EncodedTable, LossReport
@@ -94,8 +95,9 @@ def plan_request(table: str | TableName, request: Request) -> Plan:
     """Group a table by its stored policy and return the cost of publishing it.
 
     ``draft`` is a policy to use instead, a value or the path of a TOML file; it is not stored.
-    Takes the options of ``publish`` and raises its errors. Needs no right to create anything but
-    temporary tables, and these only if the table was published before.
+    Takes the options of ``publish`` and raises its errors, those of the relation to replace
+    included. Needs no right to create anything but temporary tables, and these only if the table
+    was published before.
     """
     request, given = loading.requested(request)
     with _grouped([table], request, given) as found:
@@ -229,7 +231,7 @@ def _grouped(
         with looking(session, *finds, needs_tables=is_remembered) as infos:
             loaded = [load_for(session, info, request, draft=given) for info in infos]
             identity.admit(session, *infos)
-            plan = resolve(session, loaded, request, writes=False)
+            plan = resolve(session, loaded, request)
             stages = request.stages or Stages()
             yield _Grouped(session, plan, *group(session, plan, stages, weigh=True))
 
@@ -249,24 +251,25 @@ def plan_dataset_request(dataset: str | Path | Dataset, request: Request) -> lis
 
 
 def _planned(found: _Grouped) -> list[Plan]:
-    from dbanon.actions.publication.steps import described, masked
+    from dbanon.actions.publication.steps import STEPS, described, masked, work_of
 
-    plans = []
-    for one in found.prepared:
+    works = []
+    for part, one in enumerate(found.prepared):
         prepared = masked(found.session, one)  # what a publication cannot mask, no plan can
-        publication = described(found.plan, prepared)
-        plans.append(
-            Plan(
-                policy=prepared.policy,
-                relation=publication.view,
-                columns=tuple(_columns(prepared, publication)),
-                loss=prepared.outcome.loss,
-                steps=tuple(_steps(found.session, publication, found.plan.request)),
-                warnings=prepared.warnings,
-                sharing=found.sharing,
-            )
+        works.append(work_of(found.plan, part, described(found.plan, prepared), prepared))
+    steps = [step for step in STEPS if step.concerns(works)]
+    return [
+        Plan(
+            policy=one.prepared.policy,
+            relation=one.publication.view,
+            columns=tuple(_columns(one.prepared, one.publication)),
+            loss=one.prepared.outcome.loss,
+            steps=tuple(_printed(found, steps, one)),
+            warnings=one.prepared.warnings,
+            sharing=found.sharing,
         )
-    return plans
+        for one in works
+    ]
 
 
 def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedColumn]:
@@ -275,16 +278,16 @@ def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedCo
         yield PlannedColumn(name, recoding, type_name, loss, others)
 
 
-def _steps(session: Session, publication: Publication, request: Request) -> Iterator[PlannedStep]:
-    """Yield the steps of the publication, as ``publish`` runs them."""
-    from dbanon.actions.publication.steps import STEPS
+def _printed(found: _Grouped, steps: Sequence[Step], work: Work) -> Iterator[PlannedStep]:
+    """Yield the steps of a table, each run without a change to the database."""
+    from dbanon.actions.publication.steps import Printer
     from dbanon.db.printing import printed
 
-    for step in STEPS:
-        statements = step.statements(session, publication, request)
-        yield PlannedStep(
-            step.name, step.purpose, tuple(printed(one).strip() for one in statements)
-        )
+    for step in steps:
+        to = Printer(found.session)
+        (work,) = step.run(to, found.plan, [work])
+        statements = tuple(printed(one).strip() for one in to.statements)
+        yield PlannedStep(step.name, step.purpose, statements)
 
 
 plan = spelled_out(plan_request, "plan", make=Request)

@@ -420,7 +420,12 @@ def write(
     CSV has the text form of every type. Strings are always quoted, so that an empty string is not
     NULL, and an end-of-data mark in a string is only text.
     """
-    with session.pg.cursor().copy(copy_statement(table, columns)) as copy:
+    send(session, copy_statement(table, columns), parts)
+
+
+def send(session: Session, statement: sql.Composed, parts: Iterable[pa.Table]) -> None:
+    """Send Arrow tables through the COPY of a ``copy_statement``."""
+    with session.pg.cursor().copy(statement) as copy:
         for buffer in _ahead(parts):
             copy.write(memoryview(buffer))
 

@@ -15,7 +15,7 @@ from dbanon.actions.preparation.linked import LinkedSource, read_linked
 from dbanon.actions.preparation.prepare import cautions, read_source
 from dbanon.actions.publication.late import with_late
 from dbanon.actions.publication.pooling import narrowed, pooled, requirements, widened
-from dbanon.actions.publication.steps import build, proved_together
+from dbanon.actions.publication.steps import build
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import K_ANONYMITY, WITHDRAW_SHARE, Role, least_deadline
 from dbanon.domain.text import command
@@ -140,8 +140,6 @@ def grow(
         departing = members.departing(session, served[part], part) if together else nullcontext()
         with departing:
             work = make(withdrawn=stay.withdrawn[part])
-        if not together and read.members[0].policy.subject is not None:
-            (work,) = proved_together(session, [work])
         works.append(replace(work, prepared=counted(work), growth=growths[part]))
     return works
 

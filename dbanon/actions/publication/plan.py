@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.members import members_of
@@ -48,19 +47,15 @@ class PublicationPlan:
         return self.request.view(member.loaded.info.name)
 
 
-def resolve(
-    session: Session, loaded: Sequence[Loaded], request: Request, *, writes: bool = True
-) -> PublicationPlan:
+def resolve(session: Session, loaded: Sequence[Loaded], request: Request) -> PublicationPlan:
     """Resolve the policies in force and the joined series; reads no row of a table.
 
-    writes: whether it will be carried out, and relations must be replaceable. Raises PolicyError
-    and ConfigError.
+    Raises PolicyError, ConfigError, and NotPermitted if a relation may not be replaced.
     """
     if len(loaded) > 1:
         request = replace(request, dataset=tuple(str(one.info.name) for one in loaded))
         _require_apart(loaded, request)
-    find = partial(replaced, session, request=request)
-    previous = tuple(find(one) for one in loaded) if writes else (None,) * len(loaded)
+    previous = tuple(replaced(session, one, request) for one in loaded)
     members = tuple(members_of(loaded, request))
     restart = restarted(session, members, request)
     if restart is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.domain.checks import CheckFailed, CheckReport
-from dbanon.domain.composition import OTHER_READERS, RevealsMore
+from dbanon.domain.composition import OTHER_READERS, RevealsMore, require_safe
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
@@ -38,9 +38,10 @@ def compare(
     session: Session,
     publication: Publication,
     place: Placement,
+    request: Request,
     *,
     previous: Entry | None,
-    difference: Difference,
+    difference: Difference | None,
 ) -> Composition:
     """Remember the persons of a copy, and return the combined disclosure of its series.
 
@@ -64,11 +65,17 @@ def compare(
         if starts:
             standing.forget_pools(session, publication.view)
         else:
+            assert difference is not None  # noqa: S101 - it was found before the copy
             require_enough_changed(session, publication, difference, previous=previous)
+    require_safe([found] if request.strict else [])
+    if publication.kind is ReleaseKind.TABLE:
+        _require_judged(session, publication, dataset=request.dataset)
     return found
 
 
-def compare_together(session: Session, publications: Sequence[Publication]) -> Composition:
+def compare_linked(
+    session: Session, publications: Sequence[Publication], *, strict: bool
+) -> Composition:
     """Return the combined disclosure of all releases of a dataset, after they are remembered.
 
     Raises CheckFailed if it grows or cannot be computed.
@@ -89,6 +96,7 @@ def compare_together(session: Session, publications: Sequence[Publication]) -> C
         before = joint.recall(session, relations, new=publications, before=True)
         if found.is_worse_than(before):
             raise _worse(found.reasons_against(before), found, persons, "nothing was published")
+    require_safe([found] if strict else [])
     return found
 
 
@@ -273,7 +281,7 @@ def _worse(
     )
 
 
-def require_judged(
+def _require_judged(
     session: Session, publication: Publication, *, dataset: Collection[str] = ()
 ) -> None:
     """Raise CheckFailed if pseudonyms join releases that were never compared.

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from dbanon.actions.preparation.linked import prepare_linked
 from dbanon.actions.preparation.prepare import prepare
 from dbanon.actions.publication.series import (
     UNREAD,
     compare,
-    compare_together,
+    compare_linked,
     difference,
-    require_judged,
     require_unread,
 )
 from dbanon.actions.publication.sharing import require_unshared, share
 from dbanon.domain.checks import CheckFailed
-from dbanon.domain.composition import require_safe
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import K_ANONYMITY
 from dbanon.domain.release import Release, ReleaseKind
@@ -26,7 +24,7 @@ from dbanon.domain.text import command
 from dbanon.domain.wording import set_aside_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from contextlib import AbstractContextManager
     from uuid import UUID
 
@@ -43,7 +41,10 @@ if TYPE_CHECKING:
     from dbanon.domain.progress import Stages
     from dbanon.domain.release import Entry, Growth, Sharing
     from dbanon.domain.table import TableInfo, TableName
-    from dbanon.request import Request
+
+    Run = Callable[["Sender", PublicationPlan, Sequence["Work"]], list["Work"]]
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -100,193 +101,211 @@ def group(
     return [made(session, member, request, stages)], None
 
 
-class Step(Protocol):
-    """A step of a publication; name: in progress reports; purpose: in words."""
+class Sender:
+    """Sends what the steps of a publication consist of to the database."""
 
-    name: ClassVar[str]
-    purpose: ClassVar[str]
+    def __init__(self, session: Session) -> None:
+        self.session = session
 
-    def statements(
-        self, session: Session, publication: Publication, request: Request, /
-    ) -> Iterator[Statement]:
-        """Yield its SQL, in order, as far as it is known without rows."""
+    def send(self, statements: Iterable[Statement]) -> None:
+        """Send statements in one message."""
+        self.session.run(statements)
 
-    def run(self, session: Session, plan: PublicationPlan, work: Work, /) -> Work:
-        """Run the step; raises DbanonError, and nothing is published."""
+    def do(
+        self,
+        act: Callable[[], Result],
+        *,
+        printed: Iterable[Statement] = (),  # noqa: ARG002 - of a plan
+    ) -> Result | None:
+        """Do what depends on rows or on the state of the database.
 
-
-class Write:
-    """Write the class of each row and the values of each class."""
-
-    name: ClassVar[str] = "write"
-    purpose: ClassVar[str] = "write which row is in which class, and the values of classes"
-
-    def statements(
-        self, _session: Session, publication: Publication, _request: Request
-    ) -> Iterator[Statement]:
-        """Yield the statements that create and fill the private tables."""
-        from dbanon.db.releases import relations, release_rows
-
-        yield from relations.build_statements(publication)
-        yield from release_rows.copy_statements(publication)
-
-    def run(self, session: Session, _plan: PublicationPlan, work: Work) -> Work:
-        """Create and fill the private tables, and pin the source as it was read."""
-        from dbanon.db.proofs import keys, means
-        from dbanon.db.releases import relations, release_rows
-
-        source, outcome = work.prepared.source, work.prepared.outcome
-        publication = release_rows.staged(session, work.publication, source)
-        session.run(relations.build_statements(publication))
-        found, values = outcome.assignment, outcome.values
-        release_rows.fill(session, publication, source, assignment=found, values=values)
-        keys.require_unique(session, publication)
-        means.require_within(session, publication)
-        return replace(work, publication=publication)
+        printed: its SQL, as far as a plan knows it.
+        """
+        return act()
 
 
-class Copy:
-    """Create the copy or the guards, and a view that no reader can reach yet."""
+class Printer(Sender):
+    """Collects the statements of steps, and changes nothing."""
 
-    name: ClassVar[str] = "publish"
-    purpose: ClassVar[str] = "make the copy or the guards, and a view that nobody can read yet"
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.statements: list[Statement] = []
 
-    def statements(
-        self, _session: Session, publication: Publication, _request: Request
-    ) -> Iterator[Statement]:
-        """Yield the statements that create the copy or the guards, and the candidate."""
-        from dbanon.db.releases import relations
+    def send(self, statements: Iterable[Statement]) -> None:
+        """Collect statements."""
+        self.statements += statements
 
-        yield from relations.serve_statements(publication)
-        yield from self._candidate(publication)
-
-    def run(self, session: Session, _plan: PublicationPlan, work: Work) -> Work:
-        """Create them, or refill those of the previous release."""
-        from dbanon.db import catalog
-        from dbanon.db.histories import memory
-        from dbanon.db.releases import copies
-
-        publication = work.publication
-        shared = work.prepared.source.frozen is not None
-        differs = difference(session, publication, shared=shared)
-        if publication.withdrawn is None:
-            publication = copies.make(session, publication, work.previous)
-        else:
-            publication = memory.extend(session, publication, work.previous)
-        session.run(self._candidate(publication))
-        candidate = catalog.describe_source(session, publication.candidate)
-        return replace(work, publication=publication, differs=differs, candidate=candidate)
-
-    def _candidate(self, publication: Publication) -> Iterator[Statement]:
-        from dbanon.db.releases import relations
-        from dbanon.db.releases.beside import buckets
-
-        yield relations.view_statement(publication, publication.candidate)
-        yield relations.comment_statement(publication, publication.candidate)
-        yield from buckets.statements(publication)
+    def do(self, _act: Callable[[], Result], *, printed: Iterable[Statement] = ()) -> Result | None:
+        """Collect the known statements, and return None."""
+        self.statements += printed
+        return None
 
 
-class Prove:
-    """Prove every model on the candidate view."""
+def _write(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
+    """Create and fill the private tables, and pin the source as it was read."""
+    from dbanon.db.proofs import keys, means
+    from dbanon.db.releases import relations, release_rows
 
-    name: ClassVar[str] = "check"
-    purpose: ClassVar[str] = "prove every model on exactly what readers will have"
-
-    def statements(
-        self, _session: Session, publication: Publication, _request: Request
-    ) -> Iterator[Statement]:
-        """Yield the proof as a comment, because a plan has no rows to prove."""
-        from dbanon.db.proofs import checks
-
-        yield checks.proof(publication.view)
-
-    def run(self, session: Session, _plan: PublicationPlan, work: Work) -> Work:
-        """Prove the candidate; raises CheckFailed."""
-        assert work.candidate is not None  # noqa: S101 - the step before made it
-        report = _prove(session, work.publication, work.candidate, work.prepared)
-        return replace(work, report=report)
+    session, source, outcome = to.session, work.prepared.source, work.prepared.outcome
+    staged = to.do(partial(release_rows.staged, session, work.publication, source))
+    publication = staged or work.publication
+    to.send(relations.build_statements(publication))
+    fill = partial(release_rows.fill, session, publication, source)
+    to.do(
+        partial(fill, assignment=outcome.assignment, values=outcome.values),
+        printed=release_rows.copy_statements(publication),
+    )
+    to.do(partial(keys.require_unique, session, publication))
+    to.do(partial(means.require_within, session, publication))
+    return replace(work, publication=publication)
 
 
-class Compare:
-    """Remember the published persons, and compare with all releases of the series."""
+def _copy(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
+    """Create the copy or the guards, or refill those of the previous release."""
+    from dbanon.db import catalog
+    from dbanon.db.releases import relations
+    from dbanon.db.releases.beside import buckets
 
-    name: ClassVar[str] = "compare"
-    purpose: ClassVar[str] = "remember the published persons and compare all releases"
-
-    def statements(
-        self, _session: Session, _publication: Publication, _request: Request
-    ) -> Iterator[Statement]:
-        """Yield nothing: the statements depend on the rows of all releases."""
-        yield from ()
-
-    def run(self, session: Session, plan: PublicationPlan, work: Work) -> Work:
-        """Compare; raises CheckFailed if all releases together would disclose more."""
-        assert work.differs is not None  # noqa: S101 - a step before found it
-        publication = work.publication
-        compared = partial(compare, session, publication, work.place, previous=work.previous)
-        found = compared(difference=work.differs)
-        require_safe([found] if plan.request.strict else [])
-        if publication.kind is ReleaseKind.TABLE:
-            require_judged(session, publication, dataset=plan.request.dataset)
-        return replace(work, composition=found)
+    session, publication = to.session, work.publication
+    shared = work.prepared.source.frozen is not None
+    differs = to.do(partial(difference, session, publication, shared=shared))
+    reused = to.do(partial(_reused, session, work))
+    if reused is None:
+        to.send(relations.serve_statements(publication))
+    publication = reused or publication
+    view = publication.candidate
+    seen = relations.view_statement(publication, view)
+    comment = relations.comment_statement(publication, view)
+    to.send([seen, comment, *buckets.statements(publication)])
+    candidate = to.do(partial(catalog.describe_source, session, view))
+    return replace(work, publication=publication, differs=differs, candidate=candidate)
 
 
-class Serve:
-    """Enter the release into the ledger, and replace the published view."""
+def _reused(session: Session, work: Work) -> Publication | None:
+    """Refill the tables of the previous release, or extend them; None if they cannot be used."""
+    from dbanon.db.histories import memory
+    from dbanon.db.releases import copies
 
-    name: ClassVar[str] = "record"
-    purpose: ClassVar[str] = "enter the release into the ledger and let readers have it"
-
-    def statements(
-        self, session: Session, publication: Publication, request: Request
-    ) -> Iterator[Statement]:
-        """Yield the statements that drop the assignment, and create, comment and grant the view."""
-        from dbanon.db import rights, schemas
-        from dbanon.db.releases import relations
-        from dbanon.db.releases.beside import buckets, labels
-
-        yield from relations.forget_statements(publication) if request.forgets else ()
-        yield from schemas.statements(session, publication.view.schema or "public")
-        yield relations.view_statement(publication)
-        yield relations.comment_statement(publication)
-        yield from relations.wording_statements(publication)
-        yield from rights.grant_statements(publication.view, request.grants)
-        yield from labels.statements(publication)
-        yield from buckets.served_statements(publication)
-        yield from buckets.fill_statements(publication)
-
-    def run(self, session: Session, plan: PublicationPlan, work: Work) -> Work:
-        """Serve the release; raises NotPermitted if a reader has access to hidden data."""
-        from dbanon.db import identity, rights
-        from dbanon.db.histories import readers
-        from dbanon.db.metadata import ledger, store
-        from dbanon.db.releases import relations, withdrawal
-
-        publication, loaded = work.publication, work.member.loaded
-        session.run(relations.forget_statements(publication) if plan.request.forgets else ())
-        source = publication.info.oid
-        own = publication.view if plan.restart else None
-        of_others = partial(readers.elsewhere, session, publication.info, without=own)
-        elsewhere = of_others(release=publication.id)
-        others = rights.readers(session, elsewhere, source=source)
-        release = ledger.add_release(session, _entry(session, plan, work))
-        if loaded.now is not None:
-            store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
-        notes = _serve(session, work, release, grants=plan.request.grants)
-        readers.mark(session, publication.view, release=release.id)
-        if plan.restart == UNREAD:  # GRANT waits from now on
-            require_unread(session, publication)
-        # Somebody may have been granted another series meanwhile, who could not see this one.
-        others |= rights.readers(session, elsewhere, source=source)
-        readers.require_others(session, others, table=publication.info, relation=publication.view)
-        identity.require_admitted(session)
-        if work.previous is not None:
-            withdrawal.retire(session, work.previous, by=release)
-        release = replace(release, warnings=work.prepared.warnings, composition=work.composition)
-        return replace(work, release=release, notes=tuple(notes))
+    publication = work.publication
+    if publication.withdrawn is None:
+        return copies.refilled(session, publication, work.previous)
+    return memory.extend(session, publication, work.previous)
 
 
-STEPS: tuple[Step, ...] = (Write(), Copy(), Prove(), Compare(), Serve())
+def _check(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
+    """Prove the candidate; raises CheckFailed."""
+    from dbanon.db.proofs import checks
+
+    proof = checks.proof(work.publication.view)
+    return replace(work, report=to.do(partial(_prove, to.session, work), printed=[proof]))
+
+
+def _remember(to: Sender, plan: PublicationPlan, work: Work) -> Work:
+    """Remember the persons; raises CheckFailed if all releases together would disclose more."""
+    compared = partial(compare, to.session, work.publication, work.place, plan.request)
+    found = to.do(partial(compared, previous=work.previous, difference=work.differs))
+    return replace(work, composition=found)
+
+
+def _check_linked(to: Sender, _plan: PublicationPlan, works: Sequence[Work]) -> list[Work]:
+    """Prove all tables together; raises CheckFailed."""
+    return to.do(partial(_proved_linked, to.session, works)) or [*works]
+
+
+def _compare_linked(to: Sender, plan: PublicationPlan, works: Sequence[Work]) -> list[Work]:
+    """Compare all tables by person; raises CheckFailed if they would disclose more together."""
+    publications, (first, *rest) = [one.publication for one in works], works
+    found = to.do(partial(compare_linked, to.session, publications, strict=plan.request.strict))
+    if found is not None and (found.warnings or found.note is not None):
+        first = replace(first, composition=found)
+    return [first, *rest]
+
+
+def _record(to: Sender, plan: PublicationPlan, work: Work) -> Work:
+    """Serve the release; raises NotPermitted if a reader has access to hidden data."""
+    from dbanon.db import rights, schemas
+    from dbanon.db.releases import relations, views
+    from dbanon.db.releases.beside import buckets, labels
+
+    session, publication, request = to.session, work.publication, plan.request
+    view = publication.view
+    to.send(relations.forget_statements(publication) if request.forgets else ())
+    entered = to.do(partial(_enter, session, plan, work))
+    schema = session, view.schema or "public"  # which a dry run has not made before
+    to.do(partial(schemas.ensure, *schema), printed=schemas.statements(*schema))
+    written = views.comments(session, view)
+    create = relations.view_statement(publication)
+    left = to.do(partial(_put_in_place, session, work, create), printed=[create])
+    comments = relations.wording_statements(publication, written)
+    grant = rights.grant_statements(view, request.grants)
+    to.send([relations.comment_statement(publication), *comments, *grant])
+    columns = work.prepared.outcome.values.columns
+    share = partial(labels.publish, session, publication, columns)
+    to.do(share, printed=labels.statements(publication))
+    deal = partial(buckets.publish, session, publication)
+    beside = to.do(deal, printed=buckets.publish_statements(publication))
+    done = partial(_admitted, session, plan, work, entered=entered, aside=(left, beside))
+    return to.do(done) or work
+
+
+def _each(run: Callable[[Sender, PublicationPlan, Work], Work]) -> Run:
+    """Return what runs a step for each table."""
+    return lambda to, plan, works: [run(to, plan, one) for one in works]
+
+
+def _are_linked(works: Sequence[Work]) -> bool:
+    return len(works) > 1
+
+
+def _are_by_person(works: Sequence[Work]) -> bool:
+    """Return True for a dataset, and if only stored membership links retained rows to persons."""
+    one = works[0].publication
+    return _are_linked(works) or (one.withdrawn is not None and one.policy.subject is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a publication; name: in progress reports; purpose: in words.
+
+    is_joint: it runs once all tables have gone through the steps before it; concerns: whether it
+    has something to do.
+    """
+
+    name: str
+    purpose: str
+    run: Run
+    is_joint: bool = False
+    concerns: Callable[[Sequence[Work]], bool] = bool
+
+
+STEPS: tuple[Step, ...] = (
+    Step("write", "write which row is in which class, and the values of classes", _each(_write)),
+    Step(
+        "publish", "make the copy or the guards, and a view that nobody can read yet", _each(_copy)
+    ),
+    Step("check", "prove every model on exactly what readers will have", _each(_check)),
+    Step("compare", "remember the published persons and compare all releases", _each(_remember)),
+    Step(
+        "check",
+        "prove every model for the persons of all tables together",
+        _check_linked,
+        is_joint=True,
+        concerns=_are_by_person,
+    ),
+    Step(
+        "compare",
+        "compare all releases of all tables by person",
+        _compare_linked,
+        is_joint=True,
+        concerns=_are_linked,
+    ),
+    Step(
+        "record",
+        "enter the release into the ledger and let readers have it",
+        _each(_record),
+        is_joint=True,
+    ),
+)
 
 
 def build(
@@ -300,7 +319,7 @@ def build(
     key: UUID | None = None,
     hashed: UUID | None = None,
 ) -> Work:
-    """Run all steps except the last for a table; raises CheckFailed.
+    """Run the steps of a table that come before the joint ones; raises CheckFailed.
 
     part: number of the table in the plan; withdrawn: the classes that the previous copy loses, if
     it keeps all others; key: the key by which other tables remember the same persons; hashed: the
@@ -309,13 +328,31 @@ def build(
     prepared = masked(session, prepared)
     publication = described(plan, prepared)
     publication = replace(publication, withdrawn=withdrawn, key=key or hashed, hashed=hashed)
-    place = plan.places[part]
-    publication = _numbered(session, publication, place)
-    work = Work(plan.members[part], place, publication, prepared, plan.previous[part])
-    for step in STEPS[:-1]:
-        with stages(step.name):
-            work = step.run(session, plan, work)
-    return work
+    publication = _numbered(session, publication, plan.places[part])
+    return _run(session, plan, [work_of(plan, part, publication, prepared)], stages)[0]
+
+
+def work_of(plan: PublicationPlan, part: int, publication: Publication, prepared: Prepared) -> Work:
+    """Return a table before its first step."""
+    member, place, previous = plan.members[part], plan.places[part], plan.previous[part]
+    return Work(member, place, publication, prepared, previous)
+
+
+def _run(
+    session: Session,
+    plan: PublicationPlan,
+    works: Sequence[Work],
+    stages: Stages,
+    *,
+    joint: bool = False,
+) -> list[Work]:
+    """Run the steps of one table, or those of all tables."""
+    to, works = Sender(session), [*works]
+    for step in STEPS:
+        if step.is_joint is joint and step.concerns(works):
+            with stages(step.name):
+                works = step.run(to, plan, works)
+    return works
 
 
 def described(plan: PublicationPlan, prepared: Prepared) -> Publication:
@@ -358,28 +395,16 @@ def masked(session: Session, prepared: Prepared) -> Prepared:
 def serve(
     session: Session, plan: PublicationPlan, works: Sequence[Work], stages: Stages
 ) -> list[Release]:
-    """Prove several tables together, and run the last step for each; raises CheckFailed."""
-    composition = None
-    if len(works) > 1:
-        with stages("check"):
-            works = proved_together(session, works)
-        with stages("compare"):
-            publications = [one.publication for one in works]
-            composition = compare_together(session, publications)
-            require_safe([composition] if plan.request.strict else [])
-    last, releases = STEPS[-1], list[Release]()
-    with stages(last.name):
-        for one in works:
-            done = last.run(session, plan, one)
-            for note in done.notes:
-                stages.note(note)
-            releases += [done.release] if done.release is not None else []
-    if composition is not None and (composition.warnings or composition.note is not None):
-        releases[0] = replace(releases[0], composition=composition)
+    """Run the joint steps for all tables, each of which was built; raises CheckFailed."""
+    releases = list[Release]()
+    for one in _run(session, plan, works, stages, joint=True):
+        for note in one.notes:
+            stages.note(note)
+        releases += [one.release] if one.release is not None else []
     return releases
 
 
-def proved_together(session: Session, works: Sequence[Work]) -> list[Work]:
+def _proved_linked(session: Session, works: Sequence[Work]) -> list[Work]:
     """Return the tables with the proofs of all of them together; raises CheckFailed."""
     from dbanon.db.histories import joint
     from dbanon.db.proofs.subjects import prove_linked
@@ -400,6 +425,60 @@ def proved_together(session: Session, works: Sequence[Work]) -> list[Work]:
             )
         proved.append(replace(one, report=report))
     return proved
+
+
+class _Entered(NamedTuple):
+    """A release in the ledger; elsewhere: relations of other series; others: who reads these."""
+
+    release: Release
+    elsewhere: list[int]
+    others: set[str]
+
+
+def _enter(session: Session, plan: PublicationPlan, work: Work) -> _Entered:
+    """Enter a release into the ledger."""
+    from dbanon.db import rights
+    from dbanon.db.histories import readers
+    from dbanon.db.metadata import ledger, store
+
+    info, loaded = work.publication.info, work.member.loaded
+    own = work.publication.view if plan.restart else None
+    elsewhere = readers.elsewhere(session, info, release=work.publication.id, without=own)
+    others = rights.readers(session, elsewhere, source=info.oid)
+    release = ledger.add_release(session, _entry(session, plan, work))
+    if loaded.now is not None:
+        store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
+    return _Entered(release, elsewhere, others)
+
+
+def _admitted(
+    session: Session,
+    plan: PublicationPlan,
+    work: Work,
+    *,
+    entered: _Entered | None,
+    aside: Sequence[TableName | None],
+) -> Work:
+    """Return a table whose readers have no access to hidden data, with its served release."""
+    from dbanon.db import identity, rights
+    from dbanon.db.histories import readers
+    from dbanon.db.releases import withdrawal
+
+    assert entered is not None  # noqa: S101 - it is served
+    info, view = work.publication.info, work.publication.view
+    notes = _require_separated(session, work, entered.release, grants=plan.request.grants)
+    readers.mark(session, view, release=entered.release.id)
+    if plan.restart == UNREAD:  # GRANT waits from now on
+        require_unread(session, work.publication)
+    # Somebody may have been granted another series meanwhile, who could not see this one.
+    others = entered.others | rights.readers(session, entered.elsewhere, source=info.oid)
+    readers.require_others(session, others, table=info, relation=view)
+    identity.require_admitted(session)
+    if work.previous is not None:
+        withdrawal.retire(session, work.previous, by=entered.release)
+    notes += [set_aside_in_words(view, name) for name in aside if name is not None]
+    warned = replace(entered.release, warnings=work.prepared.warnings)
+    return replace(work, release=replace(warned, composition=work.composition), notes=tuple(notes))
 
 
 def _entry(session: Session, plan: PublicationPlan, work: Work) -> Release:
@@ -440,23 +519,16 @@ def _content(session: Session, publication: Publication, published: TableInfo) -
     return immutability.content(session, published, beside)
 
 
-def _serve(session: Session, work: Work, release: Release, *, grants: Sequence[str]) -> list[str]:
-    """Replace the published view; last, because it may wait for readers. Returns notes."""
-    from dbanon.db import catalog, identity, rights, schemas
-    from dbanon.db.releases import relations, views
-    from dbanon.db.releases.beside import buckets, counts, labels
+def _require_separated(
+    session: Session, work: Work, release: Release, *, grants: Sequence[str]
+) -> list[str]:
+    """Raise NotPermitted if a reader of the published view could read its sources; return notes."""
+    from dbanon.db import catalog, identity, rights
+    from dbanon.db.releases import views
+    from dbanon.db.releases.beside import counts
 
     assert work.candidate is not None  # noqa: S101 - it was proved
-    publication = work.publication
-    view = publication.view
-    schemas.ensure(session, view.schema or "public")  # of a dry run, which made none before
-    written = views.comments(session, view)
-    left = _put_in_place(session, work)
-    comments = relations.wording_statements(publication, written)
-    grant = rights.grant_statements(view, grants)
-    session.run([relations.comment_statement(publication), *comments, *grant])
-    labels.publish(session, publication, work.prepared.outcome.values.columns)
-    aside = [left, buckets.publish(session, publication)]
+    publication, view = work.publication, work.publication.view
     counts.keep(session, view)
     for name in (view, work.candidate.name):
         identity.dismiss(session, name)
@@ -464,21 +536,20 @@ def _serve(session: Session, work: Work, release: Release, *, grants: Sequence[s
     identity.require_release(session, published, publication.data_id)
     if publication.policy.anatomy:  # what is beside the view is a copy of what was proved
         identity.admit(session, published)
-        _prove(session, publication, published, work.prepared)
+        _prove(session, replace(work, candidate=published))
     rights.require_readable(session, grants, published=published.oid)
     sources = views.oids_of(session, release.sources)
     signs = rights.require_separation(session, published=published.oid, sources=sources)
-    notes = [f"{sign}: {sign.remedy}" for sign in signs]
-    return notes + [set_aside_in_words(view, name) for name in aside if name is not None]
+    return [f"{sign}: {sign.remedy}" for sign in signs]
 
 
-def _put_in_place(session: Session, work: Work) -> TableName | None:
+def _put_in_place(session: Session, work: Work, create: Statement) -> TableName | None:
     """Replace the published view by the proved one; raises DatabaseError if readers lock it."""
     from dbanon.db.locks import Held
-    from dbanon.db.releases import relations, views
+    from dbanon.db.releases import views
 
     publication, previous = work.publication, work.previous
-    view, create = publication.view, relations.view_statement(publication)
+    view = publication.view
     try:
         return views.put_in_place(session, view, create, candidate=publication.candidate)
     except Held as held:
@@ -491,9 +562,7 @@ def _put_in_place(session: Session, work: Work) -> TableName | None:
         ) from None
 
 
-def _prove(
-    session: Session, publication: Publication, published: TableInfo, prepared: Prepared
-) -> CheckReport:
+def _prove(session: Session, work: Work) -> CheckReport:
     """Prove the candidate view with the function that readers use, before it is served.
 
     Counts that need the source, of persons and of the population, are added.
@@ -502,6 +571,8 @@ def _prove(
     from dbanon.db.proofs.subjects import prove_subjects
     from dbanon.db.releases.guarantee import promise_of
 
+    assert work.candidate is not None  # noqa: S101 - a step before made it
+    publication, published, prepared = work.publication, work.candidate, work.prepared
     report = checks.verify(session, published, promise_of(publication))
     _require_same_classes(publication, report, prepared.outcome.loss)
     if publication.withdrawn is None and not publication.policy.anatomy:

@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from dbanon.domain.table import TableName
 
 
-def make(session: Session, publication: Publication, previous: Entry | None) -> Publication:
-    """Reuse the previous tables if they are intact and have the same columns, or create new ones.
+def refilled(
+    session: Session, publication: Publication, previous: Entry | None
+) -> Publication | None:
+    """Replace the rows of the previous tables if they are intact and have the same columns.
 
-    Returns the publication with the number of its tables.
+    Returns the publication with the number of these tables; None if new ones are needed.
     """
     if previous is not None and previous.served and previous.kind is publication.kind:
         former = replace(publication, former=previous.data_id)
@@ -42,8 +44,7 @@ def make(session: Session, publication: Publication, previous: Entry | None) -> 
         if publication.kind is ReleaseKind.TABLE and is_sealed(session, publication, previous):
             _refill(session, former)
             return former
-    session.run(relations.serve_statements(publication))
-    return publication
+    return None
 
 
 def is_closed(session: Session, previous: Entry) -> bool:

@@ -13,7 +13,7 @@ from psycopg import sql
 
 from dbanon.db import identity
 from dbanon.db.queries import template
-from dbanon.db.transfer import ROWS_AT_ONCE, copy_statement, write, write_codes, write_table
+from dbanon.db.transfer import ROWS_AT_ONCE, copy_statement, send, write_codes, write_table
 from dbanon.domain.chance import shuffled
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import Role
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def copy_statements(publication: Publication) -> Iterator[sql.Composed]:
-    """Yield the COPY commands that fill the private tables, for printing."""
+    """Yield the COPY commands that fill the private tables."""
     yield copy_statement(publication.rows, _row_columns(publication))
     yield copy_statement(publication.groups, _group_columns(publication))
     if publication.drafted:
@@ -148,17 +148,15 @@ def fill(
         numbers.append(codes)
     if publication.hashed is not None:
         numbers.append(np.arange(len(group), dtype=np.int32))
-    rows = _rows(source.keys, numbers, _row_columns(publication))
-    write(session, publication.rows, rows, columns=_row_columns(publication))
+    into_rows, into_groups, *into_draft = copy_statements(publication)
+    send(session, into_rows, _rows(source.keys, numbers, _row_columns(publication)))
     try:
-        groups = _groups(values, order, _group_columns(publication))
-        write(session, publication.groups, groups, columns=_group_columns(publication))
+        send(session, into_groups, _groups(values, order, _group_columns(publication)))
     except psycopg.DataError as error:
         raise _misfit(publication, error) from None
-    if drafted:
+    for statement in into_draft:
         kept = source.columns.select(publication.kept)
-        draft = _draft(kept, group, _draft_columns(publication))
-        write(session, publication.draft, draft, columns=_draft_columns(publication))
+        send(session, statement, _draft(kept, group, _draft_columns(publication)))
 
 
 def _parts(size: int) -> Iterator[slice]:

@@ -21,6 +21,13 @@ def served(database):
     return database
 
 
+REFUSALS = {
+    "a role that is missing": ({"grants": ["nobody_at_all"]}, "no role nobody_at_all"),
+    "a relation of somebody": ({"name": "theirs"}, "was not published by dbanon"),
+    "a relation of another table": ({"name": "others"}, "serves release 2 of public.others"),
+}
+
+
 def planned(database, **options):
     return dbanon.plan("patients", settings=database.settings, **options)
 
@@ -58,3 +65,17 @@ def test_a_plan_says_what_it_keeps(served, run):
     assert (
         "publish then runs: write, publish, check, compare, record" in run("plan", "patients").out
     )
+
+
+@pytest.mark.parametrize("way", REFUSALS)
+def test_a_plan_refuses_what_a_publication_refuses(served, way):
+    served.execute("CREATE VIEW anon.theirs AS SELECT 1 AS one")
+    served.execute("CREATE TABLE public.others AS TABLE public.patients")
+    served.execute("ALTER TABLE public.others ADD PRIMARY KEY (id)")
+    others = dbanon.TableName.parse("public.others")
+    dbanon.set_policy(others, patients_policy(others), settings=served.settings)
+    dbanon.publish(others, settings=served.settings)
+    options, reason = REFUSALS[way]
+    for act in (planned, published):
+        with pytest.raises(dbanon.ConfigError, match=reason):
+            act(served, **options)
