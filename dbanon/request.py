@@ -9,7 +9,7 @@ from enum import Enum, StrEnum, auto
 from functools import partial, wraps
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Concatenate, ParamSpec, TypeVar, cast, get_args, get_origin
 
 from dbanon.domain.composition import Gate
 from dbanon.domain.errors import ConfigError, PolicyError
@@ -91,8 +91,8 @@ class Option:
         return (self.least or 0) <= value and (self.most is None or value <= self.most)
 
 
-def _is_of(value: object, kind: Any) -> bool:  # noqa: ANN401 - a type or a generic alias
-    """Return True if a value from JSON has a type."""
+def _is_of(value: object, kind: object) -> bool:
+    """Return True if a value from JSON has a type, or that of a generic alias."""
     origin, inside = get_origin(kind) or kind, get_args(kind)
     if origin is UnionType:
         named = [one for one in inside if one is ReleaseKind]  # no other text than its names
@@ -110,6 +110,7 @@ _EFFORTS = ("fast", "balanced", "best")
 _privacy = partial(Option, Panel.PRIVACY)
 _search = partial(Option, Panel.SEARCH)
 _output = partial(Option, Panel.OUTPUT)
+_release = partial(_output, Kept.ALWAYS, scope=_PLANNED)
 _key = partial(_privacy, _IF_GIVEN, is_key=True)
 _rows = partial(_search, metavar="ROWS", least=1, most=LARGEST_COUNT)
 
@@ -190,7 +191,7 @@ class Request:
     series: Annotated[
         str | TableName | None, _privacy(scope=_ONE_TABLE | _PLAN, metavar="RELATION")
     ] = None
-    algorithm: Annotated[str | None, _search(Kept.ALWAYS, metavar="NAME")] = None
+    algorithm: Annotated[str | None, _search(Kept.ALWAYS, scope=_PLANNED, metavar="NAME")] = None
     effort: Annotated[str | None, _search(metavar="LEVEL", among=_EFFORTS)] = None
     time_limit: Annotated[float | None, _search(metavar="TIME")] = None
     params: Annotated[Mapping[str, Scalar], _search(_IF_GIVEN, "--param", metavar="NAME=VALUE")] = (
@@ -205,10 +206,10 @@ class Request:
     kind: Annotated[ReleaseKind | str, _output(Kept.ALWAYS, "--as", metavar="KIND")] = (
         ReleaseKind.TABLE
     )
-    schema: Annotated[str, _output(Kept.ALWAYS, metavar="NAME", envvar="DBANON_SCHEMA")] = "anon"
-    name: Annotated[str | None, _output(Kept.ALWAYS, metavar="NAME")] = None
-    grants: Annotated[Sequence[str], _output(Kept.ALWAYS, "--grant", metavar="ROLE")] = ()
-    keep_assignment: Annotated[bool, _output(_IF_GIVEN)] = False
+    schema: Annotated[str, _release(metavar="NAME", envvar="DBANON_SCHEMA")] = "anon"
+    name: Annotated[str | None, _release(metavar="NAME")] = None
+    grants: Annotated[Sequence[str], _release("--grant", metavar="ROLE")] = ()
+    keep_assignment: Annotated[bool, _output(_IF_GIVEN, scope=_PLANNED)] = False
     dry_run: Annotated[bool, _output(scope=_PUBLISH)] = False
     dataset: Annotated[tuple[str, ...], Option(scope=frozenset(), kept=_IF_GIVEN)] = ()
     settings: Annotated[Settings | None, Option()] = None
@@ -368,9 +369,9 @@ def spelled_out(
     signature = taken.replace(parameters=[first, *_scoped(name)])
 
     @wraps(action)
-    def call(*what: Any, **options: Any) -> Found:  # noqa: ANN401 - only the caller knows P
-        given = dict(signature.bind(*what, **options).arguments)
-        return action(given.pop(first.name), made(make, given))
+    def call(*what: object, **options: object) -> Found:
+        given: dict[str, object] = dict(signature.bind(*what, **options).arguments)
+        return action(cast("What", given.pop(first.name)), made(make, given))
 
     call.__name__ = call.__qualname__ = name
     vars(call)["__signature__"] = signature

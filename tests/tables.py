@@ -67,7 +67,8 @@ def patients_policy(table: TableName, *, k: int | None = 5, l: int | None = 3, *
         ColumnRule("disease", Role.SENSITIVE),
         ColumnRule("note", Role.INSENSITIVE, allow=("near-unique: the numbers are made up",)),
     )
-    chosen = {"algorithm": "mondrian", **changes}
+    algorithm = "auto" if changes.get("anatomy") else "mondrian"  # anatomy searches for nothing
+    chosen = {"algorithm": algorithm, **changes}
     return Policy(table=table, columns=columns, models=tuple(models), **chosen)
 
 

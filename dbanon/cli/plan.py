@@ -83,11 +83,11 @@ def plan(
         _forecast(table or "", settings=settings, watched=watched, json=json)
         return
     what = options.one_of(table, dataset)
-    _require_supported(context, dataset, html=html)
+    comparing = bool(compare or algorithms or ks or plot)
+    _require_supported(context, dataset, html=html, comparing=comparing)
     request = replace(request, draft=file, settings=settings)
     run = partial(_run, request, watched=watched, on_interrupt=on_interrupt)
-    if compare or algorithms or ks or plot:
-        _require_comparable(request, print_sql=print_sql)
+    if comparing:
         tried = _tried(str(what), algorithms, ks=ks, plot=plot, page=html)
         tried.show(run(tried.run, steps=tried.steps), json=json)
     else:
@@ -135,10 +135,14 @@ def _is_of_refresh(context: typer.Context, *, refresh: bool) -> bool:
     return refresh
 
 
-def _require_supported(context: typer.Context, dataset: Path | None, *, html: Path | None) -> None:
-    """Refuse options that a dataset excludes, and a page that cannot be written."""
+def _require_supported(
+    context: typer.Context, dataset: Path | None, *, html: Path | None, comparing: bool
+) -> None:
+    """Refuse options that a dataset or a comparison excludes, and a page that is not writable."""
     if dataset is not None:
         require(Mode.DATASET, _given(context))
+    if comparing:
+        require(Mode.COMPARISON, _given(context))
     if html:
         rendering.require(html, example="plan.html")
 
@@ -154,13 +158,6 @@ def _given(context: typer.Context) -> frozenset[str]:
 def _tell_of(html: Path | None) -> None:
     if html:
         console.err().print(f"{html} written")
-
-
-def _require_comparable(request: Request, *, print_sql: bool) -> None:
-    if request.algorithm:
-        raise typer.BadParameter("name them with --algorithms A,B", param_hint="--algorithm")
-    if print_sql:
-        raise typer.BadParameter("a comparison has no statements", param_hint="--print-sql")
 
 
 def _show(found: Sequence[Plan], *, json: bool, print_sql: bool, verbose: bool) -> None:

@@ -240,6 +240,7 @@ PROBABILISTIC = "probabilistic-l-diversity"
 BUCKET, COUNT = "bucket", "count"
 """The columns of anatomy: which bucket somebody is in, and how many in it have a value."""
 DEFAULT_NAME = "default"
+AUTO = "auto"
 """Of the policy of a table that is meant when none is named."""
 WITHDRAW_SHARE = 0.6
 """The share of a class that is gone when a refresh withdraws it, if the policy names none."""
@@ -314,7 +315,7 @@ class Policy:
     table: Annotated[TableName, Key("relation", shown=None)]
     columns: Annotated[tuple[ColumnRule, ...], Key("own", shown=None)]
     models: Annotated[tuple[ModelSpec, ...], Key("own", shown=None)] = ()
-    algorithm: Annotated[str, Key("text", names="algorithms", shown=None, is_always=True)] = "auto"
+    algorithm: Annotated[str, Key("text", names="algorithms", shown=None, is_always=True)] = AUTO
     params: Annotated[Mapping[str, Scalar], Key("own", shown=None)] = field(default_factory=dict)
     key: Annotated[tuple[str, ...], Key("texts", shown=None)] = ()
     subject: Annotated[str | None, Key("text", shown="persons are told apart by: {}")] = None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import (
+    AUTO,
     BUCKET,
     COUNT,
     FULL_DOMAIN,
@@ -139,6 +140,7 @@ _NONE_TO_HIDE_AMONG = (
     " knows that somebody is in the table"
 )
 _OF_ONE_TABLE = "--{option} is about one table, and a dataset has several"
+_OF_A_RELEASE = "--{option} is about a release, and a comparison of algorithms makes none"
 _AS_IT_IS = "column {column} is published as it is by anatomy: leave"
 _BY_QUASI = (
     "{} groups persons by their quasi-identifiers, and the policy of {{table}} publishes these as"
@@ -190,9 +192,9 @@ def _known(asked: Parts) -> Found:
 
 
 def _option(*names: str) -> Finder[Options]:
+    flags = {name: {"grants": "grant"}.get(name, name.replace("_", "-")) for name in names}
     return Finder(
-        frozenset,
-        lambda given: ({"option": name.replace("_", "-")} for name in names if name in given),
+        frozenset, lambda given: ({"option": flag} for name, flag in flags.items() if name in given)
     )
 
 
@@ -299,7 +301,12 @@ def _unused(policy: Policy, *, of_search: bool) -> Iterator[Found]:
         "population": policy.population is not None,
     }
     if of_search:
-        keys = {"block": policy.block is not None, "max_suppressed": policy.max_suppressed > 0}
+        keys = {
+            "algorithm": policy.algorithm != AUTO,
+            "params": bool(policy.params),
+            "block": policy.block is not None,
+            "max_suppressed": policy.max_suppressed > 0,
+        }
     yield from ({"key": key} for key, is_given in keys.items() if is_given)
 
 
@@ -345,7 +352,14 @@ FEATURES: tuple[Feature, ...] = (
         _option("dataset"),
         {Mode.REUSE: Reason("the persons of a dataset are grouped for all of its tables")},
     ),
-    Feature("--name", _option("name"), {Mode.DATASET: Reason(_OF_ONE_TABLE, "--schema")}),
+    Feature(
+        "--name",
+        _option("name"),
+        {
+            Mode.DATASET: Reason(_OF_ONE_TABLE, "--schema"),
+            Mode.COMPARISON: Reason(_OF_A_RELEASE, "leave it out"),
+        },
+    ),
     Feature(
         "--subject, --population",
         _option("subject", "population"),
@@ -360,6 +374,22 @@ FEATURES: tuple[Feature, ...] = (
                 _OF_ONE_TABLE,
                 "leave it out, or for other readers: --new-series --recipients-changed",
             ),
+            Mode.COMPARISON: Reason(_OF_A_RELEASE, "leave it out"),
+        },
+    ),
+    Feature(
+        "--new-series, --recipients-changed, --strict, --schema, --grant, --print-sql",
+        _option("new_series", "recipients_changed", "strict", "schema", "grants", "print_sql"),
+        {Mode.COMPARISON: Reason(_OF_A_RELEASE, "leave it out")},
+    ),
+    Feature(
+        "--algorithm",
+        _option("algorithm"),
+        {
+            Mode.COMPARISON: Reason(
+                "--algorithm names one search, and a comparison has several",
+                "--algorithms NAME,NAME",
+            )
         },
     ),
     Feature(
@@ -577,7 +607,7 @@ FEATURES: tuple[Feature, ...] = (
         {Mode.BUCKETS: Reason(f"{_NONE_TO_HIDE_AMONG}: {{key}} has no meaning with it")},
     ),
     Feature(
-        "block, max_suppressed",
+        "algorithm, params, block, max_suppressed",
         Finder(Policy, partial(_unused, of_search=True)),
         {Mode.BUCKETS: Reason("anatomy deals all persons into buckets at random: leave {key} out")},
     ),
@@ -606,7 +636,10 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "--keep-assignment",
         _option("keep_assignment"),
-        {Mode.REFRESH: Reason("its assignment is kept, which is that of all rows")},
+        {
+            Mode.COMPARISON: Reason(_OF_A_RELEASE, "leave it out"),
+            Mode.REFRESH: Reason("its assignment is kept, which is that of all rows"),
+        },
     ),
     Feature(
         "keep",

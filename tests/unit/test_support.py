@@ -84,6 +84,8 @@ OF_POLICY = {
     "block": {"block": 100},
     "population": {"population": TableName("public", "everybody")},
     "max_suppressed": {"max_suppressed": 0.1},
+    "algorithm": {"algorithm": "mdav"},
+    "params": {"params": {"effort": "fast"}},
     "two sensitive columns": having("zip", role=Role.SENSITIVE),
     "a column named bucket": having("zip", column="bucket"),
     "a floor": having("age", at_least=10.0),
@@ -147,6 +149,7 @@ CASES = {
     **{name: (POLICY, INFO, Request(**given)) for name, given in OF_REQUEST.items()},
 }
 OF_PLAN = ("file", "compare", "algorithms", "ks", "plot", "html")
+OF_RELEASES = ("new_series", "recipients_changed", "strict", "schema", "grants", "print_sql")
 
 
 def refused(mode, asked):
@@ -175,6 +178,10 @@ def test_each_combination_is_refused_in_the_words_that_were_agreed():
     found = {name: said(*case) for name, case in CASES.items()}
     found |= {
         f"plan --{name}": {"dataset": refused(Mode.DATASET, frozenset({name}))} for name in OF_PLAN
+    }
+    found |= {
+        f"plan --compare --{name}": {"comparison": refused(Mode.COMPARISON, frozenset({name}))}
+        for name in (*OF_RELEASES, "algorithm")
     }
     several = Counted(replace(POLICY, **model("entropy-l-diversity")), INFO, 10, 9)
     found["several rows a person"] = {

@@ -91,6 +91,20 @@ def test_a_plan_tells_the_search(run):
         (("--algorithm", "mdva"), "did you mean mdav", "choose one of"),
         (("--compare", "--param", "size=3"), "none of auto", "--algorithms"),
         (("--compare", "--k", "1000"), "fewer than k", "lower --k"),
+        (("--compare", "--algorithm", "mdav"), "--algorithm names one search", "--algorithms"),
+        *(
+            (("--compare", option, *value), f"{option} is about a release", "leave it out")
+            for option, *value in (
+                ("--print-sql",),
+                ("--new-series",),
+                ("--recipients-changed",),
+                ("--strict",),
+                ("--series", "anon.patients"),
+                ("--schema", "elsewhere"),
+                ("--name", "other"),
+                ("--grant", "public"),
+            )
+        ),
         (("--algorithms", "mdva"), "did you mean mdav", "choose one of"),
         (("--plot", "loss.gif"), "loss.gif is no drawing", "--plot loss.svg"),
         (("--plot", "nowhere/loss.svg"), "there is no folder", "mkdir -p nowhere"),
@@ -113,8 +127,6 @@ def test_what_the_search_cannot_do_is_told_with_what_to_do(run, words, message, 
         (("--block", "0"), "--block"),
         (("--ks", "2,five"), "such as 2,5,10"),
         (("--ks", "0"), "such as 2,5,10"),
-        (("--compare", "--algorithm", "mdav"), "--algorithms"),
-        (("--compare", "--print-sql"), "no statements"),
     ],
 )
 def test_wrong_words_are_a_usage_error(run, words, message):
