@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.members import fingerprint, members_of
 from dbanon.actions.publication.growing import Unchanged, grow, obstacle
@@ -22,7 +22,7 @@ from dbanon.request import Request
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.publication.plan import PublicationPlan
@@ -87,26 +87,18 @@ def refresh(
     if (table is None) != all_tables:
         raise ConfigError("name one table, or pass --all", hint="dbanon refresh --all")
     settings = settings or Settings.load()
-    stages = stages or Stages()
-    over = {
-        "grants": (),  # readers stay; those granted with that release may have lost it
-        "strict": strict,
-        "new_series": new_series,
-        "recipients_changed": recipients_changed,
-    }
+    now = Request(
+        strict=strict,
+        new_series=new_series,
+        recipients_changed=recipients_changed,
+        dry_run=dry_run,
+        settings=settings,
+        stages=stages,
+    )
     served = _served(table, settings)
     results: list[Refreshed] = []
     for releases in _together(served):
-        again = partial(
-            _again,
-            releases,
-            if_changed=if_changed,
-            unless_since=unless_since,
-            over=over,
-            keep=not dry_run,
-            settings=settings,
-            stages=stages,
-        )
+        again = partial(_again, releases, now, if_changed=if_changed, unless_since=unless_since)
         results += again() if table is not None else _attempt(releases, again)
     return results
 
@@ -152,25 +144,29 @@ def _attempt(releases: Sequence[Release], again: Callable[[], list[Refreshed]]) 
 
 def _again(
     releases: Sequence[Release],
+    now: Request,
     *,
     if_changed: bool,
     unless_since: Mark | None,
-    over: Mapping[str, Any],
-    keep: bool,
-    settings: Settings,
-    stages: Stages,
 ) -> list[Refreshed]:
-    """Publish a release or dataset again; ``over`` overrides the options of the release."""
+    """Publish a release or dataset again, with its options and those of this refresh."""
     asked = Request.from_ledger(releases[0].overrides)
-    request = replace(asked, **over)
+    request = replace(
+        asked,
+        grants=(),  # readers stay; those granted with that release may have lost it
+        strict=now.strict,
+        new_series=now.new_series,
+        recipients_changed=now.recipients_changed,
+    )
+    settings, stages = now.settings or Settings.load(), now.stages or Stages()
     wanted = [(release.table, request) for release in releases]
     found: list[Refreshed] | None = None
-    with publishing(wanted, settings, keep=keep) as (session, loaded):
+    with publishing(wanted, settings, keep=not now.dry_run) as (session, loaded):
         present = _all_present(session, releases, of=len(asked.dataset))
         if [one.id for one in present] == [one.id for one in releases]:
             done = unless_since is not None and all(map(unless_since.precedes, present))
             if done or (
-                if_changed and _is_same(session, loaded, releases, stages, anew=over["new_series"])
+                if_changed and _is_same(session, loaded, releases, stages, anew=now.new_series)
             ):
                 _leave(session, loaded, releases)
                 return [Refreshed(one.relation, one, changed=False) for one in releases]
@@ -180,15 +176,7 @@ def _again(
             _withdraw(session)
     if found is not None:  # after the commit, as how long the estimate takes depends on values
         return _estimated(found, plan.sampled)
-    return _again(
-        present,
-        if_changed=if_changed,
-        unless_since=unless_since,
-        over=over,
-        keep=keep,
-        settings=settings,
-        stages=stages,
-    )
+    return _again(present, now, if_changed=if_changed, unless_since=unless_since)
 
 
 def _estimated(found: list[Refreshed], sampled: Sequence[Problem]) -> list[Refreshed]:

@@ -10,13 +10,15 @@ from dataclasses import fields
 from enum import StrEnum
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
 from dbanon.cli.terminal.console import OnInterrupt
 from dbanon.domain.errors import PolicyError
+from dbanon.domain.keys import made
 from dbanon.domain.policy import GROUP, ModelSpec
+from dbanon.domain.release import ReleaseKind
 from dbanon.models.registry import MODELS
 from dbanon.models.specs import require_valid
 from dbanon.request import OPTIONS, Panel, Request
@@ -115,14 +117,71 @@ def complete_names(incomplete: str) -> list[str]:
     return [f"{before}{comma}{name}" for name in complete_name(last)]
 
 
-_MORE: dict[str, dict[str, Any]] = {
-    "time_limit": {"parser": duration},
-    "algorithm": {"autocompletion": complete_name},
-    "models": {"autocompletion": complete_model},
+def number_or_word(text: str) -> int | str:
+    """Parse a number of rows, or the word that groups persons by theirs."""
+    if text == GROUP:
+        return text
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise typer.BadParameter(f"a number of rows, or {GROUP}")
+    return int(text)
+
+
+def kind_of_relation(text: str) -> ReleaseKind:
+    """Parse the kind of the published relation."""
+    if text not in [*ReleaseKind]:
+        raise typer.BadParameter("table or view")
+    return ReleaseKind(text)
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Parse a parameter of an algorithm."""
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise typer.BadParameter(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+def model(text: str) -> ModelSpec:
+    """Parse ``t-closeness:t=0.2,distance=ordered``; a list is a parameter that is repeated."""
+    name, _, rest = text.partition(":")
+    if name not in MODELS:
+        message = f"{name!r} is no privacy model; choose one of {', '.join(MODELS)}"
+        raise typer.BadParameter(message)
+    words: dict[str, list[str]] = {}
+    for pair in filter(None, rest.split(",")):
+        key, equals, value = pair.partition("=")
+        if not (key and equals and value):
+            raise typer.BadParameter(f"{pair!r} is not PARAM=VALUE")
+        words.setdefault(key, []).append(value)
+    known = MODELS[name].accepted()
+    spec = ModelSpec(name, {key: _value(known.get(key), given) for key, given in words.items()})
+    try:
+        require_valid(spec)
+    except PolicyError as error:
+        raise typer.BadParameter(str(error)) from None
+    return spec
+
+
+def _value(parameter: Parameter | None, words: Sequence[str]) -> Value:
+    """Return the value of a parameter; words that cannot be its value are left as they are."""
+    if parameter is None or parameter.kind is tuple or len(words) > 1:
+        return tuple(words)
+    with suppress(ValueError):
+        return parameter.kind(words[0])
+    return words[0]
+
+
+_PARSERS: dict[str, Callable[[str], object]] = {
+    "time_limit": duration,
+    "rows_per_subject": number_or_word,
+    "models": model,
+    "kind": kind_of_relation,
+    "params": pair,
 }
+_COMPLETIONS = {"algorithm": complete_name, "models": complete_model}
 
 
-def of_request(name: str, **more: Any) -> Any:  # noqa: ANN401 - whatever Typer makes of it
+def of_request(name: str, *, show_default: bool = True) -> object:
     """Return a field of a request as an option."""
     known = OPTIONS[name]
     return typer.Option(
@@ -133,8 +192,9 @@ def of_request(name: str, **more: Any) -> Any:  # noqa: ANN401 - whatever Typer 
         min=known.least,
         max=known.most,
         rich_help_panel=known.panel,
-        **_MORE.get(name, {}),
-        **more,
+        parser=_PARSERS.get(name),
+        autocompletion=_COMPLETIONS.get(name),
+        show_default=show_default,
     )
 
 
@@ -231,17 +291,18 @@ _READ_AS: dict[str, object] = {
     "params": list[str] | None,
     "grants": list[str] | None,
 }
-"""The fields of a request whose words are read here, and not by Typer."""
+"""The types of the words of fields that are read by a parser, or by the request itself."""
 
 _LISTED = frozenset({"models", "params", "grants"})
 """Those that an option may give several times."""
 
 
-def _choices(name: str, values: Iterable[str]) -> Any:  # noqa: ANN401 - a class for Typer
-    return StrEnum(name.title(), [(value.upper(), value) for value in values])
+def _choices(name: str, values: Iterable[str]) -> type[StrEnum]:
+    make = cast("Callable[[str, list[tuple[str, str]]], type[StrEnum]]", StrEnum)
+    return make(name.title(), [(value.upper(), value) for value in values])
 
 
-def _of_field(one: Field[Any]) -> Option:
+def _of_field(one: Field[object]) -> Option:
     known, kind = OPTIONS[one.name], _READ_AS.get(one.name, get_args(one.type)[0])
     default = None if one.name in _LISTED else one.default
     if known.among:
@@ -262,7 +323,7 @@ def asking(
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
-        def wrapper(**arguments: Any) -> None:  # noqa: ANN401 - whatever the command takes
+        def wrapper(**arguments: object) -> None:
             given = {name: arguments.pop(name) for name in known}
             command(**arguments, request=_request(given))
 
@@ -284,66 +345,13 @@ def _parameter(name: str, annotation: object, default: object) -> inspect.Parame
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
-def _request(given: Mapping[str, Any]) -> Request:
+def _request(given: Mapping[str, object]) -> Request:
     """Build a request from options."""
-    if given["kind"] not in {"table", "view"}:
-        raise typer.BadParameter("table or view", param_hint="--as")
-    asked: dict[str, Any] = {
-        **{name: _plain(value) for name, value in given.items()},
-        "rows_per_subject": _number_or_word(given["rows_per_subject"]),
-        "models": tuple(map(_model, given["models"] or ())),
-        "params": _pairs(given["params"] or ()),
-        "grants": tuple(given["grants"] or ()),
-    }
-    return Request(**asked)
-
-
-def _pairs(texts: Iterable[str]) -> dict[str, str | int | float | bool]:
-    found: dict[str, str | int | float | bool] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals and value):
-            raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--param")
-        found[name] = value
-    return found
-
-
-def _number_or_word(text: str | None) -> int | str | None:
-    if text is None or text == GROUP:
-        return text
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise typer.BadParameter(f"a number of rows, or {GROUP}", param_hint="--rows-per-subject")
-    return int(text)
-
-
-def _model(text: str) -> ModelSpec:
-    """Parse ``t-closeness:t=0.2,distance=ordered``; a list is a parameter that is repeated."""
-    name, _, rest = text.partition(":")
-    if name not in MODELS:
-        message = f"{name!r} is no privacy model; choose one of {', '.join(MODELS)}"
-        raise typer.BadParameter(message, param_hint="--model")
-    words: dict[str, list[str]] = {}
-    for pair in filter(None, rest.split(",")):
-        key, equals, value = pair.partition("=")
-        if not (key and equals and value):
-            raise typer.BadParameter(f"{pair!r} is not PARAM=VALUE", param_hint="--model")
-        words.setdefault(key, []).append(value)
-    known = MODELS[name].accepted()
-    spec = ModelSpec(name, {key: _value(known.get(key), given) for key, given in words.items()})
-    try:
-        require_valid(spec)
-    except PolicyError as error:
-        raise typer.BadParameter(str(error), param_hint="--model") from None
-    return spec
-
-
-def _value(parameter: Parameter | None, words: Sequence[str]) -> Value:
-    """Return the value of a parameter; words that cannot be its value are left as they are."""
-    if parameter is None or parameter.kind is tuple or len(words) > 1:
-        return tuple(words)
-    with suppress(ValueError):
-        return parameter.kind(words[0])
-    return words[0]
+    asked: dict[str, object] = {name: _plain(value) for name, value in given.items()}
+    lists = {name: asked[name] or () for name in ("models", "grants")}
+    pairs = asked["params"]
+    params = dict(pairs) if isinstance(pairs, tuple) else {}
+    return made(Request, {**asked, **lists, "params": params})
 
 
 def _plain(value: object) -> Value | None:
