@@ -11,7 +11,6 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Concatenate, ParamSpec, TypeVar, cast, get_args, get_origin
 
-from dbanon.domain.composition import Gate
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.keys import made, meanings_of
 from dbanon.domain.policy import DEFAULT_NAME, K_ANONYMITY, L_DIVERSITY, ModelSpec, Policy, Scalar
@@ -272,10 +271,9 @@ class Request:
         return cast("tuple[ModelSpec, ...]", self.models)
 
     @property
-    def gate(self) -> Gate:
-        """The options about the comparison with other releases."""
-        joined = TableName.parse(self.series) if isinstance(self.series, str) else self.series
-        return Gate(self.strict, self.new_series, self.recipients_changed, joined)
+    def joined(self) -> TableName | None:
+        """The relation whose series the release joins, if one is named."""
+        return TableName.parse(self.series) if isinstance(self.series, str) else self.series
 
     def view(self, table: TableName) -> TableName:
         """Return the relation to serve; raises ConfigError for an invalid or private name."""

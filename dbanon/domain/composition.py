@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dbanon.domain.checks import CheckFailed, CheckReport, Verdict
-from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import K_ANONYMITY
 from dbanon.domain.text import command
 
@@ -210,35 +209,6 @@ class Composition:
 
 class RevealsMore(CheckFailed):
     """The newest release would add to the disclosure of the others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """Which combined disclosure is refused, and what the steward decides.
-
-    The releases of a table are a series: a release is refused if comparison with the earlier ones
-    would disclose more than they do. strict: refuse instead of warning; new_series: start a new
-    series; recipients_changed: the audience has not seen earlier releases, so a new series starts;
-    series: relation whose series it joins, required for the first release of a relation if the
-    table has several.
-    """
-
-    strict: bool = False
-    new_series: bool = False
-    recipients_changed: bool = False
-    series: TableName | None = None
-
-    def __post_init__(self) -> None:
-        if self.recipients_changed and self.series is not None:
-            raise ConfigError(
-                f"--recipients-changed starts a series, so it cannot join that of {self.series}",
-                hint="--series RELATION, or --new-series --recipients-changed",
-            )
-        if self.recipients_changed and not self.new_series:
-            raise ConfigError(
-                "--recipients-changed is for a new series",
-                hint="--new-series --recipients-changed",
-            )
 
 
 def require_safe(found: Iterable[Composition]) -> None:

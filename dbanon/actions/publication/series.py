@@ -1,4 +1,8 @@
-"""Combined disclosure of the releases of a series, with a new one."""
+"""Combined disclosure of the releases of a series, with a new one.
+
+The releases of a table are a series: a release is refused if comparison with the earlier ones would
+disclose more than they do, unless its readers have not seen these and it starts a series.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
     from dbanon.db.histories.turnover import Apart
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
-    from dbanon.domain.composition import Composition, Gate
+    from dbanon.domain.composition import Composition
     from dbanon.domain.policy import Policy
     from dbanon.domain.release import Entry
     from dbanon.domain.table import TableInfo, TableName
@@ -120,7 +124,7 @@ class Placement:
 
 def relation_of(table: TableName, request: Request) -> TableName:
     """Return the relation whose series a release joins unless it starts one."""
-    return request.gate.series or request.view(table)
+    return request.joined or request.view(table)
 
 
 def placed(session: Session, info: TableInfo, request: Request) -> Placement:
@@ -131,9 +135,10 @@ def placed(session: Session, info: TableInfo, request: Request) -> Placement:
     """
     from dbanon.db.histories import memory
 
-    table, gate = info.name, request.gate
-    _require_own_name(session, info, gate)
-    joined, starts = relation_of(table, request), _starts(session, table, gate)
+    table = info.name
+    _require_coherent(request)
+    _require_own_name(session, info, request)
+    joined, starts = relation_of(table, request), _starts(session, table, request)
     found = memory.placement(session, table, joined)
     if request.relation_kind is ReleaseKind.TABLE:
         if found.is_forgotten and not starts:
@@ -154,7 +159,7 @@ def _joined(
     starts: bool,
 ) -> TableName:
     """Return the relation whose series fits; known: series and relation of each release."""
-    view, joined = request.view(table), request.gate.series
+    view, joined = request.view(table), request.joined
     latest = {relation: series for series, relation in known.values()}
     if joined is not None and joined not in latest:
         raise ConfigError(
@@ -177,7 +182,8 @@ def restarted(session: Session, members: Sequence[Member], request: Request) -> 
     """Return why a copy starts a series that was not requested, None if it does not."""
     from dbanon.db.histories import readers
 
-    if request.relation_kind is ReleaseKind.VIEW or request.new_series or request.series:
+    named = request.new_series or request.recipients_changed or request.series
+    if request.relation_kind is ReleaseKind.VIEW or named:
         return None
     first, *others = members
     info, view = first.info, request.view(first.info.name)
@@ -200,13 +206,29 @@ def require_unread(session: Session, publication: Publication) -> None:
         )
 
 
-def _require_own_name(session: Session, info: TableInfo, gate: Gate) -> None:
+def _require_coherent(request: Request) -> None:
+    """Raise ConfigError if options about the series contradict each other."""
+    if not request.recipients_changed:
+        return
+    if request.joined is not None:
+        raise ConfigError(
+            f"--recipients-changed starts a series, so it cannot join that of {request.joined}",
+            hint="--series RELATION, or --new-series --recipients-changed",
+        )
+    if not request.new_series:
+        raise ConfigError(
+            "--recipients-changed is for a new series",
+            hint="--new-series --recipients-changed",
+        )
+
+
+def _require_own_name(session: Session, info: TableInfo, request: Request) -> None:
     """Raise ConfigError if a published table was renamed: releases are found by the former name."""
     from dbanon.db.releases import turns
 
     former = turns.former_names(session, info)
     served = [number for numbers in former.values() for number in numbers]
-    if not former or (gate.new_series and not served):
+    if not former or (request.new_series and not served):
         return
     names = " or ".join(map(str, former))
     drops = "".join(f"{command('dbanon release drop', number)}, " for number in served)
@@ -244,15 +266,15 @@ def _require_one(
     )
 
 
-def _starts(session: Session, table: TableName, gate: Gate) -> bool:
+def _starts(session: Session, table: TableName, request: Request) -> bool:
     """Whether a copy starts a series, and is compared with no release."""
     from dbanon.db.metadata import ledger
 
-    if gate.series is not None:
+    if request.joined is not None:
         return False
-    if gate.new_series and not gate.recipients_changed:
+    if request.new_series and not request.recipients_changed:
         return not ledger.served_entries(session, table=table)
-    return gate.new_series
+    return request.new_series
 
 
 def _require_no_worse(
