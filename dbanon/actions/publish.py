@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from dbanon.domain.release import Release
     from dbanon.domain.table import TableInfo
 
-    Wanted = tuple[str | TableName, Request]
-    """A table, and what is asked of its publication."""
-
 
 def publish_request(table: str | TableName, request: Request) -> Release:
     """Publish a table by its stored policy and return the release; one transaction.
@@ -46,10 +43,13 @@ def publish_request(table: str | TableName, request: Request) -> Release:
     Raises Unsatisfiable, PolicyError, TaxonomyError, DriftError, CheckFailed, NotPermitted,
     ConfigError, DatabaseError.
     """
-    stages, settings = request.stages or Stages(), request.settings or Settings.load()
-    keep = not request.dry_run
-    with publishing([(table, request)], settings, keep=keep) as (session, loaded):
-        return carry_out(session, resolve(session, loaded, request), stages)[0]
+    return _published([table], request)[0]
+
+
+def _published(tables: Sequence[str | TableName], request: Request) -> list[Release]:
+    with publishing(tables, request) as (session, loaded):
+        plan = resolve(session, loaded, request)
+        return carry_out(session, plan, request.stages or Stages())
 
 
 def carry_out(session: Session, plan: PublicationPlan, stages: Stages) -> list[Release]:
@@ -75,13 +75,9 @@ def publish_dataset_request(dataset: str | Path | Dataset, request: Request) -> 
     table and in any join of them. Takes the options of ``publish`` except ``name``, ``subject``,
     ``population`` and live views, and raises the same errors.
     """
-    settings = request.settings or Settings.load()
     found = dataset_of(dataset)
     require(Mode.DATASET, request.given)
-    wanted = [(name, request) for name in found.names]
-    with publishing(wanted, settings, keep=not request.dry_run) as (session, loaded):
-        plan = resolve(session, loaded, request)
-        return carry_out(session, plan, request.stages or Stages())
+    return _published(found.names, request)
 
 
 publish = spelled_out(publish_request, "publish", make=Request)
@@ -132,7 +128,7 @@ def dataset_of(given: str | Path | Dataset) -> Dataset:
 
 @contextmanager
 def publishing(
-    wanted: Sequence[Wanted], settings: Settings, *, keep: bool
+    tables: Sequence[str | TableName], request: Request
 ) -> Iterator[tuple[Session, list[Loaded]]]:
     """Open the transaction of a publication, with its tables locked and loaded, in this order."""
     from dbanon.actions.preparation.loading import find_source
@@ -142,29 +138,27 @@ def publishing(
     from dbanon.db.releases.live import guards, marks
     from dbanon.db.session import connect
 
-    requests = [request for _, request in wanted]
-    with connect(settings, writes=True) as session:
+    live, keep = request.relation_kind is ReleaseKind.VIEW, not request.dry_run
+    with connect(request.settings or Settings.load(), writes=True) as session:
         require_current(session)
-        found = [find_source(session, _name(table)) for table, _ in wanted]
-        asked = [*zip(found, requests, strict=True)]
-        live = [info for info, request in asked if request.relation_kind is ReleaseKind.VIEW]
-        for info in live:
+        found = [find_source(session, _name(table)) for table in tables]
+        for info in found if live else ():
             require(Mode.VIEW, info)
             guards.require_owner(session, info)
-        views = [request.view(info.name) for info, request in asked]
+        views = [request.view(info.name) for info in found]
         deed = Deed(", ".join(map(str, views)), "published")
         if keep:
             _make_schemas(session, found, views)
-        turn = turns.alone(session, found, exclude_writers=bool(live), keep=keep, deed=deed)
+        turn = turns.alone(session, found, exclude_writers=live, keep=keep, deed=deed)
         with session.keeping_lasting(keep=keep), turn:
             session.allow_memory()
-            loaded = [_loaded(session, info, request) for info, request in asked]
+            loaded = [_loaded(session, info, request) for info in found]
             # All of them are open already, and none may be read before all are admitted.
             identity.admit(session, *(one.info for one in loaded))
-            for one, request in zip(loaded, requests, strict=True):
+            for one in loaded:
                 if not one.info.is_table:  # as admitting it did with a table
                     identity.pin(session, one.info)
-                if request.relation_kind is ReleaseKind.VIEW:
+                if live:
                     marks.require_lasting(session, one.info)
             yield session, loaded
         if keep:

@@ -157,11 +157,11 @@ def _again(
         strict=now.strict,
         new_series=now.new_series,
         recipients_changed=now.recipients_changed,
+        dry_run=now.dry_run,
+        settings=now.settings,
     )
-    settings, stages = now.settings or Settings.load(), now.stages or Stages()
-    wanted = [(release.table, request) for release in releases]
-    found: list[Refreshed] | None = None
-    with publishing(wanted, settings, keep=not now.dry_run) as (session, loaded):
+    stages, found = now.stages or Stages(), None
+    with publishing([one.table for one in releases], request) as (session, loaded):
         present = _all_present(session, releases, of=len(asked.dataset))
         if [one.id for one in present] == [one.id for one in releases]:
             done = unless_since is not None and all(map(unless_since.precedes, present))

@@ -75,8 +75,9 @@ def count(
     settings = settings or Settings.load()
     release = served(relation, settings)
     asked = Request.from_ledger(release.overrides)
-    request = replace(asked, kind=ReleaseKind.TABLE, grants=(), dataset=())
-    with publishing([(release.table, request)], settings, keep=not dry_run) as (session, found):
+    of_table = replace(asked, kind=ReleaseKind.TABLE, grants=(), dataset=())
+    request = replace(of_table, dry_run=dry_run, settings=settings)
+    with publishing([release.table], request) as (session, found):
         return _count(session, found[0], release, by, epsilon=epsilon, dry_run=dry_run)
 
 
