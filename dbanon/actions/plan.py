@@ -251,12 +251,10 @@ def plan_dataset_request(dataset: str | Path | Dataset, request: Request) -> lis
 
 
 def _planned(found: _Grouped) -> list[Plan]:
-    from dbanon.actions.publication.steps import STEPS, described, masked, work_of
+    from dbanon.actions.publication.steps import STEPS, begun
 
-    works = []
-    for part, one in enumerate(found.prepared):
-        prepared = masked(found.session, one)  # what a publication cannot mask, no plan can
-        works.append(work_of(found.plan, part, described(found.plan, prepared), prepared))
+    begin = partial(begun, found.session, found.plan)
+    works = [begin(one, part=part) for part, one in enumerate(found.prepared)]
     steps = [step for step in STEPS if step.concerns(works)]
     return [
         Plan(

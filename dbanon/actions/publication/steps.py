@@ -243,7 +243,8 @@ def _record(to: Sender, plan: PublicationPlan, work: Work) -> Work:
     share = partial(labels.publish, session, publication, columns)
     to.do(share, printed=labels.statements(publication))
     deal = partial(buckets.publish, session, publication)
-    beside = to.do(deal, printed=buckets.publish_statements(publication))
+    made, filled = buckets.served_statements(publication), buckets.fill_statements(publication)
+    beside = to.do(deal, printed=[*made, *filled])
     done = partial(_admitted, session, plan, work, entered=entered, aside=(left, beside))
     return to.do(done) or work
 
@@ -325,17 +326,33 @@ def build(
     it keeps all others; key: the key by which other tables remember the same persons; hashed: the
     key by which the prepared rows are hashed already.
     """
-    prepared = masked(session, prepared)
-    publication = described(plan, prepared)
-    publication = replace(publication, withdrawn=withdrawn, key=key or hashed, hashed=hashed)
-    publication = _numbered(session, publication, plan.places[part])
-    return _run(session, plan, [work_of(plan, part, publication, prepared)], stages)[0]
+    work = begun(session, plan, prepared, part=part)
+    publication = replace(work.publication, withdrawn=withdrawn, key=key or hashed, hashed=hashed)
+    publication = _numbered(session, publication, work.place)
+    return _run(session, plan, [replace(work, publication=publication)], stages)[0]
 
 
-def work_of(plan: PublicationPlan, part: int, publication: Publication, prepared: Prepared) -> Work:
-    """Return a table before its first step."""
+def begun(session: Session, plan: PublicationPlan, prepared: Prepared, *, part: int = 0) -> Work:
+    """Return a table before its first step, with values masked within classes.
+
+    Its release has the number 0.
+    """
+    from dbanon.actions.preparation.masking import mask_classes
+    from dbanon.db.releases.publication import Publication
+
+    info, policy, group = prepared.info, prepared.policy, prepared.outcome.assignment.group
+    source = mask_classes(session, prepared.source, policy, info, group=group)
+    publication = Publication(
+        id=0,
+        info=info,
+        policy=policy,
+        kind=plan.request.relation_kind,
+        view=plan.request.view(info.name),
+        recodings=prepared.recodings,
+        trees=prepared.trees,
+    )
     member, place, previous = plan.members[part], plan.places[part], plan.previous[part]
-    return Work(member, place, publication, prepared, previous)
+    return Work(member, place, publication, replace(prepared, source=source), previous)
 
 
 def _run(
@@ -355,21 +372,6 @@ def _run(
     return works
 
 
-def described(plan: PublicationPlan, prepared: Prepared) -> Publication:
-    """Return a release as SQL names it, with the number 0."""
-    from dbanon.db.releases.publication import Publication
-
-    return Publication(
-        id=0,
-        info=prepared.info,
-        policy=prepared.policy,
-        kind=plan.request.relation_kind,
-        view=plan.request.view(prepared.info.name),
-        recodings=prepared.recodings,
-        trees=prepared.trees,
-    )
-
-
 def _numbered(session: Session, publication: Publication, place: Placement) -> Publication:
     """Return a release with its number, the key of its persons and its readable source."""
     from dbanon.db import identity
@@ -381,15 +383,6 @@ def _numbered(session: Session, publication: Publication, place: Placement) -> P
         return publication
     key = publication.hashed or place.key_of_persons(session, own=publication.key)
     return replace(publication, key=key)
-
-
-def masked(session: Session, prepared: Prepared) -> Prepared:
-    """Return the prepared rows with values masked within classes."""
-    from dbanon.actions.preparation.masking import mask_classes
-
-    group = prepared.outcome.assignment.group
-    source = mask_classes(session, prepared.source, prepared.policy, prepared.info, group=group)
-    return replace(prepared, source=source)
 
 
 def serve(

@@ -80,11 +80,6 @@ def values_beside(
     return template("beside.values_of_buckets", **slots)
 
 
-def publish_statements(publication: Publication) -> list[sql.Composed]:
-    """Return the statements that create the view's relation and fill it."""
-    return [*served_statements(publication), *fill_statements(publication)]
-
-
 def served_statements(publication: Publication) -> list[sql.Composed]:
     """Return the statements that create the view's empty relation, if the policy uses anatomy."""
     if not publication.policy.anatomy:
