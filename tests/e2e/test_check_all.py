@@ -9,8 +9,6 @@ import dbanon
 from dbanon.cli import main
 from dbanon.db.metadata import ledger
 
-pytestmark = pytest.mark.one_server
-
 
 @pytest.fixture
 def patients(copied):

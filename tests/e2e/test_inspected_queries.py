@@ -7,8 +7,6 @@ from dbanon.domain.policy import Role
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
-pytestmark = pytest.mark.one_server
-
 SHOP = """
 CREATE TABLE public.customer (customer_id int PRIMARY KEY, age int, city text);
 CREATE TABLE public.rental (rental_id int PRIMARY KEY, customer_id int, amount int);

@@ -5,8 +5,6 @@ from tables import make_patients, patients_policy
 
 import dbanon
 
-pytestmark = pytest.mark.one_server
-
 
 def publish_most(database):
     table = make_patients(database, rows=43)

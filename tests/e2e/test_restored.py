@@ -8,8 +8,6 @@ from tables import publish_patients, rows_proved, serve_patients
 import dbanon
 from dbanon.server.server import bundled_binaries
 
-pytestmark = pytest.mark.one_server
-
 
 def restore(source, target):
     """Dump a database and restore it in the place of another; skips without a fitting pg_dump."""

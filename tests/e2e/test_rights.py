@@ -86,7 +86,6 @@ def test_what_a_superuser_ran_by_hand_is_all_that_a_publisher_needs(bare_databas
     dbanon.drop_release(2, settings=settings)
 
 
-@pytest.mark.one_server
 def test_publishing_needs_temporary_tables(bare_database):
     publisher = bare_database.role("rights_publisher")
     assert [] == init(bare_database.settings, role=publisher)["lacking"]

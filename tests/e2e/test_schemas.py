@@ -11,8 +11,6 @@ from psycopg import sql
 import dbanon
 from dbanon.domain.policy import Role
 
-pytestmark = pytest.mark.one_server
-
 
 def role(column, before, after):
     """Return an edit: the line of a draft under a column that gives it another role."""

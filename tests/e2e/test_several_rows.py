@@ -8,8 +8,6 @@ import dbanon
 from dbanon.cli import main
 from dbanon.domain.caution import Code
 
-pytestmark = pytest.mark.one_server
-
 ROWS, PERSONS = 8376, 1152
 POLICY = """
 table = "public.charges"

@@ -10,7 +10,6 @@ import dbanon
 from dbanon.domain.policy import Role
 from dbanon.formats import policies
 
-pytestmark = pytest.mark.one_server
 COARSE = {"sex", "born", "weight"}
 
 

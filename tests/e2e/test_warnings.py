@@ -9,8 +9,6 @@ import dbanon
 from dbanon.cli import main
 from dbanon.domain.caution import Code
 
-pytestmark = pytest.mark.one_server
-
 POLICY = """
 table = "public.people"
 models = { k = 5, l = 2 }

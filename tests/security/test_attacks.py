@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from live import wait_for_lock
 from psycopg import sql
-from selection import each_once, exhaustive_after, one_server_after
+from selection import each_once, exhaustive_after
 from servers import Database
 from tables import make_patients, patients_policy, rows_proved
 
@@ -137,7 +137,7 @@ KEYS = [
 @pytest.mark.parametrize(
     ("key_type", "key", "kind"),
     [
-        *one_server_after(7, [(*key, "view") for key in KEYS]),
+        *((*key, "view") for key in KEYS),
         *exhaustive_after(1, [(*key, "table") for key in KEYS]),
     ],
 )
@@ -160,16 +160,12 @@ def test_a_key_of_any_type_finds_its_rows_again(database, key_type, key, kind):
 
 
 # What a reader sees.
-
-
-@pytest.mark.one_server
 def test_the_whole_key_is_never_published_as_it_is(database):
     make(database, "text", "'x'")
     with pytest.raises(dbanon.PolicyError, match="its key would be published"):
         publish(database, policy_of(**PEOPLE | {"id": "insensitive"}))
 
 
-@pytest.mark.one_server
 def test_columns_that_a_key_only_includes_are_no_key(database):
     make(database, "text", "CASE WHEN i % 2 = 0 THEN 'x' END")
     database.execute(
@@ -187,7 +183,6 @@ def test_columns_that_a_key_only_includes_are_no_key(database):
         ("float8", "CASE WHEN i % 2 = 0 THEN 1.7e308 ELSE -1.6e308 END"),
     ],
 )
-@pytest.mark.one_server
 def test_a_mean_lies_between_the_extremes(database, declared, value):
     make(database, declared, value)
     rule = ("quasi", {"recoding": "mean", "weight": 1e-9})
@@ -201,7 +196,6 @@ def test_a_mean_lies_between_the_extremes(database, declared, value):
 
 
 @pytest.mark.parametrize("digits", [16, 400, 2**40])
-@pytest.mark.one_server
 def test_a_mean_of_more_digits_than_a_number_has_is_refused(database, tmp_path, digits):
     make(database, "float8", "i / 7.0")
     file = tmp_path / "people.toml"
@@ -222,7 +216,6 @@ def test_a_mean_of_more_digits_than_a_number_has_is_refused(database, tmp_path, 
         ("timestamp", "timestamp '2020-01-01' + i * interval '1 day'", 1e15),
     ],
 )
-@pytest.mark.one_server
 def test_bounds_that_no_range_can_hold_are_refused_by_column(database, declared, value, snap):
     make(database, declared, value)
     with pytest.raises(dbanon.PolicyError, match="odd"):
@@ -239,7 +232,6 @@ def test_bounds_that_no_range_can_hold_are_refused_by_column(database, declared,
         ("int8", "9223372036854775800 - i % 3", {"bands": 1000}),
     ],
 )
-@pytest.mark.one_server
 def test_ranges_that_the_type_cannot_end_are_open_above(database, declared, value, rule):
     make(database, declared, value)
     release = publish(database, policy_of(**PEOPLE | {"odd": ("quasi", rule)}))
@@ -250,9 +242,6 @@ def test_ranges_that_the_type_cannot_end_are_open_above(database, declared, valu
 
 
 # The encoding of texts.
-
-
-@pytest.mark.one_server
 def test_the_role_s_client_encoding_changes_no_text(database):
     # Read as latin1, these are the utf-8 bytes of other texts.
     make(database, "text", "'Ã¼' || i % 2", key="'Ã¼' || i", key_type="text")
@@ -302,7 +291,6 @@ def test_text_of_no_known_encoding_is_refused(encoded):
 
 
 @pytest.mark.parametrize("schema", ["dbanon", "dbanon_data"])
-@pytest.mark.one_server
 def test_nothing_is_published_among_what_is_private(database, schema):
     make(database, "text", "'x'")
     with pytest.raises(dbanon.ConfigError, match=schema):
@@ -310,7 +298,6 @@ def test_nothing_is_published_among_what_is_private(database, schema):
 
 
 @pytest.mark.parametrize("name", ["x" * 64, "ü" * 32, "a\0b", "a\udc80b"])
-@pytest.mark.one_server
 def test_a_name_that_postgresql_would_change_is_refused(database, name):
     make(database, "text", "'x'")
     for option in ("name", "schema"):
@@ -327,7 +314,6 @@ def test_arguments_that_are_no_text_are_told_so(monkeypatch, capsys, words):
     assert "unforeseen" not in capsys.readouterr().err
 
 
-@pytest.mark.one_server
 def test_a_field_of_a_megabyte_in_a_taxonomy_file_is_read_or_refused(database, tmp_path):
     file = tmp_path / "long.csv"
     file.write_text("l" * 2_000_000 + ";*\n")
@@ -354,7 +340,6 @@ def test_a_dsn_that_is_misread_shows_no_part_of_its_password(dsn):
     assert "s3cret" not in str(caught.value)
 
 
-@pytest.mark.one_server
 def test_a_lost_connection_is_one_error_and_no_traceback(database, caplog):
     from dbanon.db.session import connect
 
@@ -406,7 +391,6 @@ def test_the_source_of_a_live_view_cannot_be_given_a_parent(database, adopt):
     assert not [finding for finding in findings if finding.exit_code]
 
 
-@pytest.mark.one_server
 def test_rows_of_a_later_child_are_not_shown(database):
     hierarchy(database, None)
     database.execute(
@@ -422,7 +406,6 @@ def test_rows_of_a_later_child_are_not_shown(database):
     assert found[0][0] is None or found[0][0] >= 5
 
 
-@pytest.mark.one_server
 def test_doctor_tells_the_guards_of_one_release_from_those_of_another(database):
     table = make_patients(database)
     dbanon.set_policy(table, patients_policy(table), settings=database.settings)
@@ -453,9 +436,6 @@ def test_a_guard_cannot_be_set_on_another_table(database):
 
 
 # Time.
-
-
-@pytest.mark.one_server
 @pytest.mark.parametrize("kind", ["table", "view"])
 def test_columns_that_change_their_names_meanwhile_are_not_mistaken(database, kind):
     make(database, "text", "'secret ' || i")

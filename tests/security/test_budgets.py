@@ -15,8 +15,6 @@ from dbanon.domain.errors import (
 )
 from dbanon.formats import policies
 
-pytestmark = pytest.mark.one_server
-
 POLICY = """
 table = "public.{}"
 budget = 1.0

@@ -12,8 +12,6 @@ import dbanon
 from dbanon.formats import policies
 from dbanon.formats.datasets import dataset_of
 
-pytestmark = pytest.mark.one_server
-
 K = 5
 CLINIC = dataset_of(TABLES)
 KEYS = {"persons": "person_id", "encounters": "encounter_id", "conditions": "condition_id"}

@@ -126,7 +126,6 @@ def broken(database):
     admin.execute("RESET ROLE; DROP OWNED BY stranger CASCADE; DROP OWNED BY mole CASCADE")
 
 
-@pytest.mark.one_server
 def test_doctor_names_every_break_that_was_planted(database, broken):
     findings = dbanon.doctor(settings=database.settings)
     told = [(f.subject, f.message) for f in findings if f.level is not Level.OK]

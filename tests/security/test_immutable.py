@@ -174,7 +174,6 @@ OPENED = {
 }  # fmt: skip
 
 
-@pytest.mark.one_server
 def test_doctor_tells_what_a_determined_owner_opened(patients):
     release, found = 1, []
     for statement, expected in OPENED.items():
@@ -276,7 +275,6 @@ def test_a_breach_is_told_by_its_name_and_by_no_other(patients):
                 assert words in problem, statement
 
 
-@pytest.mark.one_server
 def test_what_publishing_again_does_not_mend_comes_with_what_does(patients):
     patients.execute(
         "CREATE RULE odd AS ON INSERT TO anon.patients DO INSTEAD NOTHING;"
@@ -291,7 +289,6 @@ def test_what_publishing_again_does_not_mend_comes_with_what_does(patients):
     assert [] == failures(patients)
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize(
     "statement",
     [
@@ -315,7 +312,6 @@ def test_doctor_tells_a_changed_row_after_the_seal_is_back(patients, statement):
     assert [] == failures(patients)
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize("kind", ["table", "view"])
 def test_a_release_without_its_digest_is_told_of_and_replaced(patients, kind):
     dbanon.publish("patients", kind=kind, new_series=True, settings=patients.settings)
@@ -328,7 +324,6 @@ def test_a_release_without_its_digest_is_told_of_and_replaced(patients, kind):
     assert {"ok"} == {finding.level for finding in dbanon.doctor(settings=patients.settings)}
 
 
-@pytest.mark.one_server
 def test_withdrawing_a_release_leaves_nothing_behind(patients):
     dbanon.drop_release(1, settings=patients.settings)
     left = patients.execute(

@@ -9,8 +9,6 @@ from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ColumnRule, ModelSpec
 from dbanon.domain.table import TableName
 from dbanon.formats import taxonomies
 
-pytestmark = pytest.mark.one_server
-
 # Machanavajjhala et al. (TKDD 2007): what a public register knows of each patient of table A.
 REGISTER = [
     (13053, 28, "Russian"),

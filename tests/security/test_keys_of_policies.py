@@ -16,8 +16,6 @@ from dbanon.domain.policy import (
 )
 from dbanon.domain.table import TableName
 
-pytestmark = pytest.mark.one_server
-
 VISITS = TableName("public", "visits")
 RULES = (
     ColumnRule("code", Role.IDENTIFIER),

@@ -22,8 +22,6 @@ from dbanon.domain.checks import CheckFailed
 from dbanon.domain.policy import GROUP
 from dbanon.formats.datasets import dataset_of
 
-pytestmark = pytest.mark.one_server
-
 K = 5
 CLINIC = dataset_of(TABLES)
 KEYS = {"persons": "person_id", "encounters": "encounter_id", "conditions": "condition_id"}

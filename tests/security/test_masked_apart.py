@@ -5,8 +5,6 @@ import pytest
 import dbanon
 from dbanon.anonymization.registry import MASKING
 
-pytestmark = pytest.mark.one_server
-
 TABLE = "public.staff"
 POLICY = """
 table = "public.staff"

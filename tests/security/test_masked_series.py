@@ -12,8 +12,6 @@ from dbanon.anonymization.registry import MASKING
 from dbanon.formats import policies
 from dbanon.formats.datasets import dataset_of
 
-pytestmark = pytest.mark.one_server
-
 TABLE = "public.staff"
 POLICY = """
 table = "public.staff"

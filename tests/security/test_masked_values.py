@@ -4,8 +4,6 @@ import pytest
 
 import dbanon
 
-pytestmark = pytest.mark.one_server
-
 POLICY = """
 table = "public.people"
 models = {{k = 5}}

@@ -8,8 +8,6 @@ import dbanon
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 
-pytestmark = pytest.mark.one_server
-
 TABLE = TableName("public", "visits")
 K, L, PERSONS = 5, 3, 1500
 COLUMNS = (

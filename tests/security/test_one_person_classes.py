@@ -17,8 +17,6 @@ import dbanon
 from dbanon.cli import main
 from dbanon.domain.caution import Code
 
-pytestmark = pytest.mark.one_server
-
 K = 5
 QUASI = ("birth_date", "sex", "race", "zip")
 POLICY = f"""

@@ -17,8 +17,6 @@ from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 from dbanon.models.registry import MODELS
 
-pytestmark = pytest.mark.one_server
-
 K2, K4 = (ModelSpec("k-anonymity", {"k": k}) for k in (2, 4))
 L3 = ModelSpec("l-diversity", {"l": 3})
 # What fails of classes that nearly all have one value of the sensitive column.

@@ -24,8 +24,6 @@ from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError, Unsati
 from dbanon.domain.policy import ColumnRule, MaskingStep, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 
-pytestmark = pytest.mark.one_server
-
 ROWS, BLOCK = 2_000, 600
 TABLE = TableName("public", "patients")
 T_CLOSENESS = ModelSpec("t-closeness", {"t": 0.25})

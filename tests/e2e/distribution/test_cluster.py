@@ -21,7 +21,7 @@ from dbanon.domain.errors import ConfigError
 from dbanon.domain.table import TableName
 
 pytest.importorskip("distributed")
-pytestmark = [pytest.mark.one_server, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 ROWS, BLOCK = 1_200, 400
 ALONE = {

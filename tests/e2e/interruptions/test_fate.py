@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from faults.proxies import wire
-from selection import exhaustive_after, one_server_after
+from selection import exhaustive_after
 from sqlalchemy.engine import RootTransaction
 from tables import define_patients, make_patients, patients_policy
 
@@ -130,7 +130,7 @@ def done(database, name):
     return database.execute(COMMANDS[name][2]) == [(True,)]
 
 
-@pytest.mark.parametrize("name", one_server_after(1, COMMANDS))
+@pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("passes", [True, False])
 def test_a_connection_lost_at_the_commit_is_looked_up(patients, run, monkeypatch, name, passes):
     words, sentence, _, first = COMMANDS[name]
@@ -148,7 +148,6 @@ def test_a_connection_lost_at_the_commit_is_looked_up(patients, run, monkeypatch
         assert f"error: the connection was lost; nothing was {what}\n" in shown.err
 
 
-@pytest.mark.one_server
 @EVERY
 def test_what_cannot_be_looked_up_is_called_unknown(patients, run, monkeypatch, name):
     monkeypatch.setattr(session, "_ASKING_SECONDS", 0.5)
@@ -164,7 +163,6 @@ def test_what_cannot_be_looked_up_is_called_unknown(patients, run, monkeypatch, 
     assert done(patients, name)
 
 
-@pytest.mark.one_server
 @EVERY
 @pytest.mark.parametrize("late", [True, False])
 def test_ctrl_c_at_the_commit_says_what_became_of_it(patients, run, monkeypatch, name, late):
@@ -190,7 +188,6 @@ def test_ctrl_c_at_the_commit_says_what_became_of_it(patients, run, monkeypatch,
     assert late == done(patients, name)
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize(
     ("name", "redirection"), exhaustive_after(len(LOST), product(sorted(COMMANDS), LOST))
 )
@@ -205,7 +202,6 @@ def test_what_was_done_is_not_called_undone_for_want_of_an_output(patients, name
     assert done(patients, name)
 
 
-@pytest.mark.one_server
 @EVERY
 def test_whatever_was_done_is_said_when_its_output_is_lost(patients, run_into_full, name):
     words, sentence, *_ = COMMANDS[name]
@@ -215,7 +211,6 @@ def test_whatever_was_done_is_said_when_its_output_is_lost(patients, run_into_fu
     assert done(patients, name)
 
 
-@pytest.mark.one_server
 def test_a_command_that_only_shows_fails_when_its_output_is_lost(patients):
     for redirection, code in (("> /dev/full", 1), (">&-", 1), ("| true", 141)):
         ended = shell(["release", "list"], redirection)
@@ -223,7 +218,6 @@ def test_a_command_that_only_shows_fails_when_its_output_is_lost(patients):
         assert ("error: the output could not be written" in ended.stderr) == (code == 1)
 
 
-@pytest.mark.one_server
 def test_a_dry_run_whose_output_is_lost_says_that_nothing_was_published(patients, run_into_full):
     code, error = run_into_full("publish", "patients", "--dry-run")
     assert 1 == code
@@ -231,7 +225,6 @@ def test_a_dry_run_whose_output_is_lost_says_that_nothing_was_published(patients
     assert not done(patients, "publish")
 
 
-@pytest.mark.one_server
 def test_lost_errors_do_not_change_what_is_returned(patients):
     assert 0 == shell(["publish", "patients"], "> /dev/full 2> /dev/full").returncode
     assert done(patients, "publish")
@@ -239,7 +232,6 @@ def test_lost_errors_do_not_change_what_is_returned(patients):
     assert 1 == shell(["publish", "nobody"], "> /dev/full 2> /dev/full").returncode
 
 
-@pytest.mark.one_server
 def test_a_refresh_of_several_fails_although_its_output_is_lost(patients, run_into_full):
     make_patients(patients, name="others")
     table = dbanon.TableName("public", "others")

@@ -8,7 +8,7 @@ from tables import publish_patients
 
 import dbanon
 
-pytestmark = [pytest.mark.one_server, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 # Runs the command, tells when the stage has begun, and waits there for the signal. The search
 # waits until it is asked to stop, as a search does that would improve its groups for hours.

@@ -10,8 +10,6 @@ from tables import publish_patients
 
 import dbanon
 
-pytestmark = pytest.mark.one_server
-
 PUBLISH = """
 import sys
 sys.argv = ["dbanon", "publish", "patients", *sys.argv[1:]]

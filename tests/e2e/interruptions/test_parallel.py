@@ -3,7 +3,6 @@
 import threading
 import time
 
-import pytest
 import sqlalchemy as sa
 from tables import define_patients, make_patients, patients_policy
 
@@ -50,7 +49,6 @@ def test_of_inits_at_once_one_installs_and_the_others_wait(bare_database, monkey
     assert [False, False, False, True] == sorted(results)
 
 
-@pytest.mark.one_server
 def test_imports_of_one_name_at_once_are_versions_of_it(database, tmp_path, monkeypatch):
     file = tmp_path / "tree.csv"
     file.write_text("a;*\nb;*\n")
@@ -78,7 +76,6 @@ def test_imports_of_one_name_at_once_are_versions_of_it(database, tmp_path, monk
 STORED = Deed("the taxonomy large", "stored")
 
 
-@pytest.mark.one_server
 def test_many_leaves_are_stored_and_read_back(database):
     lines = (f"{i};{i // 100}~;{i // 10_000}~~;*" for i in range(100_000))
     taxonomy = taxonomies.read_csv("\n".join(lines), name="large")
@@ -88,7 +85,6 @@ def test_many_leaves_are_stored_and_read_back(database):
     assert (100_000, taxonomy.labels) == (found.n_leaves, found.labels)
 
 
-@pytest.mark.one_server
 def test_first_publications_into_one_new_schema_at_once_both_succeed(database, monkeypatch):
     for name in ("patients", "visitors"):
         table = make_patients(database, name=name)
@@ -110,7 +106,6 @@ def test_first_publications_into_one_new_schema_at_once_both_succeed(database, m
     assert ["fresh.patients", "fresh.visitors"] == sorted(results)
 
 
-@pytest.mark.one_server
 def test_two_roles_are_given_a_new_schema_at_once(database, monkeypatch):
     roles = [database.role(name) for name in ("first", "second")]
     waiting = iter(roles)
@@ -139,7 +134,6 @@ def test_two_roles_are_given_a_new_schema_at_once(database, monkeypatch):
     assert [True, True] == found
 
 
-@pytest.mark.one_server
 def test_a_dry_run_makes_no_schema(database):
     define_patients(database)
     dbanon.publish("patients", schema="fresh", dry_run=True, settings=database.settings)

@@ -6,8 +6,6 @@ from tables import make_patients, patients_policy
 import dbanon
 from dbanon.db.metadata import ledger
 
-pytestmark = pytest.mark.one_server
-
 
 @pytest.fixture
 def patients(database):

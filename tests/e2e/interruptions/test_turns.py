@@ -94,7 +94,6 @@ def test_an_advisory_lock_of_anybody_blocks_no_publication_and_no_revocation(pat
     assert not can_read(patients)
 
 
-@pytest.mark.one_server
 def test_a_revocation_does_not_wait_for_a_search_and_outlives_it(patients, monkeypatch):
     def refresh():
         return dbanon.refresh("patients", new_series=True, settings=patients.settings)
@@ -135,7 +134,6 @@ def test_a_view_is_not_made_anew_with_rights_that_were_taken_meanwhile(
     assert not can_read(patients)
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize("anew", [False, True])
 def test_a_revocation_holds_after_a_publication_under_way(patients, monkeypatch, anew):
     def publish():
@@ -157,7 +155,6 @@ def test_a_revocation_holds_after_a_publication_under_way(patients, monkeypatch,
     assert not can_read(patients)
 
 
-@pytest.mark.one_server
 def test_a_refresh_gives_back_no_right_that_was_taken(patients):
     dbanon.revoke("patients", ["turns_analyst"], settings=patients.settings)
     (refreshed,) = dbanon.refresh("patients", new_series=True, settings=patients.settings)
@@ -167,7 +164,6 @@ def test_a_refresh_gives_back_no_right_that_was_taken(patients):
     assert not again.changed
 
 
-@pytest.mark.one_server
 def test_a_refresh_keeps_readers_and_knows_what_was_published_with_a_grant(patients):
     (unchanged,) = dbanon.refresh("patients", if_changed=True, settings=patients.settings)
     assert not unchanged.changed
@@ -193,7 +189,6 @@ def test_publications_of_a_table_wait_for_each_other(patients, monkeypatch, kind
     assert [3, 2] == served(patients)
 
 
-@pytest.mark.one_server
 def test_a_publication_that_waited_sees_what_was_committed_meanwhile(patients, monkeypatch):
     def refresh():
         return dbanon.refresh("patients", new_series=True, settings=patients.settings)
@@ -219,7 +214,6 @@ def test_a_publication_is_patient_once_it_has_its_turn(patients):
     assert f"{patience}s" == LOCK_TIMEOUT
 
 
-@pytest.mark.one_server
 def test_who_waits_in_vain_is_told_for_whom(patients, monkeypatch):
     monkeypatch.setattr(turns, "PATIENCE_SECONDS", 0.5)
     other = patients.connect(autocommit=False)

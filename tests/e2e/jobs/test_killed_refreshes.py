@@ -11,7 +11,7 @@ from tables import make_patients, patients_policy
 
 import dbanon
 
-pytestmark = [pytest.mark.one_server, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 RELATIONS = ("anon.patients", "anon.others")
 LONGEST = 1.0  # seconds that a reader may wait

@@ -21,7 +21,7 @@ from tables import serve_patients
 
 import dbanon
 
-pytestmark = [pytest.mark.one_server, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 VIEW = "anon.patients"
 SMALLEST = """

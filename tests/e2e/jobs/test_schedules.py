@@ -16,8 +16,6 @@ import dbanon
 from dbanon.db.jobs import queue, schedules
 from dbanon.db.session import connect
 
-pytestmark = pytest.mark.one_server
-
 TABLE = dbanon.TableName("public", "patients")
 CLOCK = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 

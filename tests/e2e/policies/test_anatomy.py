@@ -14,8 +14,6 @@ import dbanon
 from dbanon.domain.errors import ConfigError, DbanonError, PolicyError, Unsatisfiable
 from dbanon.domain.policy import ColumnRule, ModelSpec
 
-pytestmark = pytest.mark.one_server
-
 SOURCE = "public.patients"
 MEANT = ("anatomy: presence is no secret here",)
 SIZES = """

@@ -11,8 +11,6 @@ from tables import define_patients, patients_policy, rows_proved
 import dbanon
 from dbanon.anonymization.loss import metrics
 
-pytestmark = pytest.mark.one_server
-
 SOURCE = "public.patients"
 COLUMNS = (
     "SELECT attname, format_type(atttypid, NULL) FROM pg_attribute"

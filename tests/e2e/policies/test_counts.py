@@ -12,8 +12,6 @@ from tables import DISEASES, make_patients, patients_policy
 import dbanon
 from dbanon.domain.errors import ConfigError, PolicyError, Unsatisfiable
 
-pytestmark = pytest.mark.one_server
-
 ALL = tuple(sorted({disease for disease in DISEASES if disease is not None}))
 
 

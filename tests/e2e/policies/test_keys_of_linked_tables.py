@@ -8,8 +8,6 @@ from data.schemas.clinic import TABLES, make_clinic
 import dbanon
 from dbanon.domain.policy import Role
 
-pytestmark = pytest.mark.one_server
-
 
 @pytest.fixture
 def clinic(database, tmp_path):

@@ -10,8 +10,6 @@ import dbanon
 from dbanon.domain.policy import ColumnRule
 from dbanon.domain.progress import Stages
 
-pytestmark = pytest.mark.one_server
-
 SOURCE = "public.patients"
 LABELS = "SELECT column_name, label, parent, level FROM anon.patients_labels"
 THERE = "SELECT to_regclass('anon.patients_labels') IS NOT NULL"

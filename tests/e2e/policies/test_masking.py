@@ -10,8 +10,6 @@ from dbanon.anonymization.registry import MASKING
 from dbanon.cli import main
 from dbanon.formats import policies
 
-pytestmark = pytest.mark.one_server
-
 TABLE = "public.people"
 ROWS = 300
 POLICY = """

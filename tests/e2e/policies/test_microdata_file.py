@@ -13,8 +13,6 @@ from dbanon.db.session import connect
 from dbanon.domain.table import TableName
 from dbanon.formats import policies
 
-pytestmark = pytest.mark.one_server
-
 GUIDE = page("docs/guides/microdata-file.md")
 OTHERS = {"new_series": True, "recipients_changed": True}
 

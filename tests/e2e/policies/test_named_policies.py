@@ -12,8 +12,6 @@ import dbanon
 from dbanon.cli import main
 from dbanon.domain.policy import Role
 
-pytestmark = pytest.mark.one_server
-
 SOURCE = "public.patients"
 COLUMNS = (
     "SELECT string_agg(attname, ' ' ORDER BY attnum) FROM pg_attribute"

@@ -8,8 +8,6 @@ from dbanon import ColumnRule, ModelSpec, Policy, Role
 from dbanon.anonymization.registry import RECODINGS
 from dbanon.domain.table import TableName
 
-pytestmark = pytest.mark.one_server
-
 VALUES = {
     "text": "'low'",
     "integer": "1",

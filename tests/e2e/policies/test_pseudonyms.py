@@ -11,8 +11,6 @@ from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.formats import policies
 from dbanon.formats.datasets import dataset_of
 
-pytestmark = pytest.mark.one_server
-
 CLINIC = dataset_of(TABLES)
 PERSON = 'pseudonym = "person"\n'
 IN_GROUPS = 'rows_per_subject = "group"\n'

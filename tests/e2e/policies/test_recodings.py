@@ -9,8 +9,6 @@ import dbanon
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 
-pytestmark = pytest.mark.one_server
-
 # What holds of what an analyst reads (b) and the row of the source (s).
 TRUE = {
     ("born", "midpoint"): "b.born BETWEEN s.born - 36500 AND s.born + 36500",

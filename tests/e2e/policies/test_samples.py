@@ -10,8 +10,6 @@ import dbanon
 from dbanon.cli import main
 from dbanon.domain.policy import Comparison, Condition
 
-pytestmark = pytest.mark.one_server
-
 SOURCE = "public.patients"
 NOTES = "SELECT note FROM anon.patients ORDER BY note"
 

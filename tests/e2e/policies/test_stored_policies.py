@@ -10,8 +10,6 @@ from dbanon.cli import main
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 
-pytestmark = pytest.mark.one_server
-
 FILE = """
 table = "public.{name}"
 algorithm = "mdav"

@@ -9,8 +9,6 @@ from tables import make_patients, patients_policy
 import dbanon
 from dbanon.domain.policy import Role
 
-pytestmark = pytest.mark.one_server
-
 TREE = leaf_tree(acute=["flu", "gastritis"], chronic=["cancer", "asthma"])
 OTHER = leaf_tree(one=["flu", "cancer"], two=["asthma"], three=["gastritis"])
 DAMAGES = {

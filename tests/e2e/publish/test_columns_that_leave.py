@@ -63,7 +63,6 @@ def test_a_view_of_an_idle_session_keeps_no_column_in_a_release(copied, kind, ag
     assert [] == [f for f in dbanon.doctor(settings=database.settings) if f.level != "ok"]
 
 
-@pytest.mark.one_server
 def test_what_the_publisher_made_of_a_release_shows_nothing_of_the_former_columns(copied):
     database = copied(publish_patients)
     database.execute(
@@ -80,7 +79,6 @@ def test_what_the_publisher_made_of_a_release_shows_nothing_of_the_former_column
     assert [] == database.execute(RETIRED)
 
 
-@pytest.mark.one_server
 def test_a_right_that_is_taken_away_meanwhile_does_not_come_back(copied, monkeypatch):
     from dbanon.db.releases import views
 

@@ -8,8 +8,6 @@ from tables import make_patients, patients_policy, rows_proved
 import dbanon
 from dbanon.domain.policy import Comparison, Condition
 
-pytestmark = pytest.mark.one_server
-
 SOURCE = "public.patients"
 HOSTILE = "x' OR true; DROP TABLE public.patients; --"
 

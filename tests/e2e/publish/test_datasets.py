@@ -10,8 +10,6 @@ import dbanon
 from dbanon.domain.checks import Verdict
 from dbanon.formats.datasets import dataset_of
 
-pytestmark = pytest.mark.one_server
-
 K = 5
 COLUMNS = """
 SELECT attname FROM pg_attribute

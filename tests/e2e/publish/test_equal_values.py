@@ -79,7 +79,6 @@ def test_equal_values_that_are_written_in_one_way_are_published(database, case):
     assert planned.n_classes == release.loss.n_classes
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize("case", ONE_TEXT)
 def test_equal_values_are_counted_as_one_wherever_reading_makes_them_one_text(database, case):
     of, one, same, other = ONE_TEXT[case]
@@ -130,7 +129,6 @@ def test_a_person_who_is_written_in_another_way_is_remembered_as_the_same(databa
     )
 
 
-@pytest.mark.one_server
 def test_persons_that_are_equal_and_differ_as_texts_are_refused(database):
     of_persons(database, "numeric")
     database.execute(
@@ -157,7 +155,6 @@ def test_the_database_composes_the_same_text_for_every_type(database):
     }
 
 
-@pytest.mark.one_server
 def test_a_failed_proof_names_the_model_the_column_and_the_shortfall(database, monkeypatch):
     make(database, "text", ("flu", "gout"))
 

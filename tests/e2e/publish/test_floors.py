@@ -11,8 +11,6 @@ import dbanon
 from dbanon import ColumnRule, ModelSpec, Policy, Role
 from dbanon.cli import main
 
-pytestmark = pytest.mark.one_server
-
 
 def policy_of(table, *, k=3, **changes):
     rules = {

@@ -15,8 +15,6 @@ import dbanon
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.table import TableName
 
-pytestmark = pytest.mark.one_server
-
 KEPT = json.loads(Path(__file__).with_name("kept_options.json").read_text(encoding="utf-8"))
 ALL = (
     *("--k", 5, "--model", "entropy-l-diversity:l=3"),

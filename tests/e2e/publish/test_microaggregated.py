@@ -11,8 +11,6 @@ import dbanon
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 
-pytestmark = pytest.mark.one_server
-
 CENSUS = Path(__file__).parents[2] / "data" / "census.csv.gz"
 TABLE = TableName("public", "census")
 

@@ -9,8 +9,6 @@ from tables import make_patients, patients_policy
 import dbanon
 from dbanon.actions.taxonomy import missing_values_sql
 
-pytestmark = pytest.mark.one_server
-
 
 @pytest.fixture
 def policy(database, tmp_path):

@@ -5,8 +5,6 @@ from tables import make_patients, patients_policy
 
 import dbanon
 
-pytestmark = pytest.mark.one_server
-
 OTHERS = {"new_series": True, "recipients_changed": True}
 CHANGE = "UPDATE public.patients SET age = 100 - age WHERE id % 7 = 0"
 

@@ -14,8 +14,6 @@ from tables import make_patients, patients_policy
 
 import dbanon
 
-pytestmark = pytest.mark.one_server
-
 FILE = Path(__file__).with_name("planned_statements.txt")
 NUMBERS = re.compile(r'_[0-9a-f]{8}\b|(?<=_)\d+(?=[_"])|(?<="release": )\d+')
 OUTLINE = re.compile(r"^(?!-- (?!SELECT)).+", re.MULTILINE)

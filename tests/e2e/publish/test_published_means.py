@@ -10,8 +10,6 @@ from dbanon.anonymization.recodings.central import Mean, Midpoint
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 
-pytestmark = pytest.mark.one_server
-
 # A column, how it is published, its values and every fifth one, what is exact of it, and how far
 # rounding moves it.
 COLUMNS = {

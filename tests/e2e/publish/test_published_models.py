@@ -82,7 +82,6 @@ def test_what_is_published_under_many_models_is_proved_by_an_auditor(patients):
         connection.execute("SELECT * FROM dbanon.tally('public.patients', '{age}', 'disease')")
 
 
-@pytest.mark.one_server
 def test_a_refresh_asks_for_the_same_models(patients):
     dbanon.publish("patients", models=ASKED, settings=patients.settings)
     (refreshed,) = dbanon.refresh("patients", settings=patients.settings)
@@ -90,7 +89,6 @@ def test_a_refresh_asks_for_the_same_models(patients):
     assert [models[spec.name] for spec in ASKED] == ASKED
 
 
-@pytest.mark.one_server
 def test_a_promise_that_does_not_hold_fails(patients):
     dbanon.publish("patients", models=ASKED[:3], settings=patients.settings)
     connection = patients.connect()
@@ -112,7 +110,6 @@ def test_a_promise_that_does_not_hold_fails(patients):
     assert math.inf in achieved.values()
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize(
     "comment",
     ["", "hello", 'dbanon: {"models": []}', 'dbanon: {"models": [{"name": "drop table"}]}'],
@@ -163,7 +160,6 @@ ANSWERS = {
 }
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_an_answer_about_less_than_the_promise_publishes_nothing(patients, answer):
     rows, is_enough = ANSWERS[answer]
@@ -181,7 +177,6 @@ def test_an_answer_about_less_than_the_promise_publishes_nothing(patients, answe
     assert [(is_enough,)] == patients.execute("SELECT to_regclass('anon.patients') IS NOT NULL")
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize("c", [1e16, 1e300])
 def test_a_number_is_what_it_is_however_it_is_written(patients, c):
     factor = dbanon.ModelSpec("recursive-l-diversity", {"c": c, "l": 2})
@@ -200,7 +195,6 @@ def test_a_live_view_keeps_the_models_that_it_promises(patients):
     assert patients.execute("SELECT count(*) < 200 FROM anon.patients") == [(True,)]
 
 
-@pytest.mark.one_server
 def test_what_is_impossible_is_told_with_what_is_possible(patients):
     asked = [dbanon.ModelSpec("entropy-l-diversity", {"l": 6})]
     with pytest.raises(dbanon.Unsatisfiable) as caught:
@@ -210,7 +204,6 @@ def test_what_is_impossible_is_told_with_what_is_possible(patients):
     assert "distinct 5-diversity, or probabilistic l <= " in text
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize(
     ("words", "models"),
     [
@@ -245,7 +238,6 @@ def test_the_command_line_asks_for_models(patients, monkeypatch, capsys, words, 
     assert policy["models"][2:] == expected
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize(
     ("word", "problem"),
     [
@@ -308,7 +300,6 @@ def visits(copied):
     return copied(make_visits)
 
 
-@pytest.mark.one_server
 def test_k_counts_persons_and_all_rows_of_one_share_a_class(visits):
     release = dbanon.publish("visits", keep_assignment=True, settings=visits.settings)
     assert release.loss.n_rows == 180
@@ -328,7 +319,6 @@ def test_k_counts_persons_and_all_rows_of_one_share_a_class(visits):
     assert groups == [(1, 180)]
 
 
-@pytest.mark.one_server
 def test_models_hold_of_persons_as_well_as_of_rows(visits):
     asked = [
         dbanon.ModelSpec("t-closeness", {"t": 0.3}),
@@ -350,14 +340,12 @@ def test_models_hold_of_persons_as_well_as_of_rows(visits):
     assert checked.passed
 
 
-@pytest.mark.one_server
 def test_what_counts_rows_once_is_refused_for_several_rows_a_person(visits):
     asked = [dbanon.ModelSpec("m-uniqueness", {"m": 3})]
     with pytest.raises(dbanon.Unsatisfiable, match="person has several rows of one person"):
         dbanon.publish("visits", models=asked, settings=visits.settings)
 
 
-@pytest.mark.one_server
 def test_a_live_view_counts_persons_too(visits):
     release = dbanon.publish("visits", kind="view", settings=visits.settings)
     assert rows_proved(release) == 180
@@ -371,7 +359,6 @@ def test_a_live_view_counts_persons_too(visits):
     assert smallest[0][0] >= 4
 
 
-@pytest.mark.one_server
 def test_a_person_with_two_diseases_counts_for_both_or_is_refused(visits):
     visits.execute("UPDATE public.visits SET disease = 'z' WHERE id = 3")
     asked = [

@@ -10,8 +10,6 @@ import dbanon
 from dbanon import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 
-pytestmark = pytest.mark.one_server
-
 LEVELS = ("low", "medium", "high")
 # Two classes: 50 low and 1 medium, 50 high and 1 medium.
 ROWS = [(1, "low")] * 50 + [(1, "medium")] + [(2, "high")] * 50 + [(2, "medium")]
@@ -74,9 +72,7 @@ def test_no_class_is_served_that_is_too_far_by_the_declared_order(database):
 
 
 @pytest.mark.parametrize("declared", ["text", "varchar(10)", "public.level"])
-@pytest.mark.parametrize(
-    "order", [LEVELS, pytest.param(("medium", "low", "high"), marks=pytest.mark.one_server)]
-)
+@pytest.mark.parametrize("order", [LEVELS, ("medium", "low", "high")])
 def test_closeness_goes_by_the_order_that_the_policy_lists(database, declared, order):
     make(database, declared)
     auditor = database.role("auditor")

@@ -11,8 +11,6 @@ import dbanon
 from dbanon.cli import main
 from dbanon.domain.policy import Role
 
-pytestmark = pytest.mark.one_server
-
 K_MAP = dbanon.ModelSpec("k-map", {"k": 12})
 PRESENCE = dbanon.ModelSpec("delta-presence", {"dmax": 0.5})
 LINKED = dbanon.ModelSpec("x-y-anonymity", {"k": 3, "x": ("age",), "y": ("disease",)})

@@ -10,8 +10,6 @@ from dbanon.cli import main
 from dbanon.domain.policy import Role
 from dbanon.domain.progress import Stages
 
-pytestmark = pytest.mark.one_server
-
 TABLE = dbanon.TableName("public", "visits")
 K3, L2 = dbanon.ModelSpec("k-anonymity", {"k": 3}), dbanon.ModelSpec("l-diversity", {"l": 2})
 

@@ -10,8 +10,6 @@ from tables import rows_proved
 import dbanon
 from dbanon.formats import policies
 
-pytestmark = pytest.mark.one_server
-
 GUIDE = page("docs/guides/safe-harbor.md")
 # HHS, Guidance Regarding Methods for De-identification (2012): census of 2000; and that of 2010.
 RESTRICTED = set(

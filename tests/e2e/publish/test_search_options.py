@@ -14,8 +14,6 @@ from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import TableName
 
-pytestmark = pytest.mark.one_server
-
 TABLE = TableName("public", "patients")
 
 

@@ -80,7 +80,6 @@ def test_a_join_is_published_with_every_value_of_its_row(shop, name):
     assert dbanon.check(release.relation, settings=shop.settings).passed
 
 
-@pytest.mark.one_server
 def test_persons_are_counted_across_the_rows_of_a_join(shop):
     release = publish(shop, policy=policy_of("rentals", subject="customer_id"))
     assert rows_proved(release) == 400
@@ -89,7 +88,6 @@ def test_persons_are_counted_across_the_rows_of_a_join(shop):
     assert dbanon.check(release.relation, settings=shop.settings).passed
 
 
-@pytest.mark.one_server
 def test_doctor_finds_nothing_wrong_with_a_published_view(shop):
     publish(shop, policy=policy_of("rentals", subject="customer_id"))
     found = dbanon.doctor(settings=shop.settings)
@@ -99,7 +97,6 @@ def test_doctor_finds_nothing_wrong_with_a_published_view(shop):
     assert [finding.message for finding in found if finding.exit_code] == []
 
 
-@pytest.mark.one_server
 def test_all_rows_of_a_person_lead_to_k_persons(shop):
     """The attacker has the source: whose rows can all be the published rows of a person?"""
     roles = {**ROLES, "amount": Role.QUASI, "remark": Role.IDENTIFIER}
@@ -127,7 +124,6 @@ def test_all_rows_of_a_person_lead_to_k_persons(shop):
     assert persons == 150
 
 
-@pytest.mark.one_server
 def test_a_refresh_sees_what_the_tables_below_have_become(shop):
     publish(shop)
     (same,) = dbanon.refresh("rentals", if_changed=True, settings=shop.settings)
@@ -143,7 +139,6 @@ def test_a_refresh_sees_what_the_tables_below_have_become(shop):
     ]
 
 
-@pytest.mark.one_server
 def test_a_join_takes_all_that_a_policy_can_say(shop, tmp_path):
     """Key, subject, floor, filter, name and rest, in one file."""
     file = tmp_path / "rentals.toml"
@@ -176,13 +171,11 @@ def test_a_join_takes_all_that_a_policy_can_say(shop, tmp_path):
     assert dbanon.check(release.relation, settings=shop.settings).passed
 
 
-@pytest.mark.one_server
 def test_a_key_that_repeats_is_refused(shop):
     with pytest.raises(dbanon.PolicyError, match=r"\(customer_id\) does not tell its rows apart"):
         publish(shop, policy=policy_of("rentals", key=("customer_id",)))
 
 
-@pytest.mark.one_server
 def test_a_key_that_is_null_is_refused(shop):
     shop.execute(
         "CREATE OR REPLACE VIEW public.rentals AS SELECT NULLIF(rental_id, 7) AS rental_id,"
@@ -192,13 +185,11 @@ def test_a_key_that_is_null_is_refused(shop):
         publish(shop)
 
 
-@pytest.mark.one_server
 def test_a_view_without_a_key_is_refused_with_the_line_to_write(shop):
     with pytest.raises(dbanon.PolicyError, match=r'key = \["column", ...\]'):
         publish(shop, policy=policy_of("rentals", key=()))
 
 
-@pytest.mark.one_server
 def test_a_subject_that_is_null_is_refused(shop):
     shop.execute(
         "CREATE OR REPLACE VIEW public.rentals AS SELECT rental_id, NULLIF(customer_id, 7)"
@@ -208,13 +199,11 @@ def test_a_subject_that_is_null_is_refused(shop):
         publish(shop, policy=policy_of("rentals", subject="customer_id"))
 
 
-@pytest.mark.one_server
 def test_a_view_cannot_be_published_live(shop):
     with pytest.raises(dbanon.ConfigError, match="no table, and guards of a live view"):
         publish(shop, kind="view")
 
 
-@pytest.mark.one_server
 def test_a_key_of_the_policy_is_not_enough_for_a_live_view(shop):
     roles = {"film_id": Role.IDENTIFIER, "category": Role.QUASI}
     columns = tuple(ColumnRule(column, role) for column, role in roles.items())
@@ -229,7 +218,6 @@ def test_a_key_of_the_policy_is_not_enough_for_a_live_view(shop):
     assert rows_proved(publish(shop, policy=policy)) == 40
 
 
-@pytest.mark.one_server
 def test_a_table_without_a_primary_key_is_published_by_the_key_of_its_policy(shop):
     shop.execute("CREATE TABLE public.keyless AS SELECT * FROM public.rentals")
     assert rows_proved(publish(shop, "keyless")) == 400
@@ -301,7 +289,6 @@ def test_a_reader_of_a_partition_below_a_view_is_refused(shop):
         publish(shop, grants=[analyst])
 
 
-@pytest.mark.one_server
 def test_a_column_named_like_one_of_the_system_is_refused(shop):
     shop.execute("CREATE VIEW public.odd AS SELECT *, 1 AS ctid FROM public.stored")
     policy = policy_of("odd")
@@ -311,7 +298,6 @@ def test_a_column_named_like_one_of_the_system_is_refused(shop):
         publish(shop, policy=odd)
 
 
-@pytest.mark.one_server
 def test_a_person_who_is_written_in_two_ways_is_one(shop):
     shop.execute(
         "CREATE VIEW public.signed AS SELECT rental_id, born, city, category, amount,"

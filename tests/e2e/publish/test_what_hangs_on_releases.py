@@ -2,7 +2,6 @@
 
 import pytest
 from data.schemas.clinic import POLICIES, make_clinic
-from selection import one_server_after
 from tables import patients_policy, publish_patients, serve_patients
 
 import dbanon
@@ -120,7 +119,7 @@ def holds(database, relation, column, reader):
     assert dbanon.check(relation, settings=database.settings).passed
 
 
-@pytest.mark.parametrize("way", one_server_after(1, WAYS))
+@pytest.mark.parametrize("way", WAYS)
 def test_what_hangs_on_a_relation_outlives_a_refresh(copied, way):
     make, again = WAYS[way]
     database = copied(make)
@@ -131,7 +130,6 @@ def test_what_hangs_on_a_relation_outlives_a_refresh(copied, way):
     holds(database, "anon.patients", "disease", reader)
 
 
-@pytest.mark.one_server
 def test_what_hangs_on_a_dataset_outlives_a_refresh(database, tmp_path):
     file = make_clinic(database, tmp_path)
     dbanon.publish_dataset(file, k=5, settings=database.settings)

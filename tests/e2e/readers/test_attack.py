@@ -12,8 +12,6 @@ from tables import make_patients, patients_policy, publish_patients, serve_patie
 import dbanon
 from dbanon.domain.report import CONFIDENTIAL
 
-pytestmark = pytest.mark.one_server
-
 
 @pytest.fixture
 def patients(copied):

@@ -13,8 +13,6 @@ from dbanon.domain.wording import RECODED
 from dbanon.formats import policies
 from dbanon.settings import Settings
 
-pytestmark = pytest.mark.one_server
-
 COMMENTS = """
 SELECT a.attname::text, col_description(a.attrelid, a.attnum)
   FROM pg_attribute AS a

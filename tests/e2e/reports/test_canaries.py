@@ -18,7 +18,7 @@ from dbanon.domain.policy import (
 )
 from dbanon.domain.table import TableName
 
-pytestmark = [pytest.mark.one_server, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 TABLE = TableName("public", "wards")
 PERSONS, MARKED = 600, 200

@@ -9,8 +9,6 @@ import dbanon
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.report import CONFIDENTIAL
 
-pytestmark = pytest.mark.one_server
-
 
 @pytest.fixture
 def file(database, tmp_path, monkeypatch):

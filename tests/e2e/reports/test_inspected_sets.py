@@ -9,8 +9,6 @@ from tables import make_patients
 import dbanon
 from dbanon.actions import inspect as inspecting
 
-pytestmark = pytest.mark.one_server
-
 ALONE = "SELECT count(*) FROM (SELECT FROM {} GROUP BY {} HAVING count(*) = 1) AS alone"
 
 

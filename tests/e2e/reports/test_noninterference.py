@@ -12,8 +12,6 @@ from dbanon.domain.report import CONFIDENTIAL
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
-pytestmark = pytest.mark.one_server
-
 TABLE = TableName("public", "clinic")
 ROLES = {
     "outer_key": Role.IDENTIFIER,

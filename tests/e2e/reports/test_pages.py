@@ -9,8 +9,6 @@ import dbanon
 from dbanon.domain.report import CONFIDENTIAL
 from dbanon.domain.table import TableName
 
-pytestmark = pytest.mark.one_server
-
 PAPER = {"width": 680, "height": 960}
 TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"
 

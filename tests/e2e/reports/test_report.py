@@ -17,8 +17,6 @@ from dbanon.domain.report import CONFIDENTIAL, Attacker
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
-pytestmark = pytest.mark.one_server
-
 SHOWN = "SELECT age::text, sex::text, born::text, weight::text, disease FROM anon.patients"
 
 

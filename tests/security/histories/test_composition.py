@@ -14,7 +14,6 @@ from dbanon.db.histories import memory
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 
-pytestmark = pytest.mark.one_server
 K, L = 5, 3
 
 

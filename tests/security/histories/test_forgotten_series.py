@@ -7,7 +7,6 @@ import dbanon
 from dbanon.domain.errors import ConfigError, NotPermitted
 from dbanon.settings import Settings
 
-pytestmark = pytest.mark.one_server
 TABLES = ("history_key", "history_member", "history_figures", "history_value", "history_leaver")
 
 

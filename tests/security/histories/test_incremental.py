@@ -78,7 +78,6 @@ def is_safe(values):
     return not values or (values.total() >= K and len(values) >= L)
 
 
-@pytest.mark.one_server
 def test_nobody_who_stays_is_published_otherwise(patients):
     before = published(patients)
     patients.execute("UPDATE public.patients SET age = age + 1, disease = 'plague'")
@@ -90,7 +89,6 @@ def test_nobody_who_stays_is_published_otherwise(patients):
     assert found.release.checks.passed
 
 
-@pytest.mark.one_server
 def test_new_persons_wait_until_they_are_a_pool_and_come_together(patients):
     before = published(patients)
     arrive(patients, 120, 121, 122)
@@ -108,7 +106,6 @@ def test_new_persons_wait_until_they_are_a_pool_and_come_together(patients):
     assert 120 + found.growth.births == published(patients).total() > 122
 
 
-@pytest.mark.one_server
 def test_newcomers_come_to_classes_without_a_sensitive_column(database):
     table = make_patients(database, rows=60)
     policy = patients_policy(table, k=K, l=None, algorithm="mdav")
@@ -128,7 +125,6 @@ def test_newcomers_come_to_classes_without_a_sensitive_column(database):
     assert 60 + found.growth.births == published(database).total()
 
 
-@pytest.mark.one_server
 def test_a_class_stays_until_most_of_it_have_left_and_goes_as_a_whole(patients):
     before = published(patients)
     (members,) = patients.execute(
@@ -183,7 +179,6 @@ def alike(database):
     return database
 
 
-@pytest.mark.one_server
 def test_a_release_that_would_show_nobody_is_served_on(alike):
     alike.execute("DELETE FROM public.alike WHERE id <= 14")
     with pytest.raises(Unsatisfiable, match="would show nobody"):
@@ -191,7 +186,6 @@ def test_a_release_that_would_show_nobody_is_served_on(alike):
     assert [(16,)] == alike.execute("SELECT count(*) FROM anon.alike")
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize(
     "types",
     ["uuid", "numeric(6, 2)", "timestamptz", "char(5)", "date", "bool", "float8"],
@@ -228,7 +222,6 @@ def test_nothing_is_learnt_from_all_releases_together(patients):
     assert dbanon.check_history("anon.patients", settings=patients.settings)[0].holds
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize("seed", exhaustive_after(1, range(1, 26)))
 def test_an_attacker_who_compares_everything_learns_nothing(patients, seed):
     assert play(patients, seed) > 1
@@ -270,7 +263,6 @@ def shared(database):
     return found.release.sharing
 
 
-@pytest.mark.one_server
 def test_what_was_revealed_before_does_not_stop_a_refresh_that_adds_nothing(patients, ungated):
     patients.execute("DELETE FROM public.patients WHERE id = 17")
     with ungated():
@@ -285,7 +277,6 @@ def test_what_was_revealed_before_does_not_stop_a_refresh_that_adds_nothing(pati
     assert failing[0][0] == 1
 
 
-@pytest.mark.one_server
 def test_a_copy_that_was_changed_is_not_extended(patients):
     unseal(patients, 1)
     patients.execute("DELETE FROM dbanon_data.release_1 WHERE disease = 'flu'")
@@ -294,7 +285,6 @@ def test_a_copy_that_was_changed_is_not_extended(patients):
     assert 160 == published(patients).total()
 
 
-@pytest.mark.one_server
 def test_a_copy_that_shows_others_than_are_remembered_is_not_extended(patients):
     patients.execute(
         "UPDATE dbanon.history_member SET persons = persons[2:], classes = classes[2:],"
@@ -306,7 +296,6 @@ def test_a_copy_that_shows_others_than_are_remembered_is_not_extended(patients):
     assert 120 == published(patients).total()
 
 
-@pytest.mark.one_server
 def test_a_copy_with_a_class_of_which_nobody_is_remembered_is_not_extended(patients):
     patients.execute("""
         UPDATE dbanon.history_member AS m
@@ -321,7 +310,6 @@ def test_a_copy_with_a_class_of_which_nobody_is_remembered_is_not_extended(patie
     assert 120 == published(patients).total()
 
 
-@pytest.mark.one_server
 def test_a_changed_policy_shares_the_classes(patients):
     stored = dbanon.load_policy("patients", settings=patients.settings)
     changed = replace(stored, models=(ModelSpec("k-anonymity", {"k": 5}),))
@@ -330,7 +318,6 @@ def test_a_changed_policy_shares_the_classes(patients):
     assert (120, 0) == (found.kept, found.withheld)
 
 
-@pytest.mark.one_server
 def test_a_new_series_groups_all_rows_anew(patients):
     patients.execute("UPDATE public.patients SET disease = 'plague ' || id % 2")
     others = {"new_series": True, "recipients_changed": True}
@@ -339,7 +326,6 @@ def test_a_new_series_groups_all_rows_anew(patients):
     assert {"plague 0", "plague 1"} == {row[4] for row in published(patients)}
 
 
-@pytest.mark.one_server
 def test_models_of_the_whole_share_the_classes(patients):
     stored = dbanon.load_policy("patients", settings=patients.settings)
     models = (*stored.models, ModelSpec("t-closeness", {"t": 0.9}))
@@ -348,7 +334,6 @@ def test_models_of_the_whole_share_the_classes(patients):
     assert 120 == shared(patients).kept
 
 
-@pytest.mark.one_server
 def test_labels_are_of_all_classes_and_share_them(patients):
     stored = dbanon.load_policy("patients", settings=patients.settings)
     dbanon.set_policy(stored.table, replace(stored, labels=True), settings=patients.settings)
@@ -358,7 +343,6 @@ def test_labels_are_of_all_classes_and_share_them(patients):
     assert (120, 40) == (found.kept, found.births)
 
 
-@pytest.mark.one_server
 def test_bounds_share_the_classes(patients):
     stored = dbanon.load_policy("patients", settings=patients.settings)
     rules = tuple(
@@ -372,7 +356,6 @@ def test_bounds_share_the_classes(patients):
     assert (120, 40) == (found.kept, found.births)
 
 
-@pytest.mark.one_server
 def test_a_kept_assignment_shares_the_classes(patients):
     dbanon.publish("patients", keep_assignment=True, settings=patients.settings)
     arrive(patients, *range(120, 160))
@@ -380,7 +363,6 @@ def test_a_kept_assignment_shares_the_classes(patients):
     assert [(160,)] == patients.execute("SELECT count(*) FROM dbanon_data.rows_3")
 
 
-@pytest.mark.one_server
 def test_what_relations_have_revealed_keeps_neither_from_growing(patients, ungated):
     with ungated():
         dbanon.publish("patients", name="others", k=K + 1, settings=patients.settings)
@@ -392,7 +374,6 @@ def test_what_relations_have_revealed_keeps_neither_from_growing(patients, ungat
     assert one.growth.births == two.growth.births > 0
 
 
-@pytest.mark.one_server
 def test_the_loss_counts_the_classes_that_are_served(patients):
     arrive(patients, *range(120, 180))
     patients.execute("DELETE FROM public.patients WHERE id = 17")
@@ -401,7 +382,6 @@ def test_the_loss_counts_the_classes_that_are_served(patients):
     assert (len(sizes), min(sizes)) == (loss.n_classes, loss.smallest_class)
 
 
-@pytest.mark.one_server
 def test_without_memory_there_is_nothing_to_extend(patients):
     patients.execute("TRUNCATE dbanon.history_key")
     assert "who is in it is not remembered" == refresh(patients).regrouped

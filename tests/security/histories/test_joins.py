@@ -9,7 +9,6 @@ import dbanon
 from dbanon.domain.errors import ConfigError, NotPermitted
 from dbanon.domain.table import TableName
 
-pytestmark = pytest.mark.one_server
 OTHERS = {"new_series": True, "recipients_changed": True}
 MONDRIAN = {"algorithm": "mondrian"}
 

@@ -17,7 +17,6 @@ from dbanon.domain.composition import Composition
 from dbanon.formats import policies
 from dbanon.formats.datasets import dataset_of
 
-pytestmark = pytest.mark.one_server
 K, L, FIRST, PERSONS, REFRESHES = 4, 2, 120, 300, at_depth(8)
 TABLES = ("people", "visits", "findings")
 KEYS = {"people": "id", "visits": "visit", "findings": "finding"}

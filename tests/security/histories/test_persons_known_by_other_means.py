@@ -10,7 +10,6 @@ from dbanon.domain.errors import DbanonError
 from dbanon.domain.policy import K_ANONYMITY, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 
-pytestmark = pytest.mark.one_server
 COLUMNS = ("id", "age", "sex", "born", "weight", "disease", "note")
 
 

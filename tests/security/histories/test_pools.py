@@ -9,7 +9,6 @@ from dbanon.domain.policy import ColumnRule, Comparison, Condition, ModelSpec, P
 from dbanon.formats import policies
 from dbanon.formats.datasets import dataset_of
 
-pytestmark = pytest.mark.one_server
 MODELS = (ModelSpec("k-anonymity", {"k": 5}), ModelSpec("l-diversity", {"l": 2}))
 WORLDS = ("alpha", "omega")
 

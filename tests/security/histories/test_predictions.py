@@ -18,7 +18,6 @@ import dbanon
 from dbanon import resources
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 
-pytestmark = pytest.mark.one_server
 K, MONTHS, PATIENTS, FIRST = 5, 12, 900, 450
 RATES = [(0.08, 3), (0.02, 2), (0.02, 3), (0.05, 2), (0.05, 3), (0.08, 2)]
 COLUMNS = (

@@ -10,7 +10,6 @@ from dbanon.domain.checks import CheckFailed
 from dbanon.formats import policies
 from dbanon.formats.datasets import dataset_of
 
-pytestmark = pytest.mark.one_server
 K = 4
 VISITS = """
 table = "public.visits"

@@ -9,7 +9,6 @@ from dbanon.domain.errors import DbanonError
 from dbanon.domain.policy import K_ANONYMITY, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 
-pytestmark = pytest.mark.one_server
 VISITS = TableName("public", "visits")
 K = 3
 

@@ -6,7 +6,6 @@ from tables import make_patients, patients_policy
 import dbanon
 from dbanon.domain.errors import DbanonError, NotPermitted
 
-pytestmark = pytest.mark.one_server
 OTHERS = {"new_series": True, "recipients_changed": True}
 
 

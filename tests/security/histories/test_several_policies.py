@@ -11,7 +11,6 @@ import dbanon
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 
-pytestmark = pytest.mark.one_server
 PERSONS = 160
 POLICIES = {
     "larger": {"k": 10, "l": 3},

@@ -11,7 +11,6 @@ from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.release import Sharing
 
-pytestmark = pytest.mark.one_server
 K, L = 5, 3
 COLUMNS = ("id", "age", "sex", "born", "weight", "disease", "note")
 

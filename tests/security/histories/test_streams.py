@@ -120,7 +120,6 @@ class Attacker:
         return persons, values
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize(("kind", "seed"), exhaustive_after(len(FEW), STREAMS))
 def test_nobody_is_left_with_fewer_candidates_by_any_number_of_releases(people, kind, seed):
     chance = random.Random(f"{kind} {seed}")  # noqa: S311 - people, not secrets

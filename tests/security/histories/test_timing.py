@@ -13,7 +13,6 @@ from selection import exhaustive_after
 import dbanon
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 
-pytestmark = pytest.mark.one_server
 K, L, REFRESHES = 5, 2, 8
 CLASS = range(1, 13)
 SIX, SEVEN = range(1, 7), range(1, 8)

@@ -7,7 +7,6 @@ import dbanon
 from dbanon.domain.checks import CheckFailed
 from dbanon.domain.policy import Comparison, Condition
 
-pytestmark = pytest.mark.one_server
 ANEW = "UPDATE public.patients SET id = id + 100000"
 MESSAGE = r"of the 60 persons whom release 1 shows, \d+ are found in public.patients by id, and"
 

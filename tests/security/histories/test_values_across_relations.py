@@ -10,8 +10,6 @@ import dbanon
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.policy import Role
 
-pytestmark = pytest.mark.one_server
-
 
 def prepare(database, **changes):
     """Make patients with a policy that asks for k alone."""

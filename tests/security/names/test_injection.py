@@ -123,7 +123,6 @@ FIELDS = (
 )
 
 
-@pytest.mark.one_server
 @settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(text=PAYLOADS, field=st.sampled_from(FIELDS))
 def test_no_field_of_a_policy_file_is_run(database, tmp_path, text, field):
@@ -145,7 +144,6 @@ CONTROLS = {*map(chr, range(32)), *map(chr, range(127, 160)), "\u202e", *HIDDEN}
 FAKE = "error: forged"
 
 
-@pytest.mark.one_server
 def test_nothing_that_is_printed_commands_the_terminal(database, monkeypatch, capsys):
     obeyed = OBEYED[:18] + HIDDEN + f"\n{FAKE}"
     table = TableName("public", f"people{obeyed}")

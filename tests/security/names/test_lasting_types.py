@@ -78,7 +78,6 @@ def test_values_are_published_in_built_in_types(database, serve, name, role, kin
     assert "failure" not in levels
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize("role", [Role.SENSITIVE, Role.INSENSITIVE])
 def test_who_owns_an_enum_cannot_change_a_released_value(database, serve, role):
     declared, value, _ = TYPES["an enum"]
@@ -88,7 +87,6 @@ def test_who_owns_an_enum_cannot_change_a_released_value(database, serve, role):
     assert [("high", 50), ("low", 50)] == before == database.execute(SHOWN)
 
 
-@pytest.mark.one_server
 def test_who_owns_a_domain_cannot_run_code_on_released_values(database, serve):
     dealer = serve("dealer.size", "(i % 2)::dealer.size", role=Role.SENSITIVE)
     database.execute("ALTER TABLE public.people ALTER odd TYPE numeric")
@@ -121,14 +119,12 @@ def test_who_drops_a_type_or_collation_drops_nothing_of_a_release(
         database.execute("SELECT odd FROM public.people")
 
 
-@pytest.mark.one_server
 def test_names_of_objects_are_published_as_they_were(database, serve):
     dealer = serve("regtype", "'dealer.size'::regtype", role=Role.INSENSITIVE)
     dealer.execute("ALTER DOMAIN dealer.size RENAME TO other")
     assert [("dealer.size", 100)] == database.execute(SHOWN)
 
 
-@pytest.mark.one_server
 def test_doctor_names_a_release_whose_type_has_an_owner(database, serve, monkeypatch):
     from dbanon.db.releases import publication
 

@@ -116,7 +116,6 @@ def test_nothing_is_published_into_a_schema_of_a_stranger(database, stranger):
     assert database.execute("SELECT to_regclass('anon.people')") == [(None,)]
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize("kind", ["table", "view"])
 def test_doctor_reads_nothing_of_a_stranger_s(database, stranger, kind):
     publish(database, kind)
@@ -128,7 +127,6 @@ def test_doctor_reads_nothing_of_a_stranger_s(database, stranger, kind):
     assert "reading anon.people may run den.spy of stranger" in found
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize(
     "check",
     [
@@ -146,7 +144,6 @@ def test_what_took_the_place_of_a_release_is_not_read(database, stranger, check)
     assert not caught(stranger)
 
 
-@pytest.mark.one_server
 def test_check_all_reads_nothing_of_a_stranger_s(database, stranger):
     publish(database)
     usurp(database, stranger)
@@ -211,7 +208,6 @@ def test_what_is_checked_can_write_nothing(database):
     assert database.execute("SELECT is_called FROM public.written") == [(False,)]
 
 
-@pytest.mark.one_server
 def test_doctor_reads_in_read_only_transactions(database, stranger, monkeypatch):
     publish(database)
     modes, content = [], immutability.content
@@ -330,7 +326,6 @@ def test_no_partition_is_read_by_a_name_that_is_exchanged(database, stranger, mo
     assert placed == ([1],)
 
 
-@pytest.mark.one_server
 def test_a_table_of_a_stranger_that_took_the_name_before_is_drift(database, stranger):
     publish(database)
     trap(stranger, "a table")
@@ -352,7 +347,6 @@ def test_a_guard_keeps_to_its_table_when_the_schema_is_exchanged(database, stran
     assert database.execute("SELECT count(*) FROM anon.people") == [(100 - len(keys),)]
 
 
-@pytest.mark.one_server
 def test_an_exchange_between_the_question_and_the_reading_runs_nothing(
     database, stranger, monkeypatch
 ):

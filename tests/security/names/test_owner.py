@@ -2,7 +2,6 @@
 
 import psycopg
 import pytest
-from selection import one_server_after
 from tables import rows_proved
 
 import dbanon
@@ -149,7 +148,7 @@ def everything_that_reads(database):
     yield lambda: dbanon.publish(TABLE, settings=settings)
 
 
-@pytest.mark.parametrize("trap", one_server_after(3, HARMLESS))
+@pytest.mark.parametrize("trap", HARMLESS)
 def test_what_is_published_runs_nothing_of_its_owner(owner, database, trap):
     set_up, naive = HARMLESS[trap]
     make(owner, database)
@@ -162,7 +161,7 @@ def test_what_is_published_runs_nothing_of_its_owner(owner, database, trap):
     assert not caught(owner)
 
 
-@pytest.mark.parametrize("trap", one_server_after(3, REFUSED))
+@pytest.mark.parametrize("trap", REFUSED)
 def test_a_table_that_cannot_be_read_without_running_others_code_is_not_read(owner, database, trap):
     make(owner, database)
     owner.execute(REFUSED[trap])

@@ -10,7 +10,6 @@ from tables import make_patients, patients_policy
 import dbanon
 from dbanon.domain.policy import Role
 
-pytestmark = pytest.mark.one_server
 K, L = 4, 2
 LEAVER = 17
 ROWS = "SELECT age::text, sex::text, born::text, weight::text, disease FROM anon.patients"

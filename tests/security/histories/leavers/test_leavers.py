@@ -8,7 +8,6 @@ import pytest
 import dbanon
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ColumnRule, ModelSpec, Policy, Role
 
-pytestmark = pytest.mark.one_server
 K, LARGE, L, SIZE = 5, 9, 2, 100
 
 
