@@ -60,7 +60,9 @@ def resolve(session: Session, loaded: Sequence[Loaded], request: Request) -> Pub
     restart = restarted(session, members, request)
     if restart is not None:
         request = replace(request, new_series=True, recipients_changed=True)
-    places = tuple(placed(session, one.info, request) for one in loaded)
+    places = tuple(
+        replace(placed(session, one.info, request), is_compared=restart is None) for one in loaded
+    )
     return PublicationPlan(members, request, places, previous, _division(request), restart)
 
 

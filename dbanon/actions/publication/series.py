@@ -63,7 +63,13 @@ def compare(
         found = overlay.recall(session, table, relation=publication.view, live=live)
     else:
         starts = place.joined is None
-        found = overlay.remember(session, publication, starts_series=starts, series_of=place.joined)
+        found = overlay.remember(
+            session,
+            publication,
+            starts_series=starts,
+            series_of=place.joined,
+            is_compared=place.is_compared,
+        )
         if (found.failed or found.small) and not starts:
             _require_no_worse(session, publication, found, previous)
         if starts:
@@ -109,11 +115,13 @@ class Placement:
     """The place of a release among the series of its table.
 
     joined: the relation whose series it joins, None if it starts one; key: by which the persons of
-    that series are remembered, None if they are not.
+    that series are remembered, None if they are not; is_compared: with other series as well, for
+    the steward's information.
     """
 
     joined: TableName | None
     key: UUID | None
+    is_compared: bool = True
 
     def key_of_persons(self, session: Session, *, own: UUID | None = None) -> UUID:
         """Return the key by which persons are remembered: the stored one, ``own`` or a new one."""

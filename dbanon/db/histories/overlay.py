@@ -43,15 +43,19 @@ def remember(
     *,
     starts_series: bool = False,
     series_of: TableName | None = None,
+    is_compared: bool = True,
 ) -> Composition:
     """Store a table release before it is served, and compare it with all earlier releases.
 
     The first release of a series is compared too; later ones are not compared with its
     predecessors. Others must have the persons of their series: raise CheckFailed if their keys
-    changed. series_of: join the series of this relation, by default its own, otherwise the latest.
+    changed. series_of: join the series of this relation, by default its own, otherwise the latest;
+    is_compared: False if nobody read the predecessors of a series that it starts.
     """
     if not starts_series:
         return _remembered(session, publication, series_of=series_of, continues=True)
+    if not is_compared:
+        return _remembered(session, publication, starts_series=True)
     before = memory.of_series(session, publication.info.name, publication.view)
     if not before.relations:  # nothing to compare it with
         compared = _comparable(session, before, {publication.id: publication.policy})

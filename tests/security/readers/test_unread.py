@@ -70,6 +70,7 @@ def test_what_nobody_was_granted_is_grouped_from_scratch(published):
     (found,) = dbanon.refresh("patients", settings=published.settings)
     assert (UNREAD, None) == (found.regrouped, found.growth)
     assert 196 == found.release.loss.n_rows
+    assert (found.release.id,) == found.release.composition.releases
     again = dbanon.publish("patients", k=4, settings=published.settings)
     assert again.sharing is None
     history = dbanon.history("patients", settings=published.settings)
