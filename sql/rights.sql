@@ -74,6 +74,15 @@ SELECT coalesce(r.rolname::text, ''), g.privilege, g.grantable, g.column_name
  WHERE g.grantee <> t.relowner
  ORDER BY 1, 2, 4
 
+-- name: has_ledger
+-- Test if the current role can read the ledger.
+SELECT count(*) = 1 AND coalesce(bool_and(has_table_privilege(c.oid, 'SELECT')
+                                          AND has_schema_privilege(c.relnamespace, 'USAGE')), false)
+  FROM pg_class AS c
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE n.nspname = 'dbanon'
+   AND c.relname = 'release'
+
 -- name: is_owner
 -- Test if the current role may act as the owner of a relation.
 SELECT pg_has_role(relowner, 'USAGE')

@@ -196,6 +196,19 @@ DELETE FROM dbanon.history_pool AS p
    AND p.relation_name = %(name)s
    AND p.kept = coalesce(%(kept)s, p.kept)
 
+-- name: former_values
+-- How many published rows have another value by now, by sensitive column; rows that are withdrawn do not count.
+SELECT q.name, count(*)
+  FROM pg_temp.history_standing AS s
+  JOIN pg_temp.history_read AS l ON l.place = s.place
+  JOIN pg_temp.history_codes AS o ON o.code = l.code
+  JOIN dbanon.history_value AS v ON v.value_id = s.shown_id
+ CROSS JOIN unnest(%(columns)s::text[]) AS q (name)
+ WHERE NOT EXISTS (SELECT FROM pg_temp.history_departed AS d WHERE d.person = s.person)
+   AND v.value ? q.name
+   AND o.value -> q.name IS DISTINCT FROM v.value -> q.name
+ GROUP BY q.name
+
 -- name: fresh
 -- The places of those who were never published.
 WITH absent AS MATERIALIZED (

@@ -318,6 +318,7 @@ def _served(
             yield _failure(subject, problem, hint)
     yield from _compared(session, release, source)
     yield from _lingering(session, release)
+    yield from _stale(session, release)
     yield from _defined(session, release, published, repair=repair)
 
 
@@ -344,6 +345,22 @@ def _lingering(session: Session, release: Release) -> Iterator[Finding]:
         yield _failure(subject, str(found), command("dbanon refresh", release.table))
     elif found.rows:
         yield Finding(Level.OK, subject, str(found))
+
+
+def _stale(session: Session, release: Release) -> Iterator[Finding]:
+    """Yield a warning if more rows show former values than the policy allows."""
+    from dbanon.db.metadata import store
+
+    try:
+        stored = store.load_stored(session, release.table, release.policy_name)
+    except PolicyError:
+        return  # reported with the comparison of the policy
+    policy = release.policy if stored is None else stored.policy
+    found = release.stale_beyond(policy.max_stale)
+    if found is not None:
+        options = "--name NAME --new-series --recipients-changed"
+        repair = command("dbanon publish", release.table, options=options)
+        yield Finding(Level.WARNING, str(release.relation), found, repair)
 
 
 def _defined(

@@ -61,7 +61,8 @@ def carry_out(session: Session, plan: PublicationPlan, stages: Stages) -> list[R
     make = partial(build, session, plan, stages=stages, key=key, hashed=ahead.hashed)
     works = [make(one, part=part) for part, one in enumerate(prepared)]
     digest = fingerprint(session, plan.members, plan.request, of_rows=ahead.of_rows)
-    works = [replace(one, fingerprint=digest) for one in works]
+    growth = None if sharing is None else sharing.growth
+    works = [replace(one, fingerprint=digest, growth=growth) for one in works]
     first, *rest = serve(session, plan, works, stages)
     return [replace(first, sharing=sharing), *rest]
 

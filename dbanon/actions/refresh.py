@@ -42,7 +42,8 @@ class Refreshed:
     ``changed``: it is new; ``error``: reason of a failure; ``growth``: row counts of an incremental
     refresh; ``regrouped``: reason of a new grouping; ``former_ncp``: previous loss
     (``LossReport``); ``new_ncp``: about what a new search would lose, if classes were preserved;
-    ``advice``: a remedy if it would lose much less.
+    ``advice``: a remedy if it would lose much less; ``stale``: a warning if more rows show former
+    values than the policy's ``max_stale``.
     """
 
     relation: TableName
@@ -54,6 +55,7 @@ class Refreshed:
     former_ncp: float | None = None
     new_ncp: float | None = None
     advice: str | None = None
+    stale: str | None = None
 
 
 def refresh(
@@ -169,14 +171,23 @@ def _again(
                 if_changed and _is_same(session, loaded, releases, stages, anew=now.new_series)
             ):
                 _leave(session, loaded, releases)
-                return [Refreshed(one.relation, one, changed=False) for one in releases]
+                same = [Refreshed(one.relation, one, changed=False) for one in present]
+                return _with_stale(same, loaded)
             plan = resolve(session, loaded, request)
             found = _renewed(session, plan, stages, present=present)
         else:
             _withdraw(session)
     if found is not None:  # after the commit, as how long the estimate takes depends on values
-        return _estimated(found, plan.sampled)
+        return _with_stale(_estimated(found, plan.sampled), loaded)
     return _again(present, now, if_changed=if_changed, unless_since=unless_since)
+
+
+def _with_stale(found: Sequence[Refreshed], loaded: Sequence[Loaded]) -> list[Refreshed]:
+    """Return results with warnings about former values, as the policies limit them."""
+    return [
+        replace(one, stale=one.release.stale_beyond(table.policy.max_stale))
+        for one, table in zip(found, loaded, strict=True)
+    ]
 
 
 def _estimated(found: list[Refreshed], sampled: Sequence[Problem]) -> list[Refreshed]:
@@ -272,13 +283,13 @@ def _same(
             store.save_baseline(session, one.info.name, one.now, name=one.wanted)
     asked = Request.from_ledger(present[0].overrides)
     compared = _by_classes(session, fingerprint(session, plan.members, asked), present)
-    for release in present:
-        ledger.note_compared(session, release.id, compared)
+    for release, same in zip(present, unchanged, strict=True):
+        ledger.note_compared(session, release.id, compared, growth=same.growth)
     _leave(session, loaded, present)
     return [
         Refreshed(
             release.relation,
-            replace(release, warnings=same.warnings),
+            replace(release, warnings=same.warnings, growth=same.growth),
             changed=False,
             growth=same.growth,
             former_ncp=release.loss.ncp,

@@ -207,6 +207,8 @@ def _forecast(
         found = refresh(table, dry_run=True, settings=settings, stages=stages)
     for one in found:
         console.caution(one.release.warnings)
+        if one.stale is not None:
+            console.warn(f"{one.relation}: {one.stale}")
     if json:
         console.document(found)
         return

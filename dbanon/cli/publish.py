@@ -71,6 +71,7 @@ def _show(release: Release, *, dry_run: bool, verbose: bool) -> None:
         console.say("dry run: all of it was proved, then rolled back")
     else:
         console.say(f"release {release.id} of {release.table} is served as {release.relation}")
+    report.independence(release.policy)
     if release.sharing is not None:
         console.say(f"  {release.sharing}")
     if not dry_run:

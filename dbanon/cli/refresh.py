@@ -100,6 +100,8 @@ def show(result: "Refreshed", *, silent: bool) -> None:
             console.say(f"  grouped anew: {result.regrouped}")
         losses(result)
     console.caution(result.release.warnings)
+    if result.stale is not None:
+        console.warn(f"{result.relation}: {result.stale}")
     if result.changed:
         report.composition(result.release.composition)
 

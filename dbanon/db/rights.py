@@ -33,6 +33,11 @@ def require_roles(session: Session, roles: Sequence[str]) -> None:
         )
 
 
+def has_ledger(session: Session) -> bool:
+    """Return True if the current role may read the ledger."""
+    return session.one(query("rights.has_ledger")) == (True,)
+
+
 def lacking_temporary(session: Session, role: str) -> str | None:
     """Return the GRANT that a role needs to create temporary tables, None if it may."""
     row = session.pg.execute(query("rights.temporary"), (role,)).fetchone()

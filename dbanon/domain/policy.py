@@ -244,6 +244,11 @@ AUTO = "auto"
 """Of the policy of a table that is meant when none is named."""
 WITHDRAW_SHARE = 0.6
 """The share of a class that is gone when a refresh withdraws it, if the policy names none."""
+COMPATIBLE, INDEPENDENT = "compatible", "independent"
+REFRESHES = (COMPATIBLE, INDEPENDENT)
+"""Values of ``refresh``: classes are preserved, or no person may have two releases."""
+VOUCHED = "its policy makes releases independent: no person may have two of them"
+"""What the steward vouches for with independent releases."""
 DROP = "drop"
 """Of ``rest``: columns that a policy does not name are left out, as identifiers are."""
 GROUP = "group"
@@ -303,6 +308,11 @@ class Policy:
     pool_size: minimum number of new persons that a
         [refresh](../guides/refreshing.md#new-persons) publishes together; more if the sensitive
         values need them | the number that the sensitive values need
+    max_stale: a [refresh](../guides/refreshing.md#former-values) and `dbanon doctor` warn if a
+        larger share of the published rows shows former values | no warning
+    refresh: `"compatible"` preserves published classes; with `"independent"` a refresh groups all
+        rows from scratch, for [an audience](../guides/refreshing.md#a-series) of which nobody ever
+        has two releases | `compatible`
     masking: list of tables `[[masking]]`, the [steps](#keys-of-a-masking-step) that change values
         before grouping | values are not masked
     pseudonym: name of a published column with a pseudonym of the person, the same in all relations
@@ -383,6 +393,19 @@ class Policy:
     pool_size: Annotated[
         int | None, Key("count", least=1, shown="new persons are published by at least: {}")
     ] = None
+    max_stale: Annotated[
+        float | None,
+        Key(
+            "number",
+            least=0,
+            below=1,
+            otherwise="must be at least 0 and less than 1",
+            shown="warned of, if shown with former values: more than {:.0%} of the rows",
+        ),
+    ] = None
+    refresh: Annotated[
+        str | None, Key("text", among=REFRESHES, absent=REFRESHES[0], shown="releases: {}")
+    ] = None
     masking: Annotated[tuple[MaskingStep, ...], Key("own", shown="masked: {}")] = ()
     pseudonym: Annotated[str | None, Key("text", shown="pseudonym of the person: {}")] = None
     budget: Annotated[float | None, Key("number", above=0, shown="budget of counts: {}")] = None
@@ -456,7 +479,7 @@ class Policy:
 
     def refreshed_as(self, other: "Policy") -> "Policy":
         """Return the policy with what another one says of refreshes, which moves no class."""
-        names = ("erase_within", "withdraw_share", "pool_size")
+        names = ("erase_within", "withdraw_share", "pool_size", "max_stale", "refresh")
         return replace(self, **{name: getattr(other, name) for name in names})
 
     @property

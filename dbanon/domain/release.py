@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from dbanon.domain.policy import DEFAULT_NAME
-from dbanon.domain.table import TableName
+from dbanon.domain.table import TableName, quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,6 +53,9 @@ class Entry:
         return tuple(map(TableName.parse, self.dataset)) or (self.table,)
 
 
+_NAMED = 3  # columns, those with the most former values
+
+
 @dataclass(frozen=True, slots=True)
 class Growth:
     """Changes of a release in the next one, made by incremental refresh.
@@ -62,7 +65,8 @@ class Growth:
     deferred: deleted but still published; changed: with sensitive values that differ from the
     published ones; later: inserted for published persons, unpublished; overdue: those of ``left``
     published until the deadline. withdrawn: classes; due: deadline of the first of ``deferred``;
-    pending: persons of ``waiting``; pool: number of them that the next pool needs, None if no
+    former: share of published rows whose value differs by now, by sensitive column; pending:
+    persons of ``waiting``; pool: number of them that the next pool needs, None if no
     number suffices; failed: whether a pool did not meet the models as a whole, so that it is not
     published.
     """
@@ -81,6 +85,7 @@ class Growth:
     pending: int = 0
     pool: int | None = None
     failed: bool = False
+    former: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def shown(self) -> int:
@@ -104,10 +109,23 @@ class Growth:
             (self.waiting, f"{self.waiting:,} pending ({self._pool})"),
             (self.withheld, f"{self.withheld:,} withheld"),
             (self.deferred, f"{self.deferred:,} published although deleted{until}"),
-            (self.changed, f"{self.changed:,} with former values"),
+            (self.changed, f"{self.changed:,} with former values{self._columns}"),
             (self.later, f"{self.later:,} inserted for published persons, unpublished"),
         )
         return ", ".join([f"{self.kept:,} rows unchanged", *(text for n, text in parts if n)])
+
+    @property
+    def _columns(self) -> str:
+        most = sorted(self.former, key=lambda name: (-self.former[name], name))[:_NAMED]
+        listed = ", ".join(f"{quote_identifier(name)} {self.former[name]:.1%}" for name in most)
+        return f" ({listed})" if most else ""
+
+    @property
+    def staleness(self) -> str | None:
+        """The share of rows with former values, in words; None if there are none."""
+        share = self.changed / max(self.shown, 1)
+        found = f"{share:.1%} of the rows show former values{self._columns}"
+        return found if self.changed else None
 
     @property
     def _pool(self) -> str:
@@ -175,6 +193,17 @@ class Sharing:
     withheld: int
     frozen: int
 
+    @property
+    def growth(self) -> Growth:
+        """The counts as those of an incremental refresh."""
+        return Growth(
+            self.kept,
+            births=self.births,
+            waiting=self.waiting,
+            withheld=self.withheld,
+            changed=self.frozen,
+        )
+
     def of_all(self, first: Sharing) -> Sharing:
         """Return the counts, including the rows suppressed since ``first``."""
         waiting = first.births + first.waiting - self.births
@@ -203,7 +232,8 @@ class Release(Entry):
     releases of the table, with which this one can be compared. ``warnings``, ``composition``
     (combined disclosure of all releases) and ``sharing`` (reuse of published groups) are reported
     on publication but not stored. ``created_at`` and ``created_by`` are None until it is in the
-    ledger.
+    ledger. ``growth``: changes since the release before, at the last refresh, if its classes are
+    preserved.
     """
 
     policy: Policy
@@ -214,12 +244,23 @@ class Release(Entry):
     overrides: Mapping[str, Any] = field(default_factory=dict)
     taxonomies: Mapping[str, int] = field(default_factory=dict)
     compared: str | None = None
+    growth: Growth | None = None
     earlier: int = 0
     created_at: datetime | None = None
     created_by: str | None = None
     warnings: tuple[Caution, ...] = field(default=(), compare=False)
     composition: Composition | None = field(default=None, compare=False)
     sharing: Sharing | None = field(default=None, compare=False)
+
+    def stale_beyond(self, most: float | None) -> str | None:
+        """Return a warning if more rows show former values than a policy allows, with remedies."""
+        growth = self.growth
+        if most is None or growth is None or growth.changed <= most * growth.shown:
+            return None
+        return (
+            f"{growth.staleness}; max_stale = {most:g}: start a new series for an audience that has"
+            " none of these releases, or wait until classes are withdrawn"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from tables import make_patients, patients_policy
 import dbanon
 from dbanon.domain.policy import Role
 from dbanon.formats import policies
+from dbanon.settings import Settings
 
 COARSE = {"sex", "born", "weight"}
 
@@ -69,3 +70,88 @@ def test_setting_a_policy_names_what_is_served_by_an_older_one(patients, run, tm
     assert told in run("policy", "set", "--file", other).out
     same.write_text(same.read_text().replace("algorithm", "pool_size = 100\nalgorithm"))
     assert "older policy" not in run("policy", "set", "--file", same).out
+
+
+def limited(database, **changes):
+    policy = replace(dbanon.load_policy("patients", settings=database.settings), **changes)
+    dbanon.set_policy("patients", policy, settings=database.settings)
+
+
+def test_rows_with_former_values_are_counted_by_column(patients, run):
+    change(patients)
+    (found,) = dbanon.refresh("patients", settings=patients.settings)
+    growth = found.growth
+    assert 0 < growth.changed <= 8
+    assert {"disease": growth.changed / growth.shown} == growth.former
+    assert f"(disease {growth.former['disease']:.1%})" in str(growth)
+    told = f"of the rows show former values (disease {growth.former['disease']:.1%})"
+    assert told in run("history", "patients").out
+    assert f"disease: {growth.former['disease']:.1%} of" in run("describe", "anon.patients").out
+    (chapter,) = dbanon.history("patients", settings=patients.settings).chapters
+    assert growth.former == chapter.growth.former
+    patients.execute("UPDATE public.patients SET disease = NULL WHERE id % 10 = 3")
+    (found,) = dbanon.refresh("patients", settings=patients.settings)
+    (chapter,) = dbanon.history("patients", settings=patients.settings).chapters
+    assert growth.changed < chapter.growth.changed == found.growth.changed
+
+
+def test_readers_are_not_told_of_former_values(patients):
+    change(patients)
+    dbanon.refresh("patients", settings=patients.settings)
+    reader = patients.role("reader")
+    dbanon.grant("anon.patients", [reader], settings=patients.settings)
+    found = dbanon.describe("anon.patients", settings=Settings(dsn=patients.dsn_as(reader)))
+    assert {} == found.former
+    assert dbanon.describe("anon.patients", settings=patients.settings).former
+
+
+def test_too_many_former_values_are_warned_of(patients, run):
+    limited(patients, max_stale=0.05)
+    change(patients)
+    assert "max_stale" not in run("refresh", "patients").err
+    patients.execute("UPDATE public.patients SET disease = 'ebola' WHERE id % 10 = 3")
+    told = "max_stale = 0.05: start a new series for an audience that has none of these"
+    assert told in run("plan", "patients", "--refresh").err
+    assert told in run("refresh", "patients", "--quiet").err
+    assert told in run("refresh", "patients", "--if-changed").err
+    (stale,) = [one for one in dbanon.doctor(settings=patients.settings) if one.level != "ok"]
+    assert told in stale.message
+    assert "--new-series --recipients-changed" in stale.hint
+    limited(patients, max_stale=0.5)
+    assert "max_stale" not in run("refresh", "patients").err
+
+
+def test_reused_classes_are_as_stale(patients):
+    change(patients)
+    dbanon.set_policy("patients", better(patients), settings=patients.settings)
+    release = dbanon.publish("patients", k=10, settings=patients.settings)
+    assert release.sharing.frozen == release.growth.changed > 0
+
+
+def test_independent_releases_are_grouped_from_scratch(patients, run):
+    reader = patients.role("reader")
+    dbanon.grant("anon.patients", [reader], settings=patients.settings)
+    limited(patients, refresh="independent")
+    change(patients)
+    printed = run("refresh", "patients").out
+    assert "no person may have two of them" in printed
+    history = dbanon.history("patients", settings=patients.settings)
+    assert [2, 0] == [one.series for one in history.chapters]
+    assert "no person may have two of them" in run("release", "show", 2).out
+    assert "no person may have two of them" in run("report", "anon.patients").out
+    (found,) = dbanon.refresh("patients", if_changed=True, settings=patients.settings)
+    assert not found.changed
+    limited(patients, refresh="compatible")
+    patients.execute("DELETE FROM public.patients WHERE id % 50 = 2")
+    (found,) = dbanon.refresh("patients", settings=patients.settings)
+    assert found.growth is not None
+
+
+def test_independent_relations_have_readers_of_their_own(patients):
+    reader = patients.role("reader")
+    dbanon.grant("anon.patients", [reader], settings=patients.settings)
+    dbanon.publish("patients", name="others", grants=[reader], settings=patients.settings)
+    limited(patients, refresh="independent")
+    change(patients)
+    with pytest.raises(dbanon.NotPermitted, match="another series"):
+        dbanon.publish("patients", settings=patients.settings)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dbanon.domain.checks import CheckFailed, CheckReport
 from dbanon.domain.composition import OTHER_READERS, RevealsMore, require_safe
 from dbanon.domain.errors import ConfigError
-from dbanon.domain.policy import Role
+from dbanon.domain.policy import INDEPENDENT, VOUCHED, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
@@ -193,6 +193,8 @@ def restarted(session: Session, members: Sequence[Member], request: Request) -> 
     named = request.new_series or request.recipients_changed or request.series
     if request.relation_kind is ReleaseKind.VIEW or named:
         return None
+    if all(member.policy.refresh == INDEPENDENT for member in members):
+        return VOUCHED
     first, *others = members
     info, view = first.info, request.view(first.info.name)
     if not others and readers.is_unread(session.pg, info, view):

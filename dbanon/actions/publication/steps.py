@@ -489,6 +489,7 @@ def _entry(session: Session, plan: PublicationPlan, work: Work) -> Release:
         checks=work.report,
         loss=prepared.outcome.loss,
         fingerprint=work.fingerprint,
+        growth=work.growth,
         overrides=request.to_ledger(),
         taxonomies=prepared.taxonomies,
         content=_content(session, publication, work.candidate),

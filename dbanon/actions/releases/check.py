@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.domain.checks import CheckFailed, CheckReport, Verdict
@@ -15,7 +15,7 @@ from dbanon.domain.wording import in_words
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from dbanon.db.releases.guarantee import Promise
@@ -60,13 +60,18 @@ class DescribedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The promise of a published relation; ``proved_at`` is None for older releases."""
+    """The promise of a published relation; ``proved_at`` is None for older releases.
+
+    ``former``: share of rows with former values by column, empty for roles that cannot read the
+    ledger.
+    """
 
     relation: TableName
     release: int
     models: tuple[ModelSpec, ...]
     columns: tuple[DescribedColumn, ...]
     proved_at: datetime | None
+    former: Mapping[str, float] = field(default_factory=dict)
 
 
 def check(
@@ -344,7 +349,17 @@ def described(session: Session, relation: str | TableName) -> tuple[TableInfo, D
         models=promise.models,
         columns=tuple(_described(column, promise) for column in info.columns),
         proved_at=promise.proved_at,
+        former=_former(session, info),
     )
+
+
+def _former(session: Session, info: TableInfo) -> Mapping[str, float]:
+    """Return the share of rows with former values by column; readers must not see it."""
+    from dbanon.db import rights
+    from dbanon.db.metadata import ledger
+
+    release = ledger.served_release(session, info.name) if rights.has_ledger(session) else None
+    return {} if release is None or release.growth is None else release.growth.former
 
 
 def _described(column: ColumnInfo, promise: Promise) -> DescribedColumn:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.session import Session
     from dbanon.domain.composition import Composition
-    from dbanon.domain.release import Entry, Lingering, Release
+    from dbanon.domain.release import Entry, Growth, Lingering, Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ class Chapter:
 
     published, left_out: rows of the table then, the latter suppressed; smallest_class: its number
     of rows; changed: rows that were new, deleted or in another class; series: the release that
-    started its series, 0 for the first one. The last two are None if no membership is stored.
+    started its series, 0 for the first one; both are None if no membership is stored. growth: the
+    counts of its last refresh, if it preserves classes.
     """
 
     release: int
@@ -41,6 +42,7 @@ class Chapter:
     changed: int | None
     series: int | None
     created_at: datetime | None
+    growth: Growth | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,7 @@ def _chapter(release: Release, changed: int | None, series: int | None) -> Chapt
         changed=changed,
         series=series,
         created_at=release.created_at,
+        growth=release.growth,
     )
 
 

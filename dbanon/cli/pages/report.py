@@ -365,6 +365,8 @@ def _persons(policy: Policy) -> Iterator[tuple[str, str]]:
         yield "population", str(policy.population)
     if policy.pseudonym is not None:
         yield "pseudonym", policy.pseudonym
+    if policy.refresh is not None:
+        yield "releases", policy.refresh
     if policy.erase_within is not None:
         yield "who is gone is shown for", f"{policy.erase_within} at most"
 

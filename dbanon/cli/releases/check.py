@@ -8,6 +8,7 @@ import typer
 
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
+from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
@@ -136,5 +137,7 @@ def _show_described(found: Described) -> None:
     title = f"{found.relation}, release {found.release}{proved}"
     console.table(("column", "type", "what it holds"), rows, title=title)
     console.say(f"every class meets {report.models(found.models)}")
+    for name, share in found.former.items():
+        console.say(f"{quote_identifier(name)}: {share:.1%} of the rows show former values")
     console.say("a class is all rows that are alike in the quasi-identifiers")
     console.say(f"prove it again: {command('dbanon check', found.relation)}")

@@ -83,6 +83,7 @@ def show(number: Number, *, dsn: options.Dsn = None, json: options.Json = False)
     )
     if found.dataset:
         console.say(f"published together: {', '.join(found.dataset)}")
+    report.independence(found.policy)
     report.checks(found.checks)
     report.loss(found.loss, found.policy, verbose=True)
     if later:
@@ -231,9 +232,12 @@ def _show(found: History) -> None:
         for c in found.chapters
     ]
     console.table(headers, rows)
+    for one in found.chapters:
+        if one.served and one.growth is not None and one.growth.staleness is not None:
+            console.say(f"{one.relation}: {one.growth.staleness}")
     for gone in found.lingering:
         if gone.rows or gone.failed:
             console.say(f"{gone.relation}: {gone}")
-    for one in found.compositions:
-        report.composition_in_full(one)
-        report.composition(one)
+    for cells in found.compositions:
+        report.composition_in_full(cells)
+        report.composition(cells)

@@ -237,6 +237,7 @@ def _show(found: Report) -> None:
     if found.loss is not None:
         shown.loss(found.loss, found.policy)
     shown.label_loss(found.label_loss)
+    shown.independence(found.policy)
     if found.hiding is not None:
         console.say(
             f"that was when it was published; {found.hiding.n_rows:,} rows in"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dbanon.cli.notation import number, percent
 from dbanon.cli.terminal import console
 from dbanon.domain.composition import Exposure
-from dbanon.domain.policy import L_DIVERSITY
+from dbanon.domain.policy import INDEPENDENT, L_DIVERSITY, VOUCHED
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.wording import MEANINGS, Meaning, alike_in_words, anatomy_in_words
 from dbanon.formats.policy.anatomy import level
@@ -190,6 +190,12 @@ def asked(spec: ModelSpec) -> str:
 def anatomy(policy: Policy) -> str:
     """Return notes on an anatomy release; empty for others."""
     return anatomy_in_words(level(policy)) if policy.anatomy else ""
+
+
+def independence(policy: Policy) -> None:
+    """Print a note on releases that cannot be compared with others."""
+    if policy.refresh == INDEPENDENT:
+        console.say(f"independent release: {VOUCHED}")
 
 
 def diversity(policy: Policy) -> str:

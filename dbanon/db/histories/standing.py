@@ -170,7 +170,17 @@ def _counted(session: Session, publication: Publication, terms: Terms) -> Standi
     lingering = count_deleted(session, publication.view, deadline=terms.deadline)
     names = ("kept", "withheld", "deferred", "left", "changed", "overdue")
     growth = Growth(withdrawn=len(gone), due=lingering.due, **dict(zip(names, counts, strict=True)))
+    growth = replace(growth, former=_former(session, publication, growth.shown))
     return Standing(np.array(fresh, np.int64), gone, growth, ())
+
+
+def _former(session: Session, publication: Publication, shown: int) -> dict[str, float]:
+    """Return the share of published rows with former values, by column; of one row a person."""
+    if publication.policy.subject is not None:
+        return {}
+    columns = [rule.column for rule in publication.policy.with_role(Role.SENSITIVE)]
+    found = session.pg.execute(query("standing.former_values"), {"columns": columns})
+    return {name: rows / max(shown, 1) for name, rows in found}
 
 
 def withdrawn(session: Session, departed: sql.Identifier) -> tuple[int, ...]:

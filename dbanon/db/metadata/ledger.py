@@ -19,7 +19,7 @@ from dbanon.domain.checks import CheckReport, CheckResult, Verdict, Verification
 from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import DatabaseError, PolicyError
 from dbanon.domain.policy import DEFAULT_NAME
-from dbanon.domain.release import Entry, Release, ReleaseKind
+from dbanon.domain.release import Entry, Growth, Release, ReleaseKind
 from dbanon.domain.table import TableName
 from dbanon.formats import policies
 
@@ -57,6 +57,7 @@ def add_release(session: Session, release: Release) -> Release:
             checks=_documents(release.checks.results),
             loss=asdict(release.loss),
             fingerprint=release.fingerprint,
+            growth=_counts(release.growth),
             content=release.content,
             data_id=release.data_id,
             served=True,
@@ -105,12 +106,19 @@ def withdraw(session: Session, release_id: int) -> bool:
     return found.rowcount > 0
 
 
-def note_compared(session: Session, release_id: int, fingerprint: str) -> None:
-    """Record the fingerprint of a source for which a refresh had nothing to publish."""
+def note_compared(session: Session, release_id: int, fingerprint: str, *, growth: Growth) -> None:
+    """Record the source and the counts of a refresh that had nothing to publish."""
     table = m.release
     session.sa.execute(
-        sa.update(table).where(table.c.release_id == release_id).values(compared=fingerprint)
+        sa.update(table)
+        .where(table.c.release_id == release_id)
+        .values(compared=fingerprint, growth=_counts(growth))
     )
+
+
+def _counts(growth: Growth | None) -> dict[str, Any] | None:
+    """Convert counts to JSON; the deadline follows from when persons were first missed."""
+    return None if growth is None else asdict(replace(growth, due=None))
 
 
 def serves_data(session: Session, data_id: int) -> bool:
@@ -250,6 +258,7 @@ def _release(row: sa.RowMapping) -> Release:
         taxonomies=row["taxonomies"],
         fingerprint=row["fingerprint"],
         compared=row["compared"],
+        growth=None if row["growth"] is None else Growth(**row["growth"]),
         earlier=row["earlier"],
         created_at=row["created_at"],
         created_by=row["created_by"],
