@@ -1,5 +1,14 @@
 -- How the rows of a source stand to what is published of them, and who left.
 
+-- name: bound_rows
+-- How many published rows are in classes of which somebody is gone, and which a deadline withdraws.
+SELECT count(*)
+  FROM pg_temp.history_before AS b
+ WHERE b.class IN (SELECT c.class
+                     FROM pg_temp.history_missed AS m
+                     JOIN pg_temp.history_before AS c ON c.person = m.person)
+   AND NOT EXISTS (SELECT FROM pg_temp.history_departed AS d WHERE d.person = b.person)
+
 -- name: count_leavers
 -- How many are gone whom a relation shows, how many of them for longer than they may be, and since when
 -- the first of them are; and the size of the last pool that did not meet the models as a whole, of any

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from dbanon.domain.taxonomy import Taxonomy
 
 _MOST_VALUES = 1_000  # of a column are looked up in its taxonomy
+_SAMPLED = 20_000  # rows whose sensitive values are counted
+_POOLS = 10  # the least number of pools that a table should have rows for
 Given = str | Path
 """A stored policy by its name, or a file by its path."""
 
@@ -87,6 +90,41 @@ def _is_other(release: Release, policy: Policy) -> bool:
     except DbanonError:  # its options do not fit any more
         return True
     return release.policy.refreshed_as(new) != new
+
+
+def slow_pools(policy: Policy, *, settings: Settings | None = None) -> str | None:
+    """Return a warning if refreshes publish new persons of a table late or never.
+
+    The size of a pool follows from the sensitive values of sampled rows. None if the role may not
+    read them.
+    """
+    from dbanon.anonymization.pools import pool_size
+    from dbanon.db import catalog, identity
+    from dbanon.db.session import connect
+
+    names = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    with (
+        connect(settings or Settings.load()) as session,
+        session.transaction(read_only=True, keep=False),
+    ):
+        info = catalog.describe(session, policy.table)
+        is_readable = set(names) == catalog.readable_columns(session, info, names)
+        if not names or not is_readable or identity.foreign_code(session, info):
+            return None
+        identity.admit(session, info)
+        rows = catalog.count_rows(session, info)
+        found = catalog.sampled_hashes(session, info, names, n_rows=rows, most=_SAMPLED)
+        identity.require_admitted(session)
+    columns = zip(names, zip(*found, strict=True), strict=True) if found else ()
+    size = pool_size(policy, {name: [*Counter(values).values()] for name, values in columns})
+    if not found or (size is not None and _POOLS * size <= rows):
+        return None
+    if size is None:
+        return "a refresh would publish no new persons: there are fewer sensitive values than l"
+    return (
+        f"a refresh publishes new persons by pools of {size:,}, {size / rows:.0%} of the {rows:,}"
+        " rows: they wait until as many have come"
+    )
 
 
 def check_policy(

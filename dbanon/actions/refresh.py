@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dbanon.actions.preparation.members import fingerprint, members_of
 from dbanon.actions.publication.growing import Unchanged, grow, obstacle
@@ -23,6 +23,7 @@ from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import timedelta
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.publication.plan import PublicationPlan
@@ -248,7 +249,11 @@ def _grown(
     present: Sequence[Release],
 ) -> list[Refreshed]:
     """Refresh relations incrementally."""
-    found = grow(session, plan, stages, present=present)
+    from dbanon.db.metadata import ledger
+
+    since = [ledger.pool_since(session, one.relation) for one in present]
+    grown = grow(session, plan, stages, present=present)
+    found = [_with_pool(one, past) for one, past in zip(grown, since, strict=True)]
     unchanged = [one for one in found if isinstance(one, Unchanged)]
     if unchanged:
         return _same(session, plan, unchanged, present)
@@ -266,6 +271,11 @@ def _grown(
         )
         for release, one, former in zip(new, works, present, strict=True)
     ]
+
+
+def _with_pool(one: Any, past: timedelta | None) -> Any:  # noqa: ANN401 - work, or unchanged
+    """Return a result with the time until the next pool; past: since the last one."""
+    return one if one.growth is None else replace(one, growth=one.growth.awaited(past))
 
 
 def _same(

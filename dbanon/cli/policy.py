@@ -59,7 +59,7 @@ def set_(
     dbanon policy set --file patients.toml
     dbanon policy set patients --file coarse.toml --policy research
     """
-    from dbanon.actions.policy import served_otherwise, set_policy
+    from dbanon.actions.policy import served_otherwise, set_policy, slow_pools
 
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
     stored = set_policy(
@@ -71,6 +71,8 @@ def set_(
         settings=settings,
     )
     console.say(f"{_called(stored.name)} of {stored.table} stored")
+    if (slow := slow_pools(stored, settings=settings)) is not None:
+        console.warn(slow)
     if old := served_otherwise(stored, settings=settings):
         served = ", ".join(str(release.relation) for release in old)
         console.say(f"still served with classes of an older policy: {served}")

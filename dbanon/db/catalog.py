@@ -273,6 +273,12 @@ def sampled_hashes(
     return harmless(session, statement).fetchall()
 
 
+def count_rows(session: Session, info: TableInfo) -> int:
+    """Return the number of rows."""
+    statement = sql.SQL("SELECT count(*) FROM {}").format(readable(session, info))
+    return int(harmless(session, statement).fetchall()[0][0])
+
+
 def distinct_values(session: Session, info: TableInfo, column: str, limit: int) -> list[str]:
     """Return at most ``limit`` distinct values of a column as text, without NULL."""
     statement = sql.SQL(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,8 @@ class Growth:
     deferred: deleted but still published; changed: with sensitive values that differ from the
     published ones; later: inserted for published persons, unpublished; overdue: those of ``left``
     published until the deadline. withdrawn: classes; due: deadline of the first of ``deferred``;
+    bound: rows in classes with one of ``deferred``, which the deadline withdraws, 0 without one;
+    days: until the next pool, at the rate at which new persons came;
     former: share of published rows whose value differs by now, by sensitive column; pending:
     persons of ``waiting``; pool: number of them that the next pool needs, None if no
     number suffices; failed: whether a pool did not meet the models as a whole, so that it is not
@@ -85,12 +88,21 @@ class Growth:
     pending: int = 0
     pool: int | None = None
     failed: bool = False
+    bound: int = 0
+    days: float | None = None
     former: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def shown(self) -> int:
         """Number of published rows."""
         return self.kept + self.births + self.deferred
+
+    def awaited(self, past: timedelta | None) -> Growth:
+        """Return the counts with the days until the next pool; past: since the last one."""
+        lacking = 0 if self.pool is None or self.births else self.pool - self.pending
+        if past is None or lacking <= 0 or not self.pending:
+            return self
+        return replace(self, days=past / timedelta(days=1) * lacking / self.pending)
 
     @property
     def is_same(self) -> bool:
@@ -101,6 +113,7 @@ class Growth:
         """Return the nonzero counts in one clause."""
         classes = "class" if self.withdrawn == 1 else "classes"
         until = f", the first of them until {self.due:%Y-%m-%d}" if self.due else ""
+        until += f", in classes of {self.bound:,} rows" if self.bound else ""
         parts = (
             (self.births, f"{self.births:,} new"),
             (self.withdrawn, f"{self.withdrawn:,} {classes} withdrawn"),
@@ -132,6 +145,7 @@ class Growth:
         if self.pool is None:
             return "the published values are too few for a pool of any size"
         pool = f"pool {self.pending:,} of {self.pool:,}"
+        pool += f", in about {self.days:,.0f} days" if self.days and self.days >= 1 else ""
         return f"all of them together do not meet the models; {pool}" if self.failed else pool
 
 

@@ -155,3 +155,34 @@ def test_independent_relations_have_readers_of_their_own(patients):
     change(patients)
     with pytest.raises(dbanon.NotPermitted, match="another series"):
         dbanon.publish("patients", settings=patients.settings)
+
+
+def test_a_policy_whose_pools_are_large_is_warned_of(patients, run, tmp_path):
+    file = tmp_path / "policy.toml"
+    file.write_text(run("policy", "export", "patients").out)
+    assert "pools of" not in run("policy", "set", "--file", file).err
+    patients.execute("DELETE FROM public.patients WHERE id >= 100")
+    assert "pools of" in run("policy", "set", "--file", file).err
+    patients.execute("UPDATE public.patients SET disease = 'flu' WHERE id > 1")
+    patients.execute("UPDATE public.patients SET disease = NULL WHERE id < 2")
+    assert "would publish no new persons" in run("policy", "set", "--file", file).err
+    patients.execute("TRUNCATE public.patients")
+    assert "" == run("policy", "set", "--file", file).err
+
+
+def test_the_next_pool_and_a_deadline_are_planned(patients, run):
+    limited(patients, erase_within="30d")
+    patients.execute("DELETE FROM public.patients WHERE id = 5")
+    patients.execute(
+        "INSERT INTO public.patients SELECT id + 1000, age, sex, born, weight, disease, note"
+        " FROM public.patients LIMIT 5"
+    )
+    patients.execute("UPDATE dbanon.release SET created_at = created_at - interval '10 days'")
+    (found,) = dbanon.refresh("patients", dry_run=True, settings=patients.settings)
+    growth = found.growth
+    lacking = (growth.pool - 5) / 5
+    assert pytest.approx(10 * lacking, rel=0.01) == growth.days
+    assert 5 <= growth.bound < 50
+    printed = run("plan", "patients", "--refresh").out
+    assert f"pool 5 of {growth.pool}, in about {growth.days:.0f} days" in printed
+    assert f"in classes of {growth.bound} rows" in printed

@@ -170,6 +170,9 @@ def _counted(session: Session, publication: Publication, terms: Terms) -> Standi
     lingering = count_deleted(session, publication.view, deadline=terms.deadline)
     names = ("kept", "withheld", "deferred", "left", "changed", "overdue")
     growth = Growth(withdrawn=len(gone), due=lingering.due, **dict(zip(names, counts, strict=True)))
+    if terms.deadline is not None:
+        (bound,) = session.one(query("standing.bound_rows"))
+        growth = replace(growth, bound=bound)
     growth = replace(growth, former=_former(session, publication, growth.shown))
     return Standing(np.array(fresh, np.int64), gone, growth, ())
 

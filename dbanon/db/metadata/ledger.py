@@ -7,7 +7,7 @@ import math
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import sqlalchemy as sa
 
@@ -25,6 +25,7 @@ from dbanon.formats import policies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from datetime import timedelta
 
     from dbanon.db.session import Session
     from dbanon.domain.policy import Policy
@@ -114,6 +115,15 @@ def note_compared(session: Session, release_id: int, fingerprint: str, *, growth
         .where(table.c.release_id == release_id)
         .values(compared=fingerprint, growth=_counts(growth))
     )
+
+
+def pool_since(session: Session, relation: TableName) -> timedelta | None:
+    """Return the time since a release of a relation last had new persons, None if unknown."""
+    c = m.release.c
+    births = sa.func.coalesce(c.growth["births"].as_integer(), 1)
+    newest = sa.select(sa.func.max(c.created_at)).where(*_of_relation(relation), births > 0)
+    past = sa.select(sa.func.now() - newest.scalar_subquery())
+    return cast("timedelta | None", session.sa.execute(past).scalar_one())
 
 
 def _counts(growth: Growth | None) -> dict[str, Any] | None:
