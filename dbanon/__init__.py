@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     )
     from dbanon.anonymization.data_frame import anonymize
     from dbanon.anonymization.risk.judge import posterior
-    from dbanon.domain.checks import CheckFailed, CheckReport, CheckResult, Verdict
+    from dbanon.domain.assignment import Taxonomy
     from dbanon.domain.errors import (
         CommitUnknown,
         ConfigError,
@@ -72,9 +72,15 @@ if TYPE_CHECKING:
         Unsatisfiable,
     )
     from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
-    from dbanon.domain.release import Release, ReleaseKind
+    from dbanon.domain.release import (
+        CheckFailed,
+        CheckReport,
+        CheckResult,
+        Release,
+        ReleaseKind,
+        Verdict,
+    )
     from dbanon.domain.table import TableName
-    from dbanon.domain.taxonomy import Taxonomy
     from dbanon.settings import Settings
 
 # Where each name lives: importing dbanon loads none of it, so that a command starts at once.
@@ -105,13 +111,12 @@ _HOMES = {
     " list_taxonomies load_taxonomy",
     "anonymization.data_frame": "anonymize",
     "anonymization.risk.judge": "posterior",
-    "domain.checks": "CheckFailed CheckReport CheckResult Verdict",
+    "domain.assignment": "Taxonomy",
     "domain.errors": "CommitUnknown ConfigError DatabaseError DbanonError DriftError NotPermitted"
     " PolicyError SchemaOutOfDate TableNotFound TaxonomyError Unsatisfiable",
     "domain.policy": "ColumnRule ModelSpec Policy Role",
-    "domain.release": "Release ReleaseKind",
+    "domain.release": "CheckFailed CheckReport CheckResult Release ReleaseKind Verdict",
     "domain.table": "TableName",
-    "domain.taxonomy": "Taxonomy",
     "settings": "Settings",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -11,10 +11,18 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Concatenate, ParamSpec, TypeVar, cast, get_args, get_origin
 
+from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import ConfigError, PolicyError
-from dbanon.domain.keys import made, meanings_of
-from dbanon.domain.policy import DEFAULT_NAME, K_ANONYMITY, L_DIVERSITY, ModelSpec, Policy, Scalar
-from dbanon.domain.progress import Stages
+from dbanon.domain.policy import (
+    DEFAULT_NAME,
+    K_ANONYMITY,
+    L_DIVERSITY,
+    ModelSpec,
+    Policy,
+    Scalar,
+    made,
+    meanings_of,
+)
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import LONGEST_NAME, TableInfo, TableName, is_name
 from dbanon.formats.support import Asked
@@ -316,8 +324,8 @@ class Request:
     def over(self, policy: Policy) -> Policy:
         """Return the policy in force; raises PolicyError if an option is out of bounds."""
         from dbanon.anonymization.registry import parameters_of
+        from dbanon.domain.policy import of_buckets
         from dbanon.formats import policies
-        from dbanon.formats.policy.anatomy import of_buckets
 
         if self.algorithm and self.algorithm != policy.algorithm:
             policy = replace(policy, algorithm=self.algorithm, block=None, params={})

@@ -18,8 +18,7 @@ import dbanon
 from dbanon.anonymization.interfaces import parameters
 from dbanon.anonymization.registry import ALGORITHMS
 from dbanon.cli import app
-from dbanon.domain.keys import meanings_of
-from dbanon.domain.policy import ColumnRule, Condition, MaskingStep, Policy
+from dbanon.domain.policy import ColumnRule, Condition, MaskingStep, Policy, meanings_of
 from dbanon.domain.wording import MEANINGS
 from dbanon.formats.support import FEATURES, Mode
 from dbanon.models.registry import MODELS
@@ -27,7 +26,7 @@ from dbanon.models.registry import MODELS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from dbanon.models.parameters import Parameter
+    from dbanon.models.base import Parameter
 
 MARK = re.compile(r"^<!-- generated: ([\w-]+) -->$", re.MULTILINE)
 FUNCTION = re.compile(

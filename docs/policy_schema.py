@@ -17,15 +17,23 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 from dbanon.anonymization.interfaces import parameters
 from dbanon.anonymization.registry import ALGORITHMS, MASKING, RECODINGS
 from dbanon.domain.caution import Code
-from dbanon.domain.keys import keys_of, meanings_of
-from dbanon.domain.policy import ColumnRule, Comparison, Condition, MaskingStep, Policy, Role
+from dbanon.domain.policy import (
+    ColumnRule,
+    Comparison,
+    Condition,
+    MaskingStep,
+    Policy,
+    Role,
+    keys_of,
+    meanings_of,
+)
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from dbanon.domain.keys import Key
-    from dbanon.models.parameters import Parameter
+    from dbanon.domain.policy import Key
+    from dbanon.models.base import Parameter
 
 Schema = dict[str, Any]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dbanon.anonymization.encoding.encode import encode
 from dbanon.anonymization.outcome import Outcome, published_values
 from dbanon.anonymization.released.reading import of_outcome
-from dbanon.domain.assignment import Assignment
+from dbanon.domain.assignment import Assignment, Taxonomy
 from dbanon.domain.policy import (
     K_ANONYMITY,
     L_DIVERSITY,
@@ -24,7 +24,6 @@ from dbanon.domain.policy import (
     Role,
 )
 from dbanon.domain.table import ColumnKind, TableName
-from dbanon.domain.taxonomy import Taxonomy
 
 DATA = Path(__file__).parent / "data"
 

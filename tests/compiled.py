@@ -1,6 +1,6 @@
 """Steps of kernels, which other kernels call and Python cannot, made callable for tests."""
 
-from dbanon.kernels.compile import kernel
+from dbanon.kernels.compilation import kernel
 
 CALL = "def {name}(*arguments):\n    return step(*arguments)\n"
 

@@ -70,7 +70,11 @@ _PSEUDONYMS = ["tests/security/histories/test_pseudonyms.py"]
 _JOINT = ["tests/db/proofs/test_linked.py", "tests/security/test_linked_tables.py"]
 _OVERLAYS = ["tests/db/histories/test_overlay.py"]
 TARGETS = {
-    "dbanon/db/rights.py": ["tests/e2e/test_grant.py", "tests/security/readers/test_access.py"],
+    "dbanon/db/rights.py": [
+        "tests/e2e/test_grant.py",
+        "tests/security/readers/test_access.py",
+        *_REACH,
+    ],
     "dbanon/db/proofs/checks.py": _PROOF,
     "dbanon/db/releases/copies.py": ["tests/e2e/interruptions/test_idle_readers.py"],
     "dbanon/actions/releases/counting.py": _COUNTS,
@@ -101,12 +105,11 @@ TARGETS = {
         "tests/db/releases/test_guarded_models.py",
         *_GUARDS,
     ],
-    "dbanon/db/proofs/keys.py": ["tests/security/test_keys.py"],
     "dbanon/db/releases/live/marks.py": ["tests/db/releases/test_altered_sources.py"],
-    "dbanon/db/proofs/population.py": ["tests/db/proofs/test_population_checks.py", *_PROOF],
-    "dbanon/db/reach.py": _REACH,
     "dbanon/db/releases/immutability.py": ["tests/security/test_immutable.py", *_NAMES],
     "dbanon/db/proofs/subjects.py": [
+        "tests/security/test_keys.py",
+        "tests/db/proofs/test_population_checks.py",
         *_PERSONS,
         *_PROOF,
         *_JOINT,

@@ -12,9 +12,8 @@ from dbanon.actions.publish import publish_dataset_request, publish_request
 from dbanon.actions.refresh import refresh
 from dbanon.actions.releases.check import check
 from dbanon.actions.taxonomy import import_taxonomy, list_taxonomies
-from dbanon.domain.deeds import Deed
+from dbanon.domain.deeds import Deed, Stages
 from dbanon.domain.errors import ConfigError
-from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
 from dbanon.request import Request
 from dbanon.settings import Settings
@@ -22,8 +21,7 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dbanon.domain.checks import CheckReport
-    from dbanon.domain.release import Release
+    from dbanon.domain.release import CheckReport, Release
 
 
 _ASKED = Request(k=5, l=3, effort="fast")

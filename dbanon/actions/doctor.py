@@ -18,7 +18,6 @@ from dbanon.actions.preparation.loading import (
     targets_of,
 )
 from dbanon.actions.preparation.members import is_dealt_by_seed
-from dbanon.domain.checks import Verdict
 from dbanon.domain.errors import (
     DatabaseError,
     DbanonError,
@@ -28,7 +27,7 @@ from dbanon.domain.errors import (
     SchemaOutOfDate,
     TableNotFound,
 )
-from dbanon.domain.release import ReleaseKind
+from dbanon.domain.release import ReleaseKind, Verdict
 from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import command, visible
 from dbanon.domain.wording import unaccounted_in_words, unaccounted_remedy
@@ -191,11 +190,11 @@ def _unrecorded(session: Session) -> Iterator[Finding]:
 def _accounts(session: Session) -> Iterator[Finding]:
     """Yield the tables with lost accounts of noisy counts."""
     from dbanon.db.metadata import damage
-    from dbanon.db.releases.beside import counts
+    from dbanon.db.releases import beside
 
     for sentence in damage.lost_accounts(session):
         yield _failure("metadata", sentence, _RESTORE)
-    for name in counts.unaccounted(session):
+    for name in beside.unaccounted_counts(session):
         yield _failure("metadata", unaccounted_in_words(name), unaccounted_remedy(name))
 
 
@@ -238,7 +237,7 @@ def _look_at(session: Session, release: Release) -> list[Finding]:
     Each in its own transaction: printing a definition opens its relations, while the other steps
     may open only admitted ones.
     """
-    from dbanon.actions.preparation.cautions import of_release
+    from dbanon.actions.preparation.loading import cautions_of_release
     from dbanon.db import identity
 
     subject = str(release.relation)
@@ -254,7 +253,7 @@ def _look_at(session: Session, release: Release) -> list[Finding]:
         with session.transaction(read_only=True, keep=False):
             # A source that has drifted from its policy is not read further.
             is_whole = not any(finding.exit_code for finding in findings)
-            for caution in of_release(session, release) if is_whole else ():
+            for caution in cautions_of_release(session, release) if is_whole else ():
                 findings.append(Finding(Level.WARNING, subject, caution.with_code, caution.hint))
             identity.require_admitted(session)
     except DbanonError as error:
@@ -292,7 +291,7 @@ def _served(
 ) -> Iterator[Finding]:
     """Yield defects of the served relation."""
     from dbanon.db import audit, identity
-    from dbanon.db.releases.beside.relations import BUCKETS, LABELS
+    from dbanon.db.releases.beside import BUCKETS, LABELS
 
     subject, repair = str(release.relation), command("dbanon refresh", release.table)
     if not identity.serves(session, published.oid, release.data_id):
@@ -413,7 +412,7 @@ def _copied(session: Session, release: Release, published: TableInfo) -> Iterato
     """Yield differences between the rows of a table release and the published ones."""
     from dbanon.db import catalog
     from dbanon.db.releases import immutability
-    from dbanon.db.releases.beside.relations import BUCKETS
+    from dbanon.db.releases.beside import BUCKETS
 
     if release.content is None:
         return
@@ -430,7 +429,7 @@ def _copied(session: Session, release: Release, published: TableInfo) -> Iterato
 def _live(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
     """Yield classes of a live view that fail now; counts all rows."""
     from dbanon.actions.releases.check import explain
-    from dbanon.db.hidden import hidden
+    from dbanon.db.audit import hidden
     from dbanon.db.proofs import checks
     from dbanon.db.releases.guarantee import read_promise
     from dbanon.db.releases.live import marks
@@ -500,9 +499,9 @@ def _suspected(
     session: Session, release: Release, targets: Sequence[Mapping[str, object]]
 ) -> Iterator[Finding]:
     """Yield possible access paths to private data, for review."""
-    from dbanon.db import reach
+    from dbanon.db import rights
 
-    for sign in reach.signs_of(session, targets):
+    for sign in rights.signs_of(session, targets):
         yield Finding(Level.WARNING, str(release.relation), str(sign), sign.remedy)
 
 

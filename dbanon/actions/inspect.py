@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dbanon.domain.deeds import Deed
-from dbanon.domain.progress import Stages
+from dbanon.domain.deeds import Deed, Stages
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import ColumnRule
     from dbanon.domain.report import UniqueSet
     from dbanon.domain.table import ColumnInfo, ColumnStats, TableInfo
-    from dbanon.formats.policy.proposals import Proposal
-    from dbanon.formats.suggestions import Persons
+    from dbanon.formats.suggestions import Persons, Proposal
 
 MOST_ROWS = 50_000
 """Of how many rows it is found what makes rows unique."""
@@ -145,7 +143,7 @@ def _with_spreads(
 ) -> dict[str, ColumnStats]:
     from dbanon.db import catalog
     from dbanon.domain.policy import Role
-    from dbanon.formats.policy.proposals import is_fine
+    from dbanon.formats.suggestions import is_fine
 
     quasi = [rule.column for rule, _ in suggested if rule.role is Role.QUASI]
     fine = [name for name in quasi if is_fine(info.column(name), stats.get(name))]
@@ -183,7 +181,7 @@ def _column(
     column: ColumnInfo, stats: ColumnStats | None, rule: ColumnRule, reason: str
 ) -> InspectedColumn:
     from dbanon.domain.policy import Role
-    from dbanon.formats.policy.proposals import propose
+    from dbanon.formats.suggestions import propose
 
     proposal = propose(column, stats) if rule.role is Role.QUASI else None
     return InspectedColumn(column, stats, rule, reason, proposal)

@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation import loading
-from dbanon.domain import extras
-from dbanon.domain.checks import CheckReport
+from dbanon.domain import errors
+from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import DbanonError
-from dbanon.domain.progress import Stages
+from dbanon.domain.release import CheckReport
 from dbanon.domain.table import TableName
 from dbanon.formats.support import Mode, require
 from dbanon.request import Request, spelled_out
@@ -86,7 +86,7 @@ class Plan:
     @property
     def script(self) -> str:
         """``statements`` as a script for psql, without rows, rolled back at its end."""
-        from dbanon.db.printing import script
+        from dbanon.db.queries import script
 
         return script(self.statements, end="ROLLBACK")
 
@@ -110,7 +110,7 @@ def plan_report_request(table: str | TableName, request: Request) -> tuple[Plan,
     Takes the options of ``plan`` and raises its errors. The report has no release. Its checks are
     those of the search; the database proves when it publishes.
     """
-    extras.require("sklearn", what="a report", extra="report")
+    errors.require_library("sklearn", what="a report", extra="report")
     stages = request.stages or Stages()
     request, given = loading.requested(replace(request, stages=stages))
     with _grouped([table], request, given) as grouped:
@@ -123,8 +123,8 @@ def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -
     from dbanon.actions.releases.report import Bench, judged
     from dbanon.anonymization.released.reading import certified, of_outcome
     from dbanon.anonymization.risk.judge import Everybody
-    from dbanon.db.printing import printed
     from dbanon.db.proofs import checks
+    from dbanon.db.queries import printed
     from dbanon.domain.report import Report
 
     policy = prepared.policy
@@ -279,7 +279,7 @@ def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedCo
 def _printed(found: _Grouped, steps: Sequence[Step], work: Work) -> Iterator[PlannedStep]:
     """Yield the steps of a table, each run without a change to the database."""
     from dbanon.actions.publication.steps import Printer
-    from dbanon.db.printing import printed
+    from dbanon.db.queries import printed
 
     for step in steps:
         to = Printer(found.session)

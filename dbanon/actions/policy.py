@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from dbanon.db.session import Session
+    from dbanon.domain.assignment import Taxonomy
     from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Difference, Policy, Version
     from dbanon.domain.release import Release
     from dbanon.domain.table import TableInfo
-    from dbanon.domain.taxonomy import Taxonomy
 
 _MOST_VALUES = 1_000  # of a column are looked up in its taxonomy
 _SAMPLED = 20_000  # rows whose sensitive values are counted
@@ -164,14 +164,14 @@ def _checked(
     strict: bool,
     warn: Callable[[Caution], None] | None,
 ) -> tuple[TableInfo, Policy]:
-    from dbanon.actions.preparation.cautions import require_none
+    from dbanon.actions.preparation.loading import require_no_cautions
 
     info, given, known = _fitted(session, given, table)
     found = []
     if strict or warn is not None:
         found = _cautions(session, given.completed(info), info, known=known)
     if strict:
-        require_none(found)
+        require_no_cautions(found)
     elif warn is not None:
         for caution in found:
             warn(caution)
@@ -182,7 +182,7 @@ def _fitted(
     session: Session, policy: Policy, table: TableName
 ) -> tuple[TableInfo, Policy, dict[str, Taxonomy]]:
     """Return a table, its fitting policy and taxonomies; raises PolicyError, TaxonomyError."""
-    from dbanon.anonymization.encoding.tree_cells import level_of
+    from dbanon.anonymization.encoding.bands import level_of
     from dbanon.anonymization.registry import RECODINGS, make_masking
     from dbanon.db import catalog
     from dbanon.db.metadata import store
@@ -202,10 +202,10 @@ def _fitted(
 def _cautions(
     session: Session, policy: Policy, info: TableInfo, *, known: Mapping[str, Taxonomy]
 ) -> list[Caution]:
-    from dbanon.actions.preparation.cautions import of_table
+    from dbanon.actions.preparation.loading import cautions_of_table
     from dbanon.db import identity
 
-    found = of_table(session, policy, info)
+    found = cautions_of_table(session, policy, info)
     if info.oid in session.admitted:
         _require_own_taxonomies(session, policy, info, known)
     identity.require_admitted(session)
@@ -247,7 +247,7 @@ def _deed(table: str | TableName, policy: str, done: str) -> Deed:
 def suggest_policy(table: str | TableName, *, settings: Settings | None = None) -> str:
     """Return a policy file to edit: a role for every column, with the reason as a comment."""
     from dbanon.actions.inspect import inspect
-    from dbanon.formats.policy.proposals import draft
+    from dbanon.formats.suggestions import draft
 
     inspection = inspect(table, settings=settings)
     suggested = [(column.suggestion, column.reason) for column in inspection.columns]

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from dbanon.actions.preparation.members import digest_of_rows, fingerprint
 from dbanon.actions.publication.plan import resolve
 from dbanon.actions.publication.steps import build, group, serve
-from dbanon.domain.deeds import Deed
+from dbanon.domain.deeds import Deed, Stages
 from dbanon.domain.errors import ConfigError
-from dbanon.domain.progress import Stages
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName
 from dbanon.domain.text import converted, unread

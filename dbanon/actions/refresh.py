@@ -11,11 +11,10 @@ from dbanon.actions.publication.growing import Unchanged, grow, obstacle
 from dbanon.actions.publication.plan import resolve
 from dbanon.actions.publication.steps import Work, serve
 from dbanon.actions.publish import carry_out, publishing
-from dbanon.domain.checks import CheckFailed
+from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.policy import least_deadline
-from dbanon.domain.progress import Stages
-from dbanon.domain.release import ReleaseKind
+from dbanon.domain.release import CheckFailed, ReleaseKind
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.request import Request

@@ -84,8 +84,7 @@ def warm(*, on_step: Callable[[str], None] = lambda _: None) -> Compiled:
     tables call. Raises ConfigError if the result cannot be cached.
     """
     from dbanon.anonymization.data_frame import anonymize
-    from dbanon.kernels.cache import cache_base, cache_folder, unkept
-    from dbanon.kernels.compile import on_compile
+    from dbanon.kernels.compilation import cache_base, cache_folder, on_compile, unkept
 
     if cache_folder("random") is None:
         raise _not_kept(cache_base())

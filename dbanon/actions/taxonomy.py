@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dbanon.db.session import Session
-    from dbanon.domain.taxonomy import Taxonomy
+    from dbanon.domain.assignment import Taxonomy
 
 Derivation = Literal["flat", "intervals", "dates", "prefix"]
 DERIVATIONS: tuple[Derivation, ...] = ("flat", "intervals", "dates", "prefix")

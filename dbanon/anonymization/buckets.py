@@ -13,16 +13,15 @@ import numpy as np
 from dbanon.anonymization.outcome import Outcome, certify, publish
 from dbanon.domain.assignment import Assignment, GroupValues, LossReport, ValueColumn
 from dbanon.domain.errors import PolicyError, Unsatisfiable
-from dbanon.domain.policy import BUCKET
+from dbanon.domain.policy import BUCKET, anatomy_level
 from dbanon.domain.table import ColumnKind
-from dbanon.formats.policy.anatomy import level
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.policy import Policy
-    from dbanon.kernels.arrays import Int32s, Int64s
+    from dbanon.kernels.layout import Int32s, Int64s
 
 
 def in_buckets(
@@ -41,7 +40,7 @@ def in_buckets(
             " they are: whoever knows them finds all buckets of the person, and what these share"
         )
         raise PolicyError(msg, hint="publish a view with one row a person, or leave anatomy out")
-    found = deal(encoded.sensitive[:, 0], draws, l=level(policy) or 1)
+    found = deal(encoded.sensitive[:, 0], draws, l=anatomy_level(policy) or 1)
     n_groups = found.n_groups
     number = ValueColumn(
         name=BUCKET,

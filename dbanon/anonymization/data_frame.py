@@ -15,6 +15,7 @@ from dbanon.anonymization.encoding.encode import encode
 from dbanon.anonymization.encoding.population import encode_population
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.chance import shuffled
+from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import (
     K_ANONYMITY,
@@ -25,7 +26,6 @@ from dbanon.domain.policy import (
     Policy,
     Role,
 )
-from dbanon.domain.progress import Stages
 from dbanon.domain.table import ColumnKind, TableName, quote_identifier
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
     from dbanon.anonymization.encoding.population import Population
     from dbanon.anonymization.outcome import Outcome
-    from dbanon.domain.assignment import EncodedTable, ValueColumn
-    from dbanon.domain.taxonomy import Taxonomy
+    from dbanon.domain.assignment import EncodedTable, Taxonomy, ValueColumn
 
 # What Arrow and the libraries of data frames raise for what cannot be converted.
 _NOT_ARROW = (pa.ArrowException, OverflowError, TypeError, ValueError)

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from dbanon.anonymization.persons import Judge
     from dbanon.anonymization.problem import Problem
     from dbanon.domain.assignment import EncodedTable
+    from dbanon.domain.deeds import Stages
     from dbanon.domain.policy import Policy
-    from dbanon.domain.progress import Stages
 
     Level = tuple[int, ...]
     """Number of rows of each table."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.adjusting.population_merging import failing, population_models
+from dbanon.anonymization.adjusting.merging import failing, population_models
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss.metrics import prefixes, publication, report
 from dbanon.anonymization.registry import METRICS, RECODINGS, accepts, recoding_of, unknown
@@ -24,8 +24,7 @@ from dbanon.models.demands import (
     unlinked,
     wholes,
 )
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import require_valid, title
+from dbanon.models.registry import MODELS, require_valid, title
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,20 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.adjusting.feasible import rows_in_reach
 from dbanon.anonymization.adjusting.merging import merged
-from dbanon.anonymization.adjusting.repair import enforce, failing
+from dbanon.anonymization.adjusting.repair import enforce, failing, rows_in_reach
 from dbanon.anonymization.outcome import requirement_of
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.table import quote_identifier
-from dbanon.models.base import Scope
-from dbanon.models.demands import all_demands, rows_meet
-from dbanon.models.parameters import COLUMNS
-from dbanon.models.persons import achieved_by_persons, persons_of
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import is_strict, sensitive_of, texts, title
+from dbanon.models.base import COLUMNS, Scope
+from dbanon.models.demands import achieved_by_persons, all_demands, persons_of, rows_meet
+from dbanon.models.registry import MODELS, is_strict, sensitive_of, texts, title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.models.base import Scope
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import arguments, is_strict, sensitive_of
+from dbanon.models.registry import MODELS, arguments, is_strict, sensitive_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.adjusting.feasible import rows_in_reach
-from dbanon.anonymization.adjusting.merging import merged, moved, numbered
-from dbanon.anonymization.adjusting.population_merging import cover
-from dbanon.anonymization.adjusting.repair import enforce
+from dbanon.anonymization.adjusting.merging import cover, merged, moved, numbered
+from dbanon.anonymization.adjusting.repair import enforce, rows_in_reach
 from dbanon.anonymization.buckets import in_buckets
 from dbanon.anonymization.interfaces import timed
 from dbanon.anonymization.outcome import (
@@ -35,8 +33,14 @@ from dbanon.anonymization.search import search_rows, strata
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import K_ANONYMITY
-from dbanon.models.demands import all_demands, linked_demands, meets, wholes
-from dbanon.models.persons import achieved_by_persons, persons_of
+from dbanon.models.demands import (
+    achieved_by_persons,
+    all_demands,
+    linked_demands,
+    meets,
+    persons_of,
+    wholes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -47,8 +51,8 @@ if TYPE_CHECKING:
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.anonymization.outcome import Outcome
     from dbanon.domain.assignment import EncodedTable
+    from dbanon.domain.deeds import Stages
     from dbanon.domain.policy import Policy
-    from dbanon.domain.progress import Stages
     from dbanon.models.base import Demand
 
 

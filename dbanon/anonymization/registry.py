@@ -68,7 +68,7 @@ from dbanon.anonymization.recodings.central import Mean, Median, Midpoint, Mode
 from dbanon.anonymization.recodings.interval import DatePart, Global, Interval, IntervalText
 from dbanon.anonymization.recodings.interval import FullDomain as OneLevel
 from dbanon.anonymization.recodings.label import CellSuppression, Label, Suppress, ValueSet
-from dbanon.domain import extras
+from dbanon.domain import errors
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import (
     BOUNDS,
@@ -87,11 +87,10 @@ from dbanon.formats.document_reader import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from dbanon.anonymization.interfaces import Algorithm, Recoding
-    from dbanon.anonymization.masking.interfaces import Masking
+    from dbanon.anonymization.interfaces import Algorithm, Masking, Recoding
     from dbanon.domain.assignment import EncodedColumn
+    from dbanon.domain.deeds import Stages
     from dbanon.domain.policy import MaskingStep, Policy, Scalar
-    from dbanon.domain.progress import Stages
 
 ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
     "auto": Auto,
@@ -289,7 +288,7 @@ def make_algorithm(policy: Policy, *, stages: Stages) -> Algorithm:
 def require_installed(policy: Policy) -> None:
     """Raise ConfigError when a library that the policy's algorithm needs is missing."""
     if library := getattr(algorithm_named(policy.algorithm), "NEEDS", None):
-        extras.require(library, what=f"the algorithm {policy.algorithm}")
+        errors.require_library(library, what=f"the algorithm {policy.algorithm}")
 
 
 def parameters_of(policy: Policy) -> dict[str, Scalar]:

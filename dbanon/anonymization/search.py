@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.adjusting.feasible import crowding, rows_in_reach
-from dbanon.anonymization.adjusting.population_merging import cover_or_coarsen, require_possible
-from dbanon.anonymization.adjusting.repair import finish
+from dbanon.anonymization.adjusting.merging import cover_or_coarsen, require_possible
+from dbanon.anonymization.adjusting.repair import crowding, finish, rows_in_reach
 from dbanon.anonymization.adjusting.resize import cut
 from dbanon.anonymization.algorithms.clustering.growth import KMember
 from dbanon.anonymization.algorithms.lattice.full_domain import FullDomain
@@ -25,8 +24,8 @@ from dbanon.anonymization.outcome import certify, publish, published_values, req
 from dbanon.anonymization.registry import ALGORITHMS, algorithm_named, make_algorithm, recoding_of
 from dbanon.anonymization.threads import GivenUp, aside
 from dbanon.domain.assignment import Assignment
+from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import DbanonError, Unsatisfiable
-from dbanon.domain.progress import Stages
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.support import Mode, require
 
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.interfaces import Algorithm
     from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.policy import Policy
-    from dbanon.kernels.arrays import Int64s
+    from dbanon.kernels.layout import Int64s
 
 
 _PAIRS = 200_000_000  # rows times rows times columns
@@ -216,7 +215,7 @@ def search_rows(
         recoding_of(column)
     require_possible(encoded, policy, population, publish=partial(published_values, encoded))
     with stages("cluster"):
-        from dbanon.kernels.compile import on_compile
+        from dbanon.kernels.compilation import on_compile
 
         with on_compile(lambda: stages.note("compiling kernels (once)")) as compiled:
             task = partial(_searched, encoded, policy, requirement, population, seed=seed)

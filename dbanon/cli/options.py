@@ -16,11 +16,9 @@ import typer
 
 from dbanon.cli.terminal.console import OnInterrupt
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.keys import made
-from dbanon.domain.policy import GROUP, ModelSpec
+from dbanon.domain.policy import GROUP, ModelSpec, made
 from dbanon.domain.release import ReleaseKind
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import require_valid
+from dbanon.models.registry import MODELS, require_valid
 from dbanon.request import OPTIONS, Panel, Request
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from dataclasses import Field
 
     from dbanon.domain.policy import Value
-    from dbanon.models.parameters import Parameter
+    from dbanon.models.base import Parameter
     from dbanon.settings import Settings
 
 _connection = partial(typer.Option, rich_help_panel=Panel.CONNECTION)

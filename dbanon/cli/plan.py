@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from dbanon.cli import options
-from dbanon.cli.notation import percent
 from dbanon.cli.pages import comparison, rendering
 from dbanon.cli.pages import report as page
 from dbanon.cli.refresh import losses
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal import plot as drawing
 from dbanon.cli.terminal.console import OnInterrupt, interruptible
+from dbanon.cli.terminal.report import percent
 from dbanon.formats.support import Mode, require
 from dbanon.request import LARGEST_COUNT, Request  # noqa: TC001 - Typer reads annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dbanon.actions.compare import Compared, Comparison
     from dbanon.actions.plan import Plan
     from dbanon.actions.refresh import Refreshed
-    from dbanon.domain.progress import Stages
+    from dbanon.domain.deeds import Stages
     from dbanon.settings import Settings
 
 Found = TypeVar("Found")

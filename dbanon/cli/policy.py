@@ -8,8 +8,7 @@ import typer
 
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
-from dbanon.domain.keys import keys_of
-from dbanon.domain.policy import DEFAULT_NAME, policy_option
+from dbanon.domain.policy import DEFAULT_NAME, keys_of, policy_option
 from dbanon.domain.text import command
 from dbanon.domain.wording import method_in_words
 

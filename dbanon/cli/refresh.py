@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dbanon.cli import options
-from dbanon.cli.notation import percent
 from dbanon.cli.terminal import console, report
+from dbanon.cli.terminal.report import percent
 
 if TYPE_CHECKING:
     from dbanon.actions.refresh import Refreshed

@@ -2,22 +2,215 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg import sql
 
-from dbanon.db.metadata.tables import SCHEMA
-from dbanon.db.queries import query, relation
-from dbanon.db.reach import reach_of, signs_of, targets_of
+from dbanon.db.metadata.tables import DATA_SCHEMA, SCHEMA
+from dbanon.db.queries import query, relation, template
 from dbanon.domain.errors import ConfigError, NotPermitted
-from dbanon.domain.table import quote_identifier
+from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from dbanon.db.reach import Reach
+    import psycopg
+
     from dbanon.db.session import Session
-    from dbanon.domain.table import TableName
+
+
+# A new way is a query of this shape: reader, acting, kind, schema, name, and True if the acting
+# role was given the right itself; and a line for its kind below.
+_WAYS = (
+    "reach.by_reading",
+    "reach.by_writing",
+    "reach.by_rules",
+    "reach.by_code",
+    "reach.by_defaults",
+    "reach.by_server",
+    "reach.by_foreign_servers",
+)
+_WAYS_OF_LIVE_VIEWS = ("reach.in_statements",)
+_SIGNS = ("reach.signs",)
+
+# A right on a relation that lets the owner of a view, a rule or a function use it for others.
+_USES = {
+    "uses": "SELECT, INSERT, UPDATE, DELETE, TRUNCATE",
+    "uses_columns": "SELECT, INSERT, UPDATE",
+}
+# Relations that rules may use: private ones, and tables with policies that use these.
+_PARTS = ("part_classes", "part_oids", "part_needed", "part_ways")
+
+_MEANINGS = {
+    "table": "can read {what}",
+    "view": "can read {what}, a view of what is private",
+    "materialized view": "can read {what}, a materialized view of what is private",
+    "foreign table": "can read {what}, a foreign table of what is private",
+    "TOAST table": "can read {what}, where long values of what is private are",
+    "function": "can call {what}, which reads what is private as its owner",
+    "writing": "can write {what}",
+    "rule": "can write {what}, and a rule of it reads what is private",
+    "policy": "can write {what}, a view of a table whose row-level policy reads what is private",
+    "trigger": "can put a trigger on {what}, which sees the rows that others write",
+    "references": "can point a foreign key at {what}, and try out values of its keys",
+    "maintenance": "can lock and rebuild {what} (MAINTAIN)",
+    "schema": "can create objects in the schema {schema}",
+    "code": "owns the function {what}, which runs when others read or write what is private",
+    "type": "owns the type {what}, whose functions run when others read or write what is private",
+    "between": "can write {what}, and look at the live view between two rows of a statement",
+    "near trigger": "can put a trigger on {what}, and look at the live view from it while"
+    " foreign keys write the source",
+    "default privileges": "is given {name} in {schema} by default",
+    "replication": "can replicate what is private",
+    "roles": "can grant itself any role (CREATEROLE)",
+    "files": "can read the files of the server",
+    "file function": "can call {what}, which gets at the files of the server",
+    "statements": "can read the statements that others run, and the values in them",
+    "statistics": "can read {what}, where values of all tables are",
+    "foreign server": "can log in to this database by the foreign server {name}, perhaps as"
+    " somebody else",
+    "sign": "can call {what}, which runs as its owner and seems to read what is private",
+    "sign of a trigger": "can set off {what} by writing, and it seems to read what is private with"
+    " the rights of another role",
+    "sign of an event trigger": "can set off {what} by changing definitions, and it seems to read"
+    " what is private with the rights of another role",
+    "sign of a file": "can read {what}, which shows a file of the server, perhaps of what is"
+    " private",
+}
+_REMEDIES = {
+    "code": "give the function to another owner",
+    "type": "give the type to another owner",
+    "function": "revoke EXECUTE from PUBLIC and whoever else has it",
+    "rule": "drop the rule",
+    "policy": "drop the policy, or take the right from {acting}",
+    "sign": "look at its body, and if it does, revoke EXECUTE from PUBLIC and whoever else has it",
+    "sign of a trigger": "look at its body, and if it does, drop the trigger",
+    "sign of an event trigger": "look at its body, and if it does, drop the event trigger",
+    "sign of a file": "look at the file, and if it shows that, take the right from {acting}",
+    "default privileges": "ALTER DEFAULT PRIVILEGES ... REVOKE",
+    "replication": "ALTER ROLE {acting} NOREPLICATION",
+    "roles": "ALTER ROLE {acting} NOCREATEROLE",
+}
+
+
+class Reach(NamedTuple):
+    """An access path: a reader, the role with the right, and the kind and name of the object."""
+
+    reader: str
+    acting: str
+    kind: str
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        """Describe the path, with the role that has the right if it is not the reader."""
+        means = _MEANINGS[self.kind].format(
+            what=TableName(self.schema, self.name),
+            schema=visible(self.schema),
+            name=visible(self.name),
+        )
+        if self.kind == "replication" and self.name:
+            means += f" (publication {visible(self.name)})"
+        role = "" if self.acting == self.reader else f" as {visible(self.acting)}"
+        return f"{visible(self.reader)} {means}{role}"
+
+    @property
+    def remedy(self) -> str:
+        """The command that closes the path, as the beginning of a hint."""
+        acting = self.acting if self.acting == "PUBLIC" else quote_identifier(self.acting)
+        return _REMEDIES.get(self.kind, "take the right from {acting}").format(acting=acting)
+
+
+def targets_of(
+    session: Session, *, published: int, sources: Sequence[int]
+) -> list[Mapping[str, object]]:
+    """Return the private objects, readers and views from which all path queries start; slow."""
+    where: list[dict[str, object]]
+    where = [{"published": published, "source": source, **_USES} for source in sources]
+    with session.sparing_memory():
+        private = [_ask(session, "reach.private", each) for each in where]
+    where = [each | _private(found.fetchall()) for each, found in zip(where, private, strict=True)]
+    with session.sparing_memory():
+        scenes = [_ask(session, "reach.scene", each) for each in where]
+        readers = [_ask(session, "reach.readers", each) for each in where]
+    return [
+        each | _arrays(scene.fetchall(), "scene", "written") | _readers(found.fetchall())
+        for each, scene, found in zip(where, scenes, readers, strict=True)
+    ]
+
+
+def reach_of(session: Session, targets: Iterable[Mapping[str, object]]) -> list[Reach]:
+    """Return every access path of readers of a release to its private data.
+
+    targets: the result of ``targets_of`` in this transaction. For a live view, paths include
+    reading it between two rows of one statement.
+    """
+    each = [(_WAYS + (_WAYS_OF_LIVE_VIEWS if one["scene"] else ()), one) for one in targets]
+    return _found(session, each)
+
+
+def signs_of(session: Session, targets: Iterable[Mapping[str, object]]) -> list[Reach]:
+    """Return possible access paths, which the catalogs cannot confirm."""
+    return _found(session, [(_SIGNS, one) for one in targets])
+
+
+def _private(found: Sequence[tuple[Any, ...]]) -> dict[str, object]:
+    """Convert the private objects into parameters of the other queries."""
+    private = dict.fromkeys(row[:5] for row in found if row[6] != "policy")
+    return {
+        **_arrays([(*row[:2], *row[5:]) for row in found], *_PARTS),
+        **_arrays(list(private), "classes", "oids", "origins", "itself"),
+        "relations": [oid for _, oid, _, _, is_relation in private if is_relation],
+        "functions": [oid for _, oid, _, _, is_relation in private if not is_relation],
+        "family": [oid for _, oid, _, itself, _ in private if itself],
+    }
+
+
+def _readers(found: Sequence[tuple[Any, ...]]) -> dict[str, object]:
+    """Convert the readers into parameters; those through PUBLIC only count within statements."""
+    known = [row for row in found if not row[3]]
+    return {
+        **_arrays(known, "readers", "roles", "names"),
+        **_arrays(found, "all_readers", "all_roles", "all_names"),
+    }
+
+
+def _ask(session: Session, name: str, where: Mapping[str, object]) -> psycopg.Cursor[Any]:
+    shared = {"parts": query("identity.parts_of_read"), "scene": query("reach.scene")}
+    return session.pg.execute(template(name, **shared), where)
+
+
+def _arrays(rows: Sequence[Sequence[object]], *names: str) -> dict[str, object]:
+    """Convert rows into one array per column, as unnest() takes them."""
+    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+
+
+def _found(
+    session: Session, each: Sequence[tuple[Iterable[str], Mapping[str, object]]]
+) -> list[Reach]:
+    """Run the queries of each target; keep one role per path, preferably a direct grantee."""
+    with session.sparing_memory():
+        asked = [[_ask(session, way, subject) for way in ways] for ways, subject in each]
+    return sorted({one for ways in asked for one in _named(ways)}, key=_severity)
+
+
+def _named(ways: Iterable[psycopg.Cursor[Any]]) -> list[Reach]:
+    found: dict[Reach, tuple[bool, bool, str]] = {}
+    for way in ways:
+        for *words, given in way:
+            reach = Reach(*words)
+            order = (not given, reach.acting != reach.reader, reach.acting)
+            thing = reach._replace(acting="")
+            found[thing] = min(order, found.get(thing, order))
+    return [thing._replace(acting=acting) for thing, (_, _, acting) in found.items()]
+
+
+def _severity(reach: Reach) -> tuple[str, int, bool, str, str]:
+    """Sort key: by reader, direct paths first, the source before metadata."""
+    is_metadata = reach.schema in {SCHEMA, DATA_SCHEMA}
+    return reach.reader, list(_MEANINGS).index(reach.kind), is_metadata, reach.schema, reach.name
+
 
 Statement = sql.Composed
 

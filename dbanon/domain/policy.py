@@ -1,14 +1,69 @@
 """Policies: what to publish of a table, and the models it must meet."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
-from typing import Annotated
+from inspect import cleandoc
+from typing import Annotated, Literal, TypeVar, get_args
 
-from dbanon.domain.keys import Key
 from dbanon.domain.table import ColumnKind, Structure, TableInfo, TableName
+
+Made = TypeVar("Made")
+Form = Literal["text", "count", "number", "flag", "texts", "relation", "word or count", "own"]
+"""The forms of values; those of their own are read and written by a module that knows them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of a policy file, or of one of its columns.
+
+    among: allowed texts; names: registry with the allowed texts; pattern: of a text; least
+    (inclusive), above, below (exclusive): bounds of a number; otherwise: message for other values;
+    empty, unique: of the texts of a list; has_schema: a relation must name its schema; absent:
+    value of an omitted key; roles: of columns that may have it, empty for any; shown: format in
+    ``policy show``, name and value if empty, omitted if None; is_always: written even with its
+    default.
+    """
+
+    form: Form
+    among: tuple[str, ...] = ()
+    names: str = ""
+    pattern: str = ""
+    least: float = -math.inf
+    above: float = -math.inf
+    below: float = math.inf
+    otherwise: str = ""
+    empty: bool = False
+    unique: bool = False
+    has_schema: bool = False
+    absent: str | None = None
+    roles: tuple[str, ...] = ()
+    shown: str | None = ""
+    is_always: bool = False
+
+
+def made(make: Callable[..., Made], values: Mapping[str, object]) -> Made:
+    """Make a value of fields by name, each of which was read in the form that its key asks for."""
+    return make(**values)
+
+
+def keys_of(described: type) -> Mapping[str, Key]:
+    """Return the keys of a policy, or of a column, by name."""
+    found = {field.name: (get_args(field.type) or (None,))[-1] for field in fields(described)}
+    return {name: key for name, key in found.items() if isinstance(key, Key)}
+
+
+def meanings_of(described: type) -> Mapping[str, tuple[str, str]]:
+    """Return the meaning of each key, and its default, as Markdown."""
+    entries = re.findall(
+        r"^(\w+): (.*(?:\n    .*)*)", cleandoc(described.__doc__ or ""), re.MULTILINE
+    )
+    said = {name: re.sub(r"\s+", " ", text).partition(" | ") for name, text in entries}
+    return {name: (meaning, without or "required") for name, (meaning, _, without) in said.items()}
 
 
 class Role(StrEnum):
@@ -588,3 +643,36 @@ def plain_count(model: ModelSpec | None, parameter: str) -> int:
         return 1
     count = model.params[parameter]
     return count if isinstance(count, int) else 1
+
+
+def of_buckets(policy: Policy) -> Policy:
+    """Return a policy with distinct l-diversity replaced by that of buckets, and without k = 1.
+
+    In each bucket, at most one person in l has the same sensitive value. Quasi-identifiers are
+    published unchanged, so membership and row of a person are not hidden.
+    """
+    if not policy.anatomy:
+        return policy
+    levels = [n for spec in policy.models if (n := diversity_level(spec)) is not None]
+    asked = [ModelSpec(PROBABILISTIC, {"l": max(levels)})] if levels else []
+    others = [
+        spec
+        for spec in policy.models
+        if diversity_level(spec) is None
+        and not (spec.name == K_ANONYMITY and spec.params.get("k") == 1)
+    ]
+    return replace(policy, models=(*asked, *others))
+
+
+def anatomy_level(policy: Policy) -> int | None:
+    """Return the l of a policy from ``of_buckets``, None if it has none."""
+    spec = policy.model(PROBABILISTIC)
+    return None if spec is None else diversity_level(spec)
+
+
+def diversity_level(spec: ModelSpec) -> int | None:
+    """Return the l of a plain model of distinct or probabilistic diversity, None for others."""
+    if spec.name not in {L_DIVERSITY, PROBABILISTIC} or set(spec.params) != {"l"}:
+        return None
+    asked = spec.params["l"]
+    return int(asked) if isinstance(asked, int | float) and asked == int(asked) else None

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.caution import Caution
-    from dbanon.domain.checks import CheckReport, CheckResult
     from dbanon.domain.policy import Policy
+    from dbanon.domain.release import CheckReport, CheckResult
     from dbanon.domain.table import TableName
 
 

@@ -132,6 +132,11 @@ class ColumnKind(StrEnum):
         return self not in _OFF_THE_LINE
 
     @property
+    def is_number(self) -> bool:
+        """True for integers, decimals and floats."""
+        return self in _NUMBERS
+
+    @property
     def is_moment(self) -> bool:
         """True for dates and times."""
         return self in _MOMENTS
@@ -147,6 +152,7 @@ class ColumnKind(StrEnum):
         return self is not ColumnKind.OTHER
 
 
+_NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.DECIMAL, ColumnKind.FLOAT})
 _MOMENTS = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
 _OFF_THE_LINE = frozenset(
     {ColumnKind.BOOLEAN, ColumnKind.ORDINAL, ColumnKind.CATEGORY, ColumnKind.OTHER}

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-_TIMES = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
 _FIRST, _LAST = np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31", "us")
 
 
@@ -31,7 +30,7 @@ def intervals(ends: pa.Table, kind: ColumnKind) -> pd.arrays.IntervalArray:
     is_half_open = pc.and_(pc.invert(ends["closed"]), ends["high"].is_valid()).fill_null(False)  # noqa: FBT003 - of Arrow
     low, high = (_ends(ends[name], known, kind, is_low=name == "low") for name in ("low", "high"))
     before = np.flatnonzero(is_half_open.to_numpy())
-    if kind in _TIMES:
+    if kind.is_moment:
         high[before] -= np.timedelta64(1, "us")
     else:
         # a range of huge numbers may lie between two floats, and both of its ends be one of them
@@ -44,7 +43,7 @@ def _ends(
     values: pa.ChunkedArray, known: NDArray[np.bool_], kind: ColumnKind, *, is_low: bool
 ) -> NDArray[Any]:
     is_open = known & values.is_null().to_numpy()
-    if kind in _TIMES:
+    if kind.is_moment:
         times: NDArray[Any] = values.fill_null(0).to_numpy().astype("datetime64[us]")
         times[is_open] = _FIRST if is_low else _LAST
         times[~known] = np.datetime64("NaT")
@@ -79,7 +78,7 @@ def scalars(values: pa.ChunkedArray, kind: ColumnKind, *, is_label: bool) -> pd.
     """Return values in the narrowest type with NULL; is_label: make texts categorical."""
     import pandas as pd
 
-    if kind in _TIMES:
+    if kind.is_moment:
         zone = "UTC" if kind is ColumnKind.TIMESTAMPTZ else None
         return values.cast(pa.timestamp("us", zone)).to_pandas()
     if is_label and pa.types.is_string(values.type):

@@ -6,26 +6,394 @@ a document they are lists, because jsonb does not preserve the order of keys.
 
 from __future__ import annotations
 
+import datetime as dt
+import math
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from dbanon.domain.errors import PolicyError
-from dbanon.domain.keys import keys_of, made
-from dbanon.domain.policy import ColumnRule, Difference, ModelSpec, Policy, Role
+from dbanon.domain.errors import ConfigError, PolicyError
+from dbanon.domain.policy import (
+    ColumnRule,
+    Comparison,
+    Condition,
+    Difference,
+    MaskingStep,
+    ModelSpec,
+    Policy,
+    Role,
+    keys_of,
+    made,
+)
+from dbanon.domain.table import ColumnKind, Structure, TableName, quote_identifier
 from dbanon.formats.cautions import flaws
 from dbanon.formats.document_reader import Section, did_you_mean
-from dbanon.formats.policy import conditions, keys, masking_steps
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import SHORT, problems
+from dbanon.models.base import Scope
+from dbanon.models.registry import MODELS, SHORT, of_scope, problems
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from dbanon.domain.policy import Value
+    from dbanon.domain.policy import Key, Scalar, Value
+    from dbanon.domain.table import ColumnInfo, TableInfo
+
+
+_NULLS = frozenset({Comparison.IS_NULL, Comparison.IS_NOT_NULL})
+_IN_ORDER = frozenset(
+    {
+        Comparison.BELOW,
+        Comparison.AT_MOST,
+        Comparison.ABOVE,
+        Comparison.AT_LEAST,
+        Comparison.BETWEEN,
+    }
+)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_BOUNDS = 2
+
+
+def read_conditions(top: Section) -> tuple[Condition, ...]:
+    """Read the conditions of a policy, and report their problems."""
+    found = [_condition(section) for section in top.sections("where")]
+    if not found and top.values.get("where") == []:
+        top.report("where", "is empty: leave it out")
+    return tuple(condition for condition in found if condition is not None)
+
+
+def _condition(section: Section) -> Condition | None:
+    section.require("column")
+    section.require("is")
+    column = section.text("column")
+    comparison = section.text("is", among=[word.value for word in Comparison])
+    section.asked.add("value")
+    value = None
+    if comparison is not None:
+        value = _value(section, Comparison(comparison))
+    section.close()
+    if column is None or comparison is None:
+        return None
+    return Condition(column, Comparison(comparison), value)
+
+
+def _value(section: Section, comparison: Comparison) -> Scalar | tuple[Scalar, ...] | None:
+    given = section.values.get("value")
+    if comparison in _NULLS:
+        if "value" in section.values:
+            section.report("value", f"{comparison} takes none")
+        return None
+    if comparison not in {Comparison.IN, Comparison.BETWEEN}:
+        return _scalar(section, "value", given)
+    if not isinstance(given, list) or not given:
+        section.report("value", f"{comparison} takes a list of values")
+        return None
+    if comparison is Comparison.BETWEEN and len(given) != _BOUNDS:
+        section.report("value", "between takes two values, both included")
+    values = [_scalar(section, "value", item) for item in given]
+    return tuple(value for value in values if value is not None)
+
+
+def _scalar(section: Section, key: str, given: object) -> Scalar | None:
+    """Read one value; TOML dates and times become text, because JSON has neither."""
+    if isinstance(given, (dt.datetime, dt.date)):
+        return given.isoformat()
+    if given is None:
+        section.report(key, "is missing")
+        return None
+    if given == "":
+        return ""
+    return Section({key: given}, section.path, section.problems).scalar(key)
+
+
+def condition_documents(policy: Policy) -> list[dict[str, object]]:
+    """Return the conditions for JSON and TOML."""
+    return [
+        {"column": condition.column, "is": condition.comparison.value, **_held(condition)}
+        for condition in policy.where
+    ]
+
+
+def _held(condition: Condition) -> Mapping[str, object]:
+    value = condition.value
+    if value is None:
+        return {}
+    return {"value": list(value) if isinstance(value, tuple) else value}
+
+
+def condition_misfits(policy: Policy, info: TableInfo) -> Iterator[str]:
+    """Yield the conditions that do not fit the columns of a table; messages have no values."""
+    columns = {column.name: column for column in info.columns}
+    for condition in policy.where:
+        named = f"where: column {quote_identifier(condition.column)}"
+        column = columns.get(condition.column)
+        if column is None:
+            yield f"{named} does not exist{did_you_mean(condition.column, columns)}"
+        elif column.user_defined:
+            yield f"{named} is of type {column.type}, and reading it may run foreign code"
+        elif condition.comparison not in _NULLS and not column.kind.can_be_quasi:
+            yield f"{named} is of type {column.type}, of which only is null can be asked"
+        elif condition.comparison in _IN_ORDER and not column.kind.is_ordered:
+            yield f"{named} is of type {column.type}, which is compared by =, <> and in only"
+        elif not all(map(_can_be_asked, condition.values)):
+            yield f"{named} is compared with NaN, an infinite number or a text with a NUL character"
+        elif condition.comparison not in _NULLS and not all(
+            _fits(value, column) for value in condition.values
+        ):
+            yield f"{named} is of type {column.type}, and a value is none of it"
+
+
+def _can_be_asked(value: Scalar) -> bool:
+    """Return True if a column and a document can hold the value."""
+    if isinstance(value, str):
+        return "\x00" not in value
+    return isinstance(value, int) or math.isfinite(value)
+
+
+def _fits(value: Scalar, column: ColumnInfo) -> bool:
+    if isinstance(value, bool) or column.kind is ColumnKind.BOOLEAN:
+        return isinstance(value, bool) and column.kind is ColumnKind.BOOLEAN
+    if isinstance(value, str):
+        return _is_moment(value, column.kind) if column.kind.is_moment else _is_text(column)
+    return column.kind.is_number
+
+
+def _is_text(column: ColumnInfo) -> bool:
+    return not column.kind.is_ordered
+
+
+def _is_moment(text: str, kind: ColumnKind) -> bool:
+    """Return True for a date, or a time with a zone if the type has one."""
+    read = dt.date.fromisoformat if kind is ColumnKind.DATE else dt.datetime.fromisoformat
+    try:
+        moment = read(text)
+    except ValueError:
+        return False
+    zone = moment.tzinfo if isinstance(moment, dt.datetime) else None
+    return bool(_DATE.match(text)) and (zone is not None) == (kind is ColumnKind.TIMESTAMPTZ)
+
+
+_OWN = ("method", "columns", "within")
+_ABOUT_NUMBERS = {"at": None, "shown": "threshold", "restore_variance": False}
+_TEXTS = frozenset({"text", "varchar", "bpchar"})
+
+
+class Masking(Protocol):
+    """The properties of a masking method that decide which columns it fits."""
+
+    @property
+    def of_numbers(self) -> bool:
+        """True for numbers only, False for values of any type."""
+        ...
+
+    @property
+    def of_ranks(self) -> bool:
+        """True if ranks of ordered values may be the numbers."""
+        ...
+
+    @property
+    def within_class(self) -> bool:
+        """True if rows are masked within their classes."""
+        ...
+
+    @property
+    def whole(self) -> bool:
+        """True if the result for a value depends on other rows."""
+        ...
+
+
+def read_masking(top: Section, *, methods: Collection[str] | None) -> tuple[MaskingStep, ...]:
+    """Read the steps of a policy, and report their problems."""
+    found = [_step(section, methods) for section in top.sections("masking")]
+    if not found and top.values.get("masking") == []:
+        top.report("masking", "is empty: leave it out")
+    return tuple(step for step in found if step is not None)
+
+
+def _step(section: Section, methods: Collection[str] | None) -> MaskingStep | None:
+    section.require("method")
+    section.require("columns")
+    method = section.text("method", among=methods)
+    columns, within = section.texts("columns"), section.texts("within") or ()
+    for name in {name for name in columns or () if (columns or ()).count(name) > 1}:
+        section.report("columns", f"names {name} more than once")
+    for name in {*(columns or ())} & {*within}:
+        section.report("within", f"names {name}, which is masked")
+    given = [key for key in section.values if key not in _OWN]
+    params = {key: section.scalar(key) for key in given}
+    section.close()
+    if method is None or columns is None:
+        return None
+    known = {key: value for key, value in params.items() if value is not None}
+    return MaskingStep(method, columns, known, within)
+
+
+def masking_documents(policy: Policy) -> list[dict[str, object]]:
+    """Return the steps for JSON and TOML."""
+    return [
+        {
+            "method": step.method,
+            "columns": list(step.columns),
+            **({"within": list(step.within)} if step.within else {}),
+            **step.params,
+        }
+        for step in policy.masking
+    ]
+
+
+def masking_misfits(
+    policy: Policy, info: TableInfo, *, make: Callable[[MaskingStep], Masking]
+) -> Iterator[str]:
+    """Yield reasons against the masking steps; make: returns the method of a step."""
+    rules = {rule.column: rule for rule in policy.columns}
+    present = {column.name for column in info.columns}
+    shown = [name for name, rule in rules.items() if rule.role.is_published]
+    for step in policy.masking:
+        try:
+            method = make(step)
+        except PolicyError as error:
+            yield f"{error}{f': {error.hint}' if error.hint else ''}"
+            continue
+        for name in (*step.columns, *step.within):
+            of_step = f"masking by {step.method} of column {quote_identifier(name)}"
+            if name not in present or name not in shown:
+                yield f"{of_step}: it is not published{did_you_mean(name, shown)}"
+            elif name in step.columns:
+                found = _of_column(step, rules[name], info, method=method)
+                yield from (f"{of_step}: {text}" for text in found)
+        quasi = [name for name in step.columns if name in rules and _is_quasi(rules[name])]
+        named = (name for name in (*step.columns, *step.within) if name in rules)
+        if method.within_class and any(_is_quasi(rules[name]) for name in named):
+            yield f"{step.method} is within classes, in which quasi-identifiers are alike"
+        if quasi and of_scope(policy.models, Scope.POPULATION):
+            yield f"masking by {step.method}: a population is compared with values as they are"
+
+
+def _of_column(
+    step: MaskingStep, rule: ColumnRule, info: TableInfo, *, method: Masking
+) -> Iterator[str]:
+    kind = info.column(rule.column).kind
+    if rule.column in info.primary_key:
+        yield "it is part of the key, by which rows are found again"
+    if method.of_numbers and not kind.is_ordered:
+        has_order = bool(rule.order or info.column(rule.column).labels)
+        yield from _of_ranks(step, method, has_order=has_order)
+    if "at" in step.params and kind.is_moment:
+        yield "at is a number: leave it out for dates and times"
+    if "label" in step.params or step.method == "rare-to-other":
+        if kind is not ColumnKind.CATEGORY or info.column(rule.column).base_type not in _TEXTS:
+            yield "it needs texts, which a label is one of"
+        elif _is_quasi(rule) and rule.structure(kind) is Structure.TREE and rule.taxonomy:
+            yield "its taxonomy has a place for each value: choose a recoding that is coarser"
+        label = str(step.params.get("label", "other"))
+        room = re.search(r"\((\d+)\)$", info.column(rule.column).type)
+        if room is not None and len(label) > int(room[1]):
+            yield f"its type has no room for the label {label!r}: give a shorter label"
+
+
+def _of_ranks(step: MaskingStep, method: Masking, *, has_order: bool) -> Iterator[str]:
+    if not method.of_ranks:
+        yield "it needs numbers, dates or times"
+    elif not has_order:
+        yield "it needs numbers, dates, times or values in an order, such as those of an enum"
+    else:
+        given = [key for key, own in _ABOUT_NUMBERS.items() if step.params.get(key, own) != own]
+        yield from (f"{key} is for numbers: leave it out for values in an order" for key in given)
+
+
+def _is_quasi(rule: ColumnRule) -> bool:
+    return rule.role is Role.QUASI
+
+
+def read(
+    section: Section, keys: Mapping[str, Key], names: Mapping[str, Collection[str] | None]
+) -> dict[str, object]:
+    """Read the keys of a section, except those with a form of their own; names: by registry."""
+    found = dict[str, object]()
+    for name, key in keys.items():
+        if key.form != "own":
+            known = replace(key, among=tuple(names.get(key.names) or key.among))
+            found[name] = _READERS[key.form](section, name, known)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def document(described: Policy | ColumnRule, own: Mapping[str, object]) -> dict[str, object]:
+    """Return the keys that differ from their defaults; own: those with a form of their own."""
+    keys, written = keys_of(type(described)), dict[str, object]()
+    for field in fields(described):
+        key, value = keys.get(field.name), getattr(described, field.name)
+        if key is not None and key.form == "own":
+            written |= {field.name: _plain(own[field.name])} if own.get(field.name) else {}
+        elif key is not None and (key.is_always or value != field.default):
+            written[field.name] = _plain(value)
+    return written
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        return list(value)
+    return str(value) if isinstance(value, (str, TableName)) else value
+
+
+def _text(section: Section, name: str, key: Key) -> str | None:
+    text = section.text(name, among=key.among or None)
+    if text is not None and key.pattern and not re.fullmatch(key.pattern, text):
+        section.report(name, key.otherwise)
+    return text
+
+
+def _count(section: Section, name: str, key: Key) -> int | None:
+    return section.integer(name, least=int(key.least))
+
+
+def _number(section: Section, name: str, key: Key) -> float | None:
+    number = section.number(name, above=key.above)
+    if number is not None and not key.least <= number < key.below:
+        section.report(name, key.otherwise)
+    return number
+
+
+def _flag(section: Section, name: str, _: Key) -> bool | None:
+    return section.boolean(name)
+
+
+def _texts(section: Section, name: str, key: Key) -> tuple[str, ...] | None:
+    texts = section.texts(name, empty=key.empty)
+    repeated = [text for text, n in Counter(texts or ()).items() if n > 1]
+    if repeated and key.unique:
+        section.report(name, f"lists {len(repeated)} of its values more than once")
+    return texts
+
+
+def _relation(section: Section, name: str, key: Key) -> TableName | None:
+    text = section.text(name)
+    try:
+        found = None if text is None else TableName.parse(text)
+    except ConfigError as error:
+        section.report(name, str(error))
+        return None
+    if found is not None and found.schema is None and key.has_schema:
+        section.report(name, "must name its schema, as in public.people")
+    return found
+
+
+def _word_or_count(section: Section, name: str, key: Key) -> str | int | None:
+    is_word = isinstance(section.values.get(name), str)
+    return section.text(name, among=key.among) if is_word else section.integer(name, least=1)
+
+
+_READERS: Mapping[str, Callable[[Section, str, Key], object]] = {
+    "text": _text,
+    "count": _count,
+    "number": _number,
+    "flag": _flag,
+    "texts": _texts,
+    "relation": _relation,
+    "word or count": _word_or_count,
+}
+
 
 _KEYS, _COLUMN_KEYS = keys_of(Policy), keys_of(ColumnRule)
 _MASKING = frozenset({"mask", "masked", "masking", "method", "noise"})
@@ -116,7 +484,7 @@ def models_of(documents: object) -> tuple[ModelSpec, ...]:
 def changed(policy: Policy, settings: Mapping[str, object]) -> Policy:
     """Return a policy with other settings, checked like those of a file; raises PolicyError."""
     top = Section(settings, "", [])
-    found = keys.read(top, {name: _KEYS[name] for name in settings}, {})
+    found = read(top, {name: _KEYS[name] for name in settings}, {})
     if "params" in settings:
         found["params"] = _params(top.section("params"))
     top.close()
@@ -141,11 +509,11 @@ def _listed(params: Mapping[str, Value]) -> dict[str, object]:
 
 def _settings(policy: Policy) -> dict[str, object]:
     own = {
-        "where": conditions.documents(policy),
-        "masking": masking_steps.documents(policy),
+        "where": condition_documents(policy),
+        "masking": masking_documents(policy),
         "allow": policy.allow,
     }
-    return keys.document(policy, own)
+    return document(policy, own)
 
 
 def _model_section(model: Section) -> tuple[str | None, Section]:
@@ -178,10 +546,10 @@ def _policy(
     for key in ("table", "columns"):
         top.require(key)
     names = known._asdict()
-    found = keys.read(top, _KEYS, names)
+    found = read(top, _KEYS, names)
     found |= {
-        "where": conditions.read(top),
-        "masking": masking_steps.read(top, methods=known.maskings),
+        "where": read_conditions(top),
+        "masking": read_masking(top, methods=known.maskings),
         "allow": _allowances(top, of_column=False),
         "params": _params(top.section("params")),
     }
@@ -227,7 +595,7 @@ def _rule(
     elif not name or "\x00" in name:
         section.problems.append(f"{section.path}: not the name of a column")
     section.require("role")
-    found = keys.read(section, _COLUMN_KEYS, names)
+    found = read(section, _COLUMN_KEYS, names)
     found["allow"] = _allowances(section, of_column=True)
     role = Role(str(found.pop("role"))) if "role" in found else None
     for key in section.values:
@@ -248,7 +616,7 @@ def _close_rule(section: Section) -> None:
 
 
 def _rule_document(rule: ColumnRule) -> dict[str, object]:
-    written = keys.document(rule, {"allow": rule.allow})
+    written = document(rule, {"allow": rule.allow})
     return {key: _shortest(value) for key, value in written.items()}
 
 

@@ -28,25 +28,21 @@ from dbanon.domain.table import (
     quote_identifier,
 )
 from dbanon.domain.text import command
+from dbanon.formats import policies
 from dbanon.formats.cautions import flaws
 from dbanon.formats.document_reader import did_you_mean
-from dbanon.formats.policy import conditions, masking_steps
 from dbanon.formats.support import Mode, reasons
-from dbanon.models.base import Scope
-from dbanon.models.parameters import HIERARCHICAL, ORDERED
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import of_scope, sensitive_of, texts
+from dbanon.models.base import HIERARCHICAL, ORDERED, Scope
+from dbanon.models.registry import MODELS, of_scope, sensitive_of, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from dbanon.domain.policy import ColumnRule, MaskingStep, Policy
     from dbanon.domain.table import ColumnInfo, TableInfo
-    from dbanon.formats.policy.masking_steps import Masking
+    from dbanon.formats.policies import Masking
 
 _AS_IT_IS = frozenset({Role.SENSITIVE, Role.INSENSITIVE})
-_NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.DECIMAL, ColumnKind.FLOAT})
-_MOMENTS = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
 _COUNTED = frozenset({Role.QUASI, Role.SENSITIVE})
 _MAX_DIGITS = 15
 _MAX_CHARACTERS = 100
@@ -86,8 +82,8 @@ def validate(
         *_of_subject(policy, info),
         *_of_class_label(policy),
         *_of_weights(policy, info),
-        *conditions.misfits(policy, info),
-        *masking_steps.misfits(policy, info, make=masking),
+        *policies.condition_misfits(policy, info),
+        *policies.masking_misfits(policy, info, make=masking),
         *_of_anatomy(policy),
         *_of_pseudonym(policy, info),
         *(f"allow {flaw}" for flaw in flaws(policy.allow, of_column=False)),
@@ -269,7 +265,7 @@ def _of_weights(policy: Policy, info: TableInfo) -> Iterator[str]:
         names = ", ".join(quote_identifier(rule.column) for rule in rules)
         yield f"one column has the role weight, and not {len(rules)}: {names}"
     for column in info.columns:
-        if column.name == policy.weight and column.kind not in _NUMBERS:
+        if column.name == policy.weight and not column.kind.is_number:
             yield (
                 f"weight column {quote_identifier(column.name)} is of type {column.type}, which is"
                 " no number: give it the role identifier"
@@ -459,11 +455,11 @@ def _of_at_least(rule: ColumnRule, column: ColumnInfo, key: str) -> Iterator[str
     if rule.taxonomy is not None:
         if not is_level:
             yield f"{key} of a column with a taxonomy is a number of levels above its leaves"
-    elif column.kind in _MOMENTS:
+    elif column.kind.is_moment:
         if is_level:
             yield f"{key} of type {column.type} is one of {', '.join(PERIODS)}"
     elif column.kind is not ColumnKind.CATEGORY or rule.order is not None:
-        instead = "bands" if column.kind in _NUMBERS else "a taxonomy"
+        instead = "bands" if column.kind.is_number else "a taxonomy"
         yield f"{key} means nothing of type {column.type} here: use {instead}"
     elif not is_level:
         yield f"{key} of type {column.type} is a number of leading characters"
@@ -473,8 +469,8 @@ def _of_at_least(rule: ColumnRule, column: ColumnInfo, key: str) -> Iterator[str
 
 def _of_number(rule: ColumnRule, column: ColumnInfo, key: str) -> Iterator[str]:
     number = getattr(rule, key)
-    if column.kind not in _NUMBERS:
-        instead = ": use at_least" if column.kind in _MOMENTS else ""
+    if not column.kind.is_number:
+        instead = ": use at_least" if column.kind.is_moment else ""
         yield f"{key} needs a numeric type, {column.type} is none{instead}"
     elif rule.taxonomy is not None:
         yield f"{key} is for numbers on a line: leave it or the taxonomy out"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from dbanon.domain.policy import ColumnRule, Role
+from dbanon.domain.policy import DROP, ColumnRule, Role
 from dbanon.domain.table import ColumnKind, quote_identifier
 
 if TYPE_CHECKING:
@@ -291,8 +292,6 @@ _OF_TYPES = {
     "macaddr": "it holds addresses of machines",
     "macaddr8": "it holds addresses of machines",
 }
-_NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.DECIMAL, ColumnKind.FLOAT})
-_DATES = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
 
 
 class _Column(NamedTuple):
@@ -382,13 +381,13 @@ def key_of(
     """
     found = {c.name: s for c in info.columns if (s := stats.get(c.name)) and not s.n_null}
     alone = [name for name, known in found.items() if 0 < known.n_rows == known.n_distinct]
-    alone.sort(key=lambda name: info.column(name).kind in _DATES)  # two may come at one moment
-    lasting = alone and info.column(alone[0]).kind not in _DATES
+    alone.sort(key=lambda name: info.column(name).kind.is_moment)  # two may come at one moment
+    lasting = alone and not info.column(alone[0]).kind.is_moment
     if lasting or persons is None or persons.column not in found:
         return tuple(alone[:1])
     n_rows = found[persons.column].n_rows
     others = [name for name in found if (pairs or {}).get(name) == n_rows > 0]
-    others.sort(key=lambda name: info.column(name).kind not in _DATES)
+    others.sort(key=lambda name: not info.column(name).kind.is_moment)
     return (persons.column, others[0]) if others else tuple(alone[:1])
 
 
@@ -457,7 +456,7 @@ def _has_few_values(column: _Column) -> bool:
 def _singles_out(column: _Column) -> bool:
     """Return True if sensitive numbers are so fine that knowing one identifies the row."""
     is_fine = column.distinctness >= _FINE and not _has_few_values(column)
-    return column.harms and column.info.kind in _NUMBERS and is_fine
+    return column.harms and column.info.kind.is_number and is_fine
 
 
 # The first rule that holds decides. A wrong "quasi" costs precision, a wrong "identifier" a column;
@@ -472,7 +471,7 @@ _RULES: tuple[tuple[Role, str, Callable[[_Column], bool]], ...] = (
         lambda c: not c.info.kind.can_be_quasi or c.info.user_defined or not c.info.has_equality,
     ),
     (Role.IDENTIFIER, "name suggests an identifier of a person", _names_a_person),
-    (Role.QUASI, "a date, which may be known", lambda c: c.info.kind in _DATES),
+    (Role.QUASI, "a date, which may be known", lambda c: c.info.kind.is_moment),
     (
         Role.IDENTIFIER,
         "name suggests a key, and nearly all values differ",
@@ -493,3 +492,179 @@ _RULES: tuple[tuple[Role, str, Callable[[_Column], bool]], ...] = (
     (Role.QUASI, "few distinct values, which may be known", _has_few_values),
     (Role.QUASI, "a quasi-identifier by default", lambda _: True),
 )
+
+
+_DIGITS = 3  # of a postcode, as the Safe Harbor rule has it
+_LENGTH = 5  # digits of most postcodes that are stored as numbers
+_WIDTH = 10 ** (_LENGTH - _DIGITS)
+_FEW_NUMBERS, _NEARLY_ALL = 50, 0.9  # distinct values; their share of the rows
+_BANDS = 12  # at most, of the middle half of the rows
+_LEAST_SET, _MOST_SET = 3, 12  # values of a column of which sets are read with ease
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A recoding and a floor (further keys of the column) for a quasi-identifier, with reasons."""
+
+    recoding: str
+    reason: str
+    floor: Mapping[str, object] = field(default_factory=dict)
+    why: str = ""
+
+
+def propose(column: ColumnInfo, stats: ColumnStats | None) -> Proposal:
+    """Propose a recoding, and a floor for values that identify persons alone."""
+    floor, why = _floor(column, stats)
+    recoding, reason = _of_cells(column) if floor else _of_values(column, stats)
+    return Proposal(recoding, reason, floor, why)
+
+
+def is_fine(column: ColumnInfo, stats: ColumnStats | None) -> bool:
+    """Return True if nearly every number is unique, so that knowing it identifies the row."""
+    if stats is None or not column.kind.is_number or stats.n_distinct <= _FEW_NUMBERS:
+        return False
+    return stats.n_distinct >= _NEARLY_ALL * (stats.n_rows - stats.n_null)
+
+
+def _bands(column: ColumnInfo, stats: ColumnStats) -> float | int | None:
+    """Return a round band width that divides the interquartile range into 5 to 12 bands."""
+    least = 2.0 if column.kind is ColumnKind.INTEGER else 0.0
+    wanted = (stats.spread or 0.0) / _BANDS
+    if not least <= wanted < math.inf or not wanted:
+        return None
+    power = 10.0 ** math.floor(math.log10(wanted))
+    width = next(float(f"{step * power:.1g}") for step in (1, 2, 5, 10) if step * power >= wanted)
+    return int(width) if width >= 1 else width
+
+
+def _floor(column: ColumnInfo, stats: ColumnStats | None) -> tuple[dict[str, object], str]:
+    """Return the finest level to publish of values that identify persons alone, and the reason."""
+    if column.kind is ColumnKind.CATEGORY and is_postcode(column.name):
+        return {"at_least": _DIGITS}, "few people share all of a postcode"
+    if column.kind is ColumnKind.INTEGER and is_postcode(column.name):
+        why = f"{_WIDTH} leaves {_DIGITS} of {_LENGTH} digits"
+        return {"bands": _WIDTH}, f"few people share all of a postcode: {why}"
+    if column.kind.is_moment and is_of_birth(column.name):
+        return {"at_least": "year"}, "the day finds a person, the year seldom does"
+    if column.kind.is_moment and column.kind is not ColumnKind.DATE:
+        return {"at_least": "day"}, "an exact time finds a person: ranges are of whole days"
+    width = _bands(column, stats) if stats is not None and is_fine(column, stats) else None
+    if width is not None:
+        return {"bands": width}, "nearly every number is another one: no range ends at one"
+    return {}, ""
+
+
+def _of_cells(column: ColumnInfo) -> tuple[str, str]:
+    if column.kind is ColumnKind.CATEGORY:
+        return "label", "codes that begin alike are near each other"
+    return "interval", "a range of whole cells"
+
+
+def _of_values(column: ColumnInfo, stats: ColumnStats | None) -> tuple[str, str]:
+    if column.kind.is_ordered:
+        what = "dates" if column.kind.is_moment else "numbers"
+        return "interval", f"a range of {what}, in which rows can be counted"
+    if column.kind is ColumnKind.ORDINAL:
+        return "interval-text", "its type has an order: from one value to another"
+    if stats is not None and _LEAST_SET <= stats.n_distinct <= _MOST_SET:
+        return "set", "few values: those of a class say more than a star"
+    return "label", "a star where rows of a class differ, until it has a taxonomy"
+
+
+_MOST_COLUMNS = 25  # in a table of which one looks at each
+
+
+def draft(
+    info: TableInfo,
+    suggested: Iterable[tuple[ColumnRule, str]],
+    persons: Persons | None = None,
+    *,
+    stats: Mapping[str, ColumnStats] | None = None,
+    key: Sequence[str] = (),
+    differing: Sequence[str] = (),
+) -> str:
+    """Return a policy file to edit, with the reasons for roles and recodings as comments.
+
+    stats: by column name; key: columns that distinguish rows, if known; differing:
+    quasi-identifiers that vary between the rows of a person.
+    """
+    import tomli_w
+
+    rules = list(suggested)
+    models = {"k": 5}
+    if any(rule.role is Role.SENSITIVE for rule, _ in rules):
+        models["l"] = 2
+    parts = [
+        tomli_w.dumps({"table": str(info.name)})
+        + _rest(len(rules))
+        + _key(info, key)
+        + _subject(persons, dict(map(_named, rules)), differing)
+    ]
+    parts.append(tomli_w.dumps({"models": models}))
+    columns = {column.name: column for column in info.columns}
+    for rule, reason in rules:
+        proposal = None
+        if rule.role is Role.QUASI and rule.column in columns:
+            proposal = propose(columns[rule.column], (stats or {}).get(rule.column))
+        parts.append(_column(rule, reason, proposal))
+    return "\n".join(parts)
+
+
+def _column(rule: ColumnRule, reason: str, proposal: Proposal | None) -> str:
+    import tomli_w
+
+    settings: dict[str, object] = {"role": rule.role.value}
+    reasons, recoding = [reason], ""
+    if proposal is not None:
+        settings |= proposal.floor
+        reasons += [proposal.why] if proposal.why else []
+        recoding = f'# recoding = "{proposal.recoding}"  # {proposal.reason}\n'
+    column = tomli_w.dumps({"columns": {rule.column: settings}})
+    return f"# {'; '.join(reasons)}\n{column}{recoding}"
+
+
+def _rest(n_columns: int) -> str:
+    import tomli_w
+
+    if n_columns <= _MOST_COLUMNS:
+        return ""
+    why = f"# {n_columns} columns: what is not named is left out, such as new ones"
+    return f"{why}\n{tomli_w.dumps({'rest': DROP})}"
+
+
+def _key(info: TableInfo, key: Sequence[str]) -> str:
+    import tomli_w
+
+    if info.primary_key:
+        return ""
+    if not key:
+        return '# no column alone tells the rows apart: name several\n# key = ["...", "..."]\n'
+    return "# other values in every row\n" + tomli_w.dumps({"key": list(key)})
+
+
+def _named(suggested: tuple[ColumnRule, str]) -> tuple[str, Role]:
+    return suggested[0].column, suggested[0].role
+
+
+def _subject(persons: Persons | None, roles: Mapping[str, Role], differing: Sequence[str]) -> str:
+    """Return the line that names the subject, as a comment if it needs a decision."""
+    import tomli_w
+
+    if persons is None:
+        return ""
+    unless = []
+    if not persons.is_sure:
+        unless.append("if these are persons")
+    if persons.n_null:
+        unless.append(f"once its {persons.n_null:,} NULLs are filled or left out by where")
+    if roles[persons.column] is not Role.IDENTIFIER:
+        unless.append("with the role identifier")
+    why = f"{persons.figure} ({persons.reason})" + ", " * bool(unless) + " and ".join(unless)
+    setting = ("# " if unless else "") + tomli_w.dumps({"subject": persons.column})
+    if differing:
+        names = ", ".join(map(quote_identifier, differing))
+        setting += (
+            f"# rows of a person differ in {names}, and classes are as wide as they are; another\n"
+            "# role, a floor or one row of each may cost less\n# rows_per_subject = 1\n"
+        )
+    return f"# {why}\n{setting}"

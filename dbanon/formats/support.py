@@ -24,20 +24,20 @@ from dbanon.domain.policy import (
     ColumnRule,
     Policy,
     Role,
+    diversity_level,
+    of_buckets,
 )
 from dbanon.domain.table import TableInfo, quote_identifier
 from dbanon.domain.text import command
-from dbanon.formats.policy.anatomy import level_of, of_buckets
 from dbanon.models.base import Scope
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import is_strict, title
+from dbanon.models.registry import MODELS, is_strict, title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from dbanon.domain.errors import DbanonError
     from dbanon.domain.policy import MaskingStep, ModelSpec
-    from dbanon.formats.policy.masking_steps import Masking
+    from dbanon.formats.policies import Masking
 
     Found = Mapping[str, object]
     """What fills the placeholders of a reason."""
@@ -290,7 +290,7 @@ def _by_rows(counted: Counted) -> Iterator[Found]:
 
 def _more_than_l(policy: Policy) -> Iterator[Found]:
     for spec in of_buckets(policy).models:
-        if level_of(spec) is None:
+        if diversity_level(spec) is None:
             yield {"name": spec.name}
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
+from dbanon.domain.assignment import ROOT_LABEL, Taxonomy
 from dbanon.domain.errors import ConfigError, TaxonomyError
-from dbanon.domain.taxonomy import ROOT_LABEL, Taxonomy
 from dbanon.domain.text import command, converted, unread
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.compile import inlined, kernel
+from dbanon.kernels.compilation import inlined, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dbanon.kernels.arrays import Int32s, Int64s
+    from dbanon.kernels.layout import Int32s, Int64s
 
 _IN_LEAF = 4  # boxes that are looked at one by one
 _DEEPEST = 64

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.kernels.compile import maker, step
+from dbanon.kernels.compilation import maker, step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.domain.assignment import SensitiveDomain
-from dbanon.domain.taxonomy import height_shares
+from dbanon.domain.assignment import SensitiveDomain, height_shares
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

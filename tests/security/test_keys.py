@@ -10,7 +10,7 @@ from psycopg import sql
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.db.proofs import keys
+from dbanon.db.proofs import subjects
 from dbanon.db.session import connect
 from dbanon.domain.table import ColumnKind, TableName
 
@@ -134,7 +134,7 @@ def test_a_key_is_proved_by_its_own_equality(database, case):
     )
     expected = nullcontext() if is_key else pytest.raises(dbanon.PolicyError, match="same key")
     with connect(database.settings) as session, expected:
-        keys.require_unique(session, publication)
+        subjects.require_unique(session, publication)
 
 
 def test_copies_of_a_person_keep_no_class_in_sight(database):

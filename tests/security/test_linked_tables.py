@@ -16,10 +16,10 @@ from data.schemas.loading import load
 from psycopg import sql
 
 import dbanon
-from dbanon.db import reach
+from dbanon.db import rights
 from dbanon.domain.assignment import Assignment
-from dbanon.domain.checks import CheckFailed
 from dbanon.domain.policy import GROUP
+from dbanon.domain.release import CheckFailed
 from dbanon.formats.datasets import dataset_of
 
 K = 5
@@ -278,14 +278,14 @@ def test_nor_may_such_persons_come_with_a_refresh(clinic, moved):
 
 
 def test_doctor_asks_each_question_of_reach_once(clinic, monkeypatch):
-    asked, original = [], vars(reach)["_ask"]
+    asked, original = [], vars(rights)["_ask"]
 
     def rows(session, name, where):
         if name == "reach.private":
             asked.append((where["published"], where["source"]))
         return original(session, name, where)
 
-    monkeypatch.setattr(reach, "_ask", rows)
+    monkeypatch.setattr(rights, "_ask", rows)
     dbanon.doctor(settings=clinic.settings)
     assert Counter(dict.fromkeys(asked, 1)) == Counter(asked)
     assert 9 == len(asked)

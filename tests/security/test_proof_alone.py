@@ -12,8 +12,8 @@ from dbanon.anonymization.outcome import Outcome, published_values
 from dbanon.anonymization.registry import METRICS
 from dbanon.db.proofs import checks
 from dbanon.domain.assignment import Assignment
-from dbanon.domain.checks import Verdict
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.release import Verdict
 from dbanon.domain.table import TableName
 from dbanon.models.registry import MODELS
 

@@ -18,11 +18,10 @@ from dbanon.anonymization.interfaces import parameters
 from dbanon.anonymization.registry import ALGORITHMS, MASKING, RECODINGS
 from dbanon.cli import BROKEN_PIPE, INTERRUPTED, app
 from dbanon.db.metadata.tables import REVISION
-from dbanon.db.releases.column_types import published_type
+from dbanon.db.releases.publication import published_type
 from dbanon.domain.caution import Code
 from dbanon.domain.errors import DbanonError
-from dbanon.domain.keys import keys_of, meanings_of
-from dbanon.domain.policy import ColumnRule, Policy, Role
+from dbanon.domain.policy import ColumnRule, Policy, Role, keys_of, meanings_of
 from dbanon.domain.table import ColumnInfo, ColumnKind
 from dbanon.domain.wording import MASKED
 from dbanon.formats import datasets, policies

@@ -15,10 +15,10 @@ from pages import ROOT, page
 
 import dbanon
 from dbanon.anonymization.registry import ALGORITHMS, make_algorithm
-from dbanon.domain import extras
+from dbanon.domain import errors
+from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
-from dbanon.domain.progress import Stages
 from dbanon.domain.table import TableName
 
 PACKAGE = Path(dbanon.__file__).parent
@@ -59,14 +59,14 @@ def test_what_is_imported_is_required_or_of_an_extra(project):
     of_module = packages_distributions()
     distributions = {canonicalize_name(of_module[module][0]) for module in imported}
     required = names(project["dependencies"])
-    optional = {canonicalize_name(of_module[module][0]) for module in extras.LIBRARIES}
+    optional = {canonicalize_name(of_module[module][0]) for module in errors.LIBRARIES}
     assert distributions - WITH_OTHERS == required | optional
     assert not required & optional
 
 
 def test_an_extra_brings_what_its_error_says(project):
     of_module = packages_distributions()
-    for module, (_, extra) in extras.LIBRARIES.items():
+    for module, (_, extra) in errors.LIBRARIES.items():
         assert canonicalize_name(of_module[module][0]) in brought(project, extra)
     assert "scikit-learn" in brought(project, "report")
 
@@ -86,13 +86,13 @@ def test_the_reason_of_each_dependency_is_written(project):
     assert [name for name in extra if name not in written.written] == []
 
 
-@pytest.mark.parametrize("library", extras.LIBRARIES)
+@pytest.mark.parametrize("library", errors.LIBRARIES)
 def test_a_missing_library_is_an_error_with_the_command_that_installs_it(monkeypatch, library):
-    extras.require(library, what="it")
+    errors.require_library(library, what="it")
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(ConfigError, match=r"it needs .*, which is not installed") as missing:
-        extras.require(library, what="it")
-    assert f"pip install 'dbanon[{extras.LIBRARIES[library][1]}]'" == missing.value.hint
+        errors.require_library(library, what="it")
+    assert f"pip install 'dbanon[{errors.LIBRARIES[library][1]}]'" == missing.value.hint
 
 
 def make(algorithm):
@@ -104,7 +104,7 @@ def make(algorithm):
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_an_algorithm_of_the_extra_is_refused_without_it_and_no_other_is(monkeypatch, algorithm):
-    for library in extras.LIBRARIES:
+    for library in errors.LIBRARIES:
         monkeypatch.setitem(sys.modules, library, None)
     if algorithm in TEXTBOOK:
         with pytest.raises(ConfigError, match=f"the algorithm {algorithm} needs") as missing:

@@ -17,7 +17,7 @@ ALLOWED = {
     "dbanon.db.metadata.tables.job": "a table that statements alone read",
     "dbanon.db.metadata.tables.schedule": "the same",
     "dbanon.__main__._Unneeded.find_spec": "Python calls it",
-    "dbanon.kernels.compile._PartLibrary.set_env": "numba calls it",
+    "dbanon.kernels.compilation._PartLibrary.set_env": "numba calls it",
 }
 
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from dbanon.actions.distribution.results import landed, lost_too_often
 from dbanon.actions.distribution.tasks import perform
-from dbanon.domain import extras
+from dbanon.domain import errors
 from dbanon.domain.errors import ConfigError, DbanonError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Cluster:
     @classmethod
     def of(cls, where: str) -> Cluster:
         """Return the cluster of a scheduler, ``host:port``; raises ConfigError."""
-        extras.require(
+        errors.require_library(
             "distributed", what="the executor dask://", also=", here and on every worker"
         )
         host, colon, port = where.rpartition(":")

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from dbanon.anonymization.regions.grouping import Groups
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
+    from dbanon.domain.deeds import Stages
     from dbanon.domain.policy import Policy
-    from dbanon.domain.progress import Stages
     from dbanon.request import Request
 
     Blocks = list[tuple[Region, Grouped]]
@@ -145,7 +145,7 @@ def _require_feasible(domains: Domains, policy: Policy) -> Requirement:
 
     Combinations of values of several columns are unknown here; the blocks check these.
     """
-    from dbanon.anonymization.adjusting.feasible import rows_in_reach
+    from dbanon.anonymization.adjusting.repair import rows_in_reach
     from dbanon.anonymization.outcome import requirement_of
 
     sensitive = np.empty((domains.n_rows, len(domains.sensitive_names)), np.int32)

@@ -14,8 +14,7 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from dbanon.db.jobs.queue import Standing
-    from dbanon.db.jobs.schedules import Schedule
+    from dbanon.db.jobs.queue import Schedule, Standing
     from dbanon.db.session import Session
 
 _LIST = "dbanon schedule list"
@@ -40,7 +39,7 @@ def set_schedule(
     the table has no served release.
     """
     from dbanon.actions.preparation.loading import find_source
-    from dbanon.db.jobs import schedules
+    from dbanon.db.jobs import queue
     from dbanon.db.metadata import ledger
     from dbanon.db.metadata.migrate import current_session
     from dbanon.formats.cron import Cron
@@ -53,7 +52,7 @@ def set_schedule(
         if not ledger.releases(session, table=found, served=True):
             hint = command("dbanon publish", found, options="--k 5")
             raise ConfigError(f"{found} is not published", hint=hint)
-        schedules.store(session, found, times)
+        queue.store(session, found, times)
         (stored,) = (one for one in _all(session) if one.table == found)
     return stored
 
@@ -67,10 +66,10 @@ def list_schedules(*, settings: Settings | None = None) -> list[Scheduled]:
 
 
 def _all(session: Session) -> list[Scheduled]:
-    from dbanon.db.jobs import queue, schedules
+    from dbanon.db.jobs import queue
 
     moment = queue.now(session)
-    planned = {one.table: one for one in schedules.schedules(session)}
+    planned = {one.table: one for one in queue.schedules(session)}
     jobs = {one.table: one for one in queue.standing(session)}
     tables = sorted({*planned, *jobs}, key=str)
     return [
@@ -89,17 +88,17 @@ def remove_schedule(table: str | TableName, *, settings: Settings | None = None)
 
     Raises ConfigError if it has none.
     """
-    from dbanon.db.jobs import schedules
+    from dbanon.db.jobs import queue
     from dbanon.db.metadata.migrate import current_session
 
     name = table if isinstance(table, TableName) else TableName.parse(table)
     deed = Deed(f"the schedule of {name}", "removed", _LIST)
     with current_session(settings or Settings.load(), deed=deed) as session:
-        known = (one.table for one in schedules.schedules(session))
+        known = (one.table for one in queue.schedules(session))
         found = [t for t in known if t.name == name.name and name.schema in {None, t.schema}]
         if len(found) != 1:
             several = f": {', '.join(map(str, found))}" if found else ""
             message = f"{name} is scheduled in several schemas{several}"
             raise ConfigError(message if found else f"{name} is not scheduled", hint=_LIST)
-        schedules.remove(session, found[0])
+        queue.remove(session, found[0])
     return found[0]

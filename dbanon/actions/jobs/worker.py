@@ -14,6 +14,7 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
+from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import (
     ConfigError,
     DatabaseError,
@@ -22,7 +23,6 @@ from dbanon.domain.errors import (
     SchemaOutOfDate,
     TableNotFound,
 )
-from dbanon.domain.progress import Stages
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from dbanon.actions.refresh import Refreshed
-    from dbanon.db.jobs.queue import Job, Standing
-    from dbanon.db.jobs.schedules import Agenda
+    from dbanon.db.jobs.queue import Agenda, Job, Standing
     from dbanon.db.session import Session
     from dbanon.domain.table import TableName
 
@@ -239,7 +238,7 @@ class _Worker:
     _told: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        from dbanon.db.jobs.schedules import Agenda
+        from dbanon.db.jobs.queue import Agenda
 
         self._agenda = Agenda()
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from dbanon.anonymization.problem import Problem
     from dbanon.db.session import Session
     from dbanon.domain.caution import Caution
+    from dbanon.domain.deeds import Stages
     from dbanon.domain.policy import Policy
-    from dbanon.domain.progress import Stages
     from dbanon.request import Request
 
 
@@ -109,7 +109,7 @@ def read_linked(
     strict: bool = False,
 ) -> LinkedSource:
     """Read the tables of a dataset, and find the person of each row."""
-    from dbanon.actions.preparation.cautions import require_none
+    from dbanon.actions.preparation.loading import require_no_cautions
     from dbanon.actions.preparation.prepare import cautions, read_source
 
     read = partial(read_source, session, kind=ReleaseKind.TABLE, linked=True)
@@ -119,7 +119,7 @@ def read_linked(
         others = [one.own for one in members if one is not member]
         look = partial(cautions, session, member, source.rows.columns)
         warnings.append(look(strict=False, others=others))
-    require_none([one for found in warnings for one in found] if strict else [])
+    require_no_cautions([one for found in warnings for one in found] if strict else [])
     tables = []
     for i, member in enumerate(members[1:], 1):
         sources[i], linked = _linked(session, sources[0], sources[i], member, stages)

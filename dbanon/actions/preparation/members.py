@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import ConfigError, PolicyError
-from dbanon.domain.policy import K_ANONYMITY, Role
+from dbanon.domain.policy import K_ANONYMITY, Role, anatomy_level
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import ColumnKind, quote_identifier
-from dbanon.formats.policy.anatomy import level
 from dbanon.formats.support import Mode, require
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS
@@ -147,7 +146,7 @@ def in_force(loaded: Loaded, request: Request) -> Policy:
     cannot protect.
     """
     policy = request.over(loaded.policy)
-    if policy.anatomy and (level(policy) or 1) == 1:
+    if policy.anatomy and (anatomy_level(policy) or 1) == 1:
         raise PolicyError(
             "l is not set, and anatomy promises nothing else",
             hint="pass --l 2, or more",
@@ -194,7 +193,7 @@ def fingerprint(
 
 def _digest(session: Session, member: Member, request: Request, *, of_rows: str | None) -> str:
     from dbanon.db import catalog
-    from dbanon.db.proofs import population
+    from dbanon.db.proofs import subjects
     from dbanon.formats import policies
 
     info, policy = member.loaded.info, member.own
@@ -202,7 +201,7 @@ def _digest(session: Session, member: Member, request: Request, *, of_rows: str 
     ordered = policies.to_document(policy.without_rest().with_orders(info))
     parts = [content, ordered, {**member.loaded.versions}, request.to_ledger()]
     if policy.population is not None:
-        everybody = population.admitted(session, policy.population)
+        everybody = subjects.admitted_population(session, policy.population)
         quasi = sorted(rule.column for rule in policy.with_role(Role.QUASI))
         parts.append(catalog.content_digest(session, everybody, quasi))
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -19,9 +19,8 @@ from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.support import Counted, Mode, require
-from dbanon.models.base import Scope
-from dbanon.models.parameters import HIERARCHICAL, ORDERED
-from dbanon.models.specs import of_scope
+from dbanon.models.base import HIERARCHICAL, ORDERED, Scope
+from dbanon.models.registry import of_scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,15 +35,14 @@ if TYPE_CHECKING:
     from dbanon.anonymization.encoding.population import Population
     from dbanon.anonymization.outcome import Outcome
     from dbanon.anonymization.problem import Problem
-    from dbanon.db.models.statements import TreeDocument
+    from dbanon.db.models.functions import TreeDocument
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
-    from dbanon.domain.assignment import EncodedTable
+    from dbanon.domain.assignment import EncodedTable, Taxonomy
     from dbanon.domain.caution import Caution
+    from dbanon.domain.deeds import Stages
     from dbanon.domain.policy import Policy
-    from dbanon.domain.progress import Stages
     from dbanon.domain.table import TableInfo
-    from dbanon.domain.taxonomy import Taxonomy
     from dbanon.request import Request
 
 
@@ -161,7 +159,7 @@ def prepared(
     member: Member, rows: SourceRows, outcome: Outcome, *, trees: Mapping[str, TreeDocument]
 ) -> Prepared:
     """Return the groups of some rows as they are published; trees: of the sensitive columns."""
-    from dbanon.db.models.statements import shown_trees
+    from dbanon.db.models.functions import shown_trees
 
     return Prepared(
         info=member.info,
@@ -242,16 +240,15 @@ def cautions(
 
     Raises PolicyError if there are some and ``strict``.
     """
-    from dbanon.actions.preparation.cautions import of_rows, require_none
-    from dbanon.actions.preparation.loading import notes
+    from dbanon.actions.preparation.loading import cautions_of_rows, notes, require_no_cautions
     from dbanon.formats.cautions import repeated
 
     found = (
-        *of_rows(session, member.own, member.loaded.info, columns),
+        *cautions_of_rows(session, member.own, member.loaded.info, columns),
         *repeated(member.own, others),
         *notes(member.loaded),
     )
-    require_none(found if strict else ())
+    require_no_cautions(found if strict else ())
     return found
 
 
@@ -321,8 +318,7 @@ def _encoded(
     fresh: NDArray[np.bool_] | None = None,
 ) -> Source:
     """Mask and encode rows; fresh: as in ``mask``."""
-    from dbanon.actions.preparation.chance import draws
-    from dbanon.actions.preparation.masking import mask
+    from dbanon.actions.preparation.masking import draws, mask
     from dbanon.anonymization.encoding.encode import encode
     from dbanon.anonymization.registry import masks_among_rows
     from dbanon.db import transfer
@@ -361,7 +357,7 @@ def among(
 
     fresh: as in ``mask``, of these rows. The source has its unmasked rows.
     """
-    from dbanon.formats.values.coded import with_own_values
+    from dbanon.formats.column_values import with_own_values
 
     assert source.unmasked is not None  # noqa: S101 - as callers have asked
     rows = source.unmasked.take(places)
@@ -403,7 +399,7 @@ def _read(
     session: Session, info: TableInfo, policy: Policy, *, several: bool
 ) -> tuple[SourceRows, int]:
     """Read the rows of the sample, and count the others."""
-    from dbanon.actions.preparation.chance import draw
+    from dbanon.actions.preparation.masking import draw
     from dbanon.db import transfer
 
     owned = several or policy.sample is not None or bool(policy.masking) or policy.anatomy
@@ -419,9 +415,9 @@ def _read_population(
         return None
     from dbanon.anonymization.encoding.population import encode_population
     from dbanon.db import transfer
-    from dbanon.db.proofs import population
+    from dbanon.db.proofs import subjects
 
-    everybody = population.describe(session, info, policy, n_rows=encoded.n_rows)
+    everybody = subjects.describe_population(session, info, policy, n_rows=encoded.n_rows)
     quasi = replace(policy, columns=policy.with_role(Role.QUASI), where=())
     transfer.require_fit(session, everybody, quasi)
     with stages("read"):
@@ -433,7 +429,7 @@ def _read_population(
 def _load_kernels() -> None:
     import pyarrow as pa
 
-    import_module("dbanon.kernels.compile")
+    import_module("dbanon.kernels.compilation")
     pa.array([0])  # whose first use looks for pandas
 
 
@@ -450,7 +446,7 @@ def _loading_kernels() -> Iterator[None]:
 
 def trees_of(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, TreeDocument]:
     """Return the taxonomies and orders for the checks of sensitive columns, by column."""
-    from dbanon.db.models.statements import order_document, tree_document
+    from dbanon.db.models.functions import order_document, tree_document
 
     asked = {spec.params.get("distance") for spec in policy.models}
     documents: dict[str, TreeDocument] = {}

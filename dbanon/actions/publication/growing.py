@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.assignment import EncodedColumn, LossReport
     from dbanon.domain.caution import Caution
+    from dbanon.domain.deeds import Stages
     from dbanon.domain.policy import Policy
-    from dbanon.domain.progress import Stages
     from dbanon.domain.release import Growth, Release
     from dbanon.domain.table import TableInfo
     from dbanon.request import Request

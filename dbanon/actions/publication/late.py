@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from dbanon.anonymization.outcome import Outcome
     from dbanon.db.histories.atoms import Elsewhere
     from dbanon.db.session import Session
+    from dbanon.domain.deeds import Stages
     from dbanon.domain.policy import Policy
-    from dbanon.domain.progress import Stages
     from dbanon.domain.table import TableName
 
 
@@ -66,7 +66,7 @@ def _covered(
     import numpy as np
 
     from dbanon.db.histories import memory
-    from dbanon.formats.values.frozen import columns_of
+    from dbanon.formats.column_values import columns_of
 
     policy, policies = member.policy, policies_of_series(session, member, relation)
     known = memory.of_series(session, member.loaded.info.name, relation).relations

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ColumnRule, ModelSpec, Role
-from dbanon.models.parameters import COLUMNS
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import is_plain, is_strict, sensitive_of
+from dbanon.models.base import COLUMNS
+from dbanon.models.registry import MODELS, is_plain, is_strict, sensitive_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from dbanon.anonymization.outcome import Outcome
     from dbanon.db.session import Session
     from dbanon.domain.assignment import EncodedColumn
+    from dbanon.domain.deeds import Stages
     from dbanon.domain.policy import Policy
-    from dbanon.domain.progress import Stages
     from dbanon.domain.release import Published
     from dbanon.domain.table import TableName
 

@@ -9,11 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from dbanon.domain.checks import CheckFailed, CheckReport
-from dbanon.domain.composition import OTHER_READERS, RevealsMore, require_safe
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import INDEPENDENT, VOUCHED, Role
-from dbanon.domain.release import ReleaseKind
+from dbanon.domain.release import (
+    OTHER_READERS,
+    CheckFailed,
+    CheckReport,
+    ReleaseKind,
+    RevealsMore,
+    require_safe,
+)
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
 
@@ -27,9 +32,8 @@ if TYPE_CHECKING:
     from dbanon.db.histories.turnover import Apart
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
-    from dbanon.domain.composition import Composition
     from dbanon.domain.policy import Policy
-    from dbanon.domain.release import Entry
+    from dbanon.domain.release import Composition, Entry
     from dbanon.domain.table import TableInfo, TableName
     from dbanon.request import Request
 

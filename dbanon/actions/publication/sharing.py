@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from dbanon.anonymization.outcome import Outcome
     from dbanon.db.histories.atoms import Elsewhere, Remembered
     from dbanon.db.session import Session
+    from dbanon.domain.deeds import Stages
     from dbanon.domain.policy import Policy
-    from dbanon.domain.progress import Stages
     from dbanon.domain.table import TableInfo, TableName
-    from dbanon.formats.values.frozen import Frozen, Shown
+    from dbanon.formats.column_values import Frozen, Shown
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -231,7 +231,7 @@ def frozen(
     import numpy as np
 
     from dbanon.anonymization.encoding.encode import with_sensitive
-    from dbanon.formats.values.frozen import freeze
+    from dbanon.formats.column_values import freeze
 
     info, rows = loaded.info, source.rows
     persons = source.subjects
@@ -279,7 +279,7 @@ def _moved(
     """
     import numpy as np
 
-    from dbanon.formats.values.frozen import as_published, freeze
+    from dbanon.formats.column_values import as_published, freeze
 
     if source.quasi is None:
         return np.zeros(len(known.shown), bool)
@@ -313,7 +313,7 @@ def safe(
     import numpy as np
 
     from dbanon.anonymization.problem import unsafe
-    from dbanon.formats.values.frozen import columns_of
+    from dbanon.formats.column_values import columns_of
 
     sensitive = frozenset(rule.column for rule in policy.with_role(Role.SENSITIVE))
     new_of = [sensitive - columns_of(shown) for shown in known.values]

@@ -16,10 +16,9 @@ from dbanon.actions.publication.series import (
     require_unread,
 )
 from dbanon.actions.publication.sharing import require_unshared, share
-from dbanon.domain.checks import CheckFailed
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import K_ANONYMITY
-from dbanon.domain.release import Release, ReleaseKind
+from dbanon.domain.release import CheckFailed, Release, ReleaseKind
 from dbanon.domain.text import command
 from dbanon.domain.wording import set_aside_in_words
 
@@ -36,10 +35,8 @@ if TYPE_CHECKING:
     from dbanon.db.rights import Statement
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
-    from dbanon.domain.checks import CheckReport
-    from dbanon.domain.composition import Composition
-    from dbanon.domain.progress import Stages
-    from dbanon.domain.release import Entry, Growth, Sharing
+    from dbanon.domain.deeds import Stages
+    from dbanon.domain.release import CheckReport, Composition, Entry, Growth, Sharing
     from dbanon.domain.table import TableInfo, TableName
 
     Run = Callable[["Sender", PublicationPlan, Sequence["Work"]], list["Work"]]
@@ -143,7 +140,7 @@ class Printer(Sender):
 
 def _write(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
     """Create and fill the private tables, and pin the source as it was read."""
-    from dbanon.db.proofs import keys, means
+    from dbanon.db.proofs import subjects
     from dbanon.db.releases import relations, release_rows
 
     session, source, outcome = to.session, work.prepared.source, work.prepared.outcome
@@ -155,16 +152,15 @@ def _write(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
         partial(fill, assignment=outcome.assignment, values=outcome.values),
         printed=release_rows.copy_statements(publication),
     )
-    to.do(partial(keys.require_unique, session, publication))
-    to.do(partial(means.require_within, session, publication))
+    to.do(partial(subjects.require_unique, session, publication))
+    to.do(partial(subjects.require_means_within, session, publication))
     return replace(work, publication=publication)
 
 
 def _copy(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
     """Create the copy or the guards, or refill those of the previous release."""
     from dbanon.db import catalog
-    from dbanon.db.releases import relations
-    from dbanon.db.releases.beside import buckets
+    from dbanon.db.releases import beside, relations
 
     session, publication = to.session, work.publication
     shared = work.prepared.source.frozen is not None
@@ -176,7 +172,7 @@ def _copy(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
     view = publication.candidate
     seen = relations.view_statement(publication, view)
     comment = relations.comment_statement(publication, view)
-    to.send([seen, comment, *buckets.statements(publication)])
+    to.send([seen, comment, *beside.bucket_statements(publication)])
     candidate = to.do(partial(catalog.describe_source, session, view))
     return replace(work, publication=publication, differs=differs, candidate=candidate)
 
@@ -224,8 +220,7 @@ def _compare_linked(to: Sender, plan: PublicationPlan, works: Sequence[Work]) ->
 def _record(to: Sender, plan: PublicationPlan, work: Work) -> Work:
     """Serve the release; raises NotPermitted if a reader has access to hidden data."""
     from dbanon.db import rights, schemas
-    from dbanon.db.releases import relations, views
-    from dbanon.db.releases.beside import buckets, labels
+    from dbanon.db.releases import beside, relations, views
 
     session, publication, request = to.session, work.publication, plan.request
     view = publication.view
@@ -240,12 +235,13 @@ def _record(to: Sender, plan: PublicationPlan, work: Work) -> Work:
     grant = rights.grant_statements(view, request.grants)
     to.send([relations.comment_statement(publication), *comments, *grant])
     columns = work.prepared.outcome.values.columns
-    share = partial(labels.publish, session, publication, columns)
-    to.do(share, printed=labels.statements(publication))
-    deal = partial(buckets.publish, session, publication)
-    made, filled = buckets.served_statements(publication), buckets.fill_statements(publication)
-    beside = to.do(deal, printed=[*made, *filled])
-    done = partial(_admitted, session, plan, work, entered=entered, aside=(left, beside))
+    share = partial(beside.publish_labels, session, publication, columns)
+    to.do(share, printed=beside.label_statements(publication))
+    deal = partial(beside.publish_buckets, session, publication)
+    made = beside.served_bucket_statements(publication)
+    filled = beside.fill_bucket_statements(publication)
+    dealt = to.do(deal, printed=[*made, *filled])
+    done = partial(_admitted, session, plan, work, entered=entered, aside=(left, dealt))
     return to.do(done) or work
 
 
@@ -502,7 +498,7 @@ def _entry(session: Session, plan: PublicationPlan, work: Work) -> Release:
 def _content(session: Session, publication: Publication, published: TableInfo) -> str:
     from dbanon.db import catalog
     from dbanon.db.releases import immutability
-    from dbanon.db.releases.beside.relations import BUCKETS
+    from dbanon.db.releases.beside import BUCKETS
 
     if publication.kind is ReleaseKind.VIEW:
         return immutability.definition(session, published)
@@ -518,12 +514,11 @@ def _require_separated(
 ) -> list[str]:
     """Raise NotPermitted if a reader of the published view could read its sources; return notes."""
     from dbanon.db import catalog, identity, rights
-    from dbanon.db.releases import views
-    from dbanon.db.releases.beside import counts
+    from dbanon.db.releases import beside, views
 
     assert work.candidate is not None  # noqa: S101 - it was proved
     publication, view = work.publication, work.publication.view
-    counts.keep(session, view)
+    beside.keep_counts(session, view)
     for name in (view, work.candidate.name):
         identity.dismiss(session, name)
     published = catalog.describe_source(session, view)
@@ -561,7 +556,7 @@ def _prove(session: Session, work: Work) -> CheckReport:
 
     Counts that need the source, of persons and of the population, are added.
     """
-    from dbanon.db.proofs import checks, population
+    from dbanon.db.proofs import checks, subjects
     from dbanon.db.proofs.subjects import prove_subjects
     from dbanon.db.releases.guarantee import promise_of
 
@@ -572,7 +567,7 @@ def _prove(session: Session, work: Work) -> CheckReport:
     if publication.withdrawn is None and not publication.policy.anatomy:
         # else they are proved by what is remembered of all rows, or each has one row
         report = prove_subjects(session, publication, report, several=prepared.several)
-    report = population.prove(
+    report = subjects.prove_population(
         session, published, prepared.policy, report, versions=prepared.taxonomies
     )
     report = replace(report, relation=publication.view)

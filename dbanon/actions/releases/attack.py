@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from dbanon.actions.releases.report import SAMPLES
 from dbanon.actions.releases.seeing import hold, served
+from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import ConfigError
-from dbanon.domain.progress import Stages
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.report import CONFIDENTIAL, Attacker
 from dbanon.domain.text import command, visible
@@ -101,8 +101,8 @@ def attack_both(
 
     Raises ConfigError for relations of different tables.
     """
-    from dbanon.anonymization.attacks.together.pair import Shown
-    from dbanon.anonymization.attacks.together.registry import attack_both as try_both
+    from dbanon.anonymization.attacks.pair import Shown
+    from dbanon.anonymization.attacks.pair import attack_both as try_both
 
     stages, until = stages or Stages(), _until(time_limit)
     settings = settings or Settings.load()

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.domain.checks import CheckFailed, CheckReport, Verdict
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.policy import Role
+from dbanon.domain.release import CheckFailed, CheckReport, Verdict
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.domain.wording import in_words
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
     from dbanon.db.releases.guarantee import Promise
     from dbanon.db.session import Session
-    from dbanon.domain.checks import CheckResult
     from dbanon.domain.policy import ModelSpec
-    from dbanon.domain.release import Release
+    from dbanon.domain.release import CheckResult, Release
     from dbanon.domain.table import ColumnInfo, TableInfo
 
 
@@ -147,14 +146,14 @@ def _held(session: Session, found: TableInfo) -> Iterator[TableInfo]:
 
 def _proved(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
     from dbanon.db import catalog, identity
-    from dbanon.db.proofs import checks, population
-    from dbanon.db.releases.beside.relations import BUCKETS
+    from dbanon.db.proofs import checks, subjects
+    from dbanon.db.releases.beside import BUCKETS
 
     identity.admit(session, info)
     if promise.anatomy:
         identity.admit(session, catalog.describe(session, BUCKETS.name(info.name)))
     report = checks.prove(session, info, promise)
-    return population.prove_again(session, info, promise, report)
+    return subjects.prove_population_again(session, info, promise, report)
 
 
 def check_all(*, settings: Settings | None = None) -> list[Checked]:
@@ -291,7 +290,7 @@ def _promise(
 
 def _require_no_buckets(session: Session, info: TableInfo) -> None:
     """Raise ConfigError for the companion relation of an anatomy release, which has no promise."""
-    from dbanon.db.releases.beside.relations import BUCKETS
+    from dbanon.db.releases.beside import BUCKETS
 
     view = TableName(info.name.schema, info.name.name.removesuffix(BUCKETS.ending))
     if view != info.name and BUCKETS.find(session, view) == info.oid:

@@ -135,7 +135,7 @@ def _exact(epsilon: float) -> Decimal:
 
 
 def _name(release: Release) -> TableName:
-    from dbanon.db.releases.beside.relations import COUNTS
+    from dbanon.db.releases.beside import COUNTS
 
     return COUNTS.name(release.relation)
 
@@ -143,10 +143,10 @@ def _name(release: Release) -> TableName:
 def _spent(session: Session, release: Release, info: TableInfo) -> Decimal:
     """Return the budget spent on a table; raises Unsatisfiable for counts without an account."""
     from dbanon.db.metadata import spending
-    from dbanon.db.releases.beside import counts
+    from dbanon.db.releases import beside
 
     name = _name(release)
-    if name in counts.unaccounted(session):
+    if name in beside.unaccounted_counts(session):
         raise Unsatisfiable(unaccounted_in_words(name), hint=unaccounted_remedy(name))
     return spending.spent(session, info)
 
@@ -176,7 +176,7 @@ def _require_budget(policy: Policy, info: TableInfo, *, spent: Decimal, epsilon:
 def _require_one_row(session: Session, loaded: Loaded) -> None:
     """Raise PolicyError if a person may have several rows, by any policy of the table."""
     from dbanon.db.metadata import store
-    from dbanon.db.proofs import keys
+    from dbanon.db.proofs.subjects import require_distinct
 
     info = loaded.info
     stored = (store.load_stored(session, info.name, name) for name in loaded.names)
@@ -186,7 +186,7 @@ def _require_one_row(session: Session, loaded: Loaded) -> None:
             f"persons may have several rows of {info.name}, and the noise hides one row",
             hint="count the table of the persons, or a view with one row a person",
         )
-    keys.require_distinct(session, info, loaded.policy)
+    require_distinct(session, info, loaded.policy)
 
 
 def _rules(session: Session, loaded: Loaded, by: Sequence[str]) -> list[ColumnRule]:
@@ -235,15 +235,15 @@ def _rule(rule: ColumnRule, info: TableInfo) -> ColumnRule:
 def _encoded(
     session: Session, loaded: Loaded, rules: Sequence[ColumnRule]
 ) -> Sequence[EncodedColumn]:
-    from dbanon.actions.preparation.cautions import of_rows, require_none
+    from dbanon.actions.preparation.loading import cautions_of_rows, require_no_cautions
     from dbanon.anonymization.encoding.encode import encode
     from dbanon.db import transfer
 
     info = loaded.info
     counted = Policy(loaded.policy.table, tuple(rules), where=loaded.policy.where)
     source = transfer.read(session, info, counted)
-    found = of_rows(session, counted, info, source.columns)
-    require_none([caution for caution in found if caution.code is Code.NO_SUBJECT])
+    found = cautions_of_rows(session, counted, info, source.columns)
+    require_no_cautions([caution for caution in found if caution.code is Code.NO_SUBJECT])
     kinds = {column.name: column.kind for column in info.columns}
     return encode(source.columns, counted, kinds=kinds, taxonomies=loaded.taxonomies).quasi
 
@@ -286,14 +286,13 @@ def _publish(
     from itertools import product
 
     from dbanon.db import catalog, identity, rights
-    from dbanon.db.releases import views
-    from dbanon.db.releases.beside import counts
+    from dbanon.db.releases import beside, views
 
     published = catalog.describe(session, release.relation)
     identity.require_release(session, published, release.data_id)
     cells = product(*(labels for _, labels in domains))
     rows = [(*cell, number) for cell, number in zip(cells, noisy, strict=True)]
-    left = counts.publish(session, release.relation, by, rows, epsilon=epsilon)
+    left = beside.publish_counts(session, release.relation, by, rows, epsilon=epsilon)
     sources = views.oids_of(session, release.sources)
     signs = rights.require_separation(session, published=published.oid, sources=sources)
     identity.require_admitted(session)

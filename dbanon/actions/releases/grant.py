@@ -49,7 +49,7 @@ def grant(
     Raises NotPermitted, ConfigError, DatabaseError.
     """
     from dbanon.db import catalog, rights
-    from dbanon.db.releases.beside import relations as beside
+    from dbanon.db.releases import beside
 
     def work(session: Session) -> list[Access]:
         rights.require_roles(session, roles)
@@ -85,7 +85,7 @@ def revoke(
     ConfigError, DatabaseError.
     """
     from dbanon.db import rights
-    from dbanon.db.releases.beside import relations as beside
+    from dbanon.db.releases import beside
 
     def work(session: Session) -> list[Access]:
         rights.require_roles(session, roles)
@@ -106,7 +106,7 @@ def revoke(
 def _require_nothing_else(session: Session, served: Sequence[tuple[Release, int]]) -> None:
     """Raise DatabaseError if an event trigger opened a relation other than the releases."""
     from dbanon.db import identity
-    from dbanon.db.releases.beside import relations as beside
+    from dbanon.db.releases import beside
 
     oids = [published for _, published in served]
     for release, _ in served:
@@ -197,7 +197,7 @@ def _run(
     for statement in statements:
         session.pg.execute(statement)
     after = rights.direct_grants(session, roles, published=published, schemas=schemas)
-    from dbanon.db.printing import printed
+    from dbanon.db.queries import printed
 
     texts = tuple(map(printed, statements))
     return Access(release.relation, release.id, tuple(roles), texts, changed=before != after)
@@ -221,9 +221,8 @@ def _require_gone(
 def _with_schemas(session: Session, taken: Access) -> Access:
     """Revoke USAGE on schemas that are not needed any more, and list the remaining rights."""
     from dbanon.db import rights
-    from dbanon.db.printing import printed
-    from dbanon.db.releases import views
-    from dbanon.db.releases.beside import relations as beside
+    from dbanon.db.queries import printed
+    from dbanon.db.releases import beside, views
 
     published = views.oid_of(session, taken.relation) or 0
     schemas = [schema for schema in _schemas(taken.relation) if schema != "public"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbanon.domain.composition import require_held
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import least_deadline
+from dbanon.domain.release import require_held
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.settings import Settings
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from dbanon.db.session import Session
-    from dbanon.domain.composition import Composition
-    from dbanon.domain.release import Entry, Growth, Lingering, Release
+    from dbanon.domain.release import Composition, Entry, Growth, Lingering, Release
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from dbanon.domain.deeds import Deed
+from dbanon.domain.deeds import Deed, Stages
 from dbanon.domain.errors import ConfigError, DatabaseError
-from dbanon.domain.progress import Stages
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
@@ -15,9 +14,8 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dbanon.db.hidden import Hidden
-    from dbanon.domain.checks import Verification
-    from dbanon.domain.release import Release
+    from dbanon.db.audit import Hidden
+    from dbanon.domain.release import Release, Verification
 
 _LIST = "dbanon release list"
 
@@ -42,7 +40,7 @@ def count_hidden(
 ) -> dict[int, Hidden]:
     """Count the hidden rows of each served live view by release, if safe and permitted."""
     from dbanon.db import identity
-    from dbanon.db.hidden import hidden
+    from dbanon.db.audit import hidden
     from dbanon.db.session import connect
 
     live = [release for release in releases if release.served and release.kind is ReleaseKind.VIEW]

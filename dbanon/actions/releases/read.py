@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.actions.releases.check import described
-from dbanon.domain import extras
+from dbanon.domain import errors
 from dbanon.domain.policy import Role
 from dbanon.settings import Settings
 
@@ -32,7 +32,7 @@ def read(
     relation. Raises ConfigError for a relation that dbanon did not publish, for a missing column,
     and without pandas.
     """
-    extras.require("pandas", what="reading a data frame")
+    errors.require_library("pandas", what="reading a data frame")
     import pandas as pd
 
     from dbanon.db.releases import reading

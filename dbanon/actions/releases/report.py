@@ -7,11 +7,11 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from dbanon.actions.releases.seeing import see, see_release, served
-from dbanon.domain import extras
-from dbanon.domain.checks import CheckReport
+from dbanon.domain import errors
+from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import K_ANONYMITY, Role
-from dbanon.domain.progress import Stages
+from dbanon.domain.release import CheckReport
 from dbanon.domain.report import CONFIDENTIAL, DatasetReport, Report, TableReport
 from dbanon.domain.wording import method_in_words
 from dbanon.settings import Settings
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from dbanon.actions.releases.seeing import Seen, SeenRelease
     from dbanon.anonymization.released.cells import Released
     from dbanon.anonymization.risk.judge import Everybody
-    from dbanon.domain.checks import CheckResult
     from dbanon.domain.policy import Policy
-    from dbanon.domain.release import Release
+    from dbanon.domain.release import CheckResult, Release
     from dbanon.domain.report import Risk, Utility
     from dbanon.domain.table import TableName
     from dbanon.formats.datasets import Dataset
@@ -155,7 +154,7 @@ def _attacked(bench: Bench, risk: Risk) -> tuple[Risk, list[str]]:
 
 
 def _two_needed() -> dict[str, str]:
-    from dbanon.anonymization.attacks.together.registry import ATTACKS_ON_BOTH
+    from dbanon.anonymization.attacks.pair import ATTACKS_ON_BOTH
 
     return dict.fromkeys(ATTACKS_ON_BOTH, _OF_TWO)
 
@@ -218,7 +217,7 @@ def report(
     _require_sensible(asked)
     if not public:
         also = ", or: dbanon report RELATION --public"
-        extras.require("sklearn", what="a report", extra="report", also=also)
+        errors.require_library("sklearn", what="a report", extra="report", also=also)
     stages, settings = stages or Stages(), settings or Settings.load()
     begun = monotonic()
     release = served(relation, settings)

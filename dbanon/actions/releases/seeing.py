@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from dbanon.domain.checks import CheckFailed
 from dbanon.domain.errors import (
     ConfigError,
     DriftError,
@@ -17,6 +16,7 @@ from dbanon.domain.errors import (
     Unsatisfiable,
 )
 from dbanon.domain.policy import BUCKET, COUNT, Role
+from dbanon.domain.release import CheckFailed
 from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import command
 
@@ -31,14 +31,12 @@ if TYPE_CHECKING:
     from dbanon.anonymization.risk.judge import Everybody
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
-    from dbanon.domain.assignment import EncodedTable
+    from dbanon.domain.assignment import EncodedTable, Taxonomy
     from dbanon.domain.caution import Caution
-    from dbanon.domain.checks import CheckReport
+    from dbanon.domain.deeds import Stages
     from dbanon.domain.policy import Policy
-    from dbanon.domain.progress import Stages
-    from dbanon.domain.release import Release
+    from dbanon.domain.release import CheckReport, Release
     from dbanon.domain.table import TableInfo
-    from dbanon.domain.taxonomy import Taxonomy
     from dbanon.settings import Settings
 
 
@@ -133,7 +131,7 @@ def _seen(
     stages: Stages,
     persons: int | None,
 ) -> Seen:
-    from dbanon.actions.preparation.cautions import of_release
+    from dbanon.actions.preparation.loading import cautions_of_release
 
     policy = release.policy.completed(info).with_orders(info)
     trees = _taxonomies(session, release)
@@ -154,7 +152,7 @@ def _seen(
         columns={column.name: column.type for column in view.columns},
         readers=_readers(session, view.name),
         statements=_statements(session, view),
-        warnings=tuple(of_release(session, release)),
+        warnings=tuple(cautions_of_release(session, release)),
         sizes=shown.sizes,
     )
 
@@ -266,7 +264,7 @@ def _taxonomies(session: Session, release: Release) -> dict[str, Taxonomy]:
 def _require_types(info: TableInfo, view: TableInfo, encoded: EncodedTable) -> None:
     """Raise DriftError for columns that would now be published in another type."""
     from dbanon.anonymization.released.reading import recoding_of
-    from dbanon.db.releases.column_types import published_type
+    from dbanon.db.releases.publication import published_type
 
     for column in encoded.quasi:
         expected = published_type(recoding_of(column), info.column(column.name))
@@ -283,7 +281,7 @@ def _require_types(info: TableInfo, view: TableInfo, encoded: EncodedTable) -> N
 def _read(session: Session, view: TableInfo, policy: Policy) -> _Shown:
     from dbanon.db import catalog, identity
     from dbanon.db.releases import reading
-    from dbanon.db.releases.beside.relations import BUCKETS
+    from dbanon.db.releases.beside import BUCKETS
 
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     sensitive = [name for name in sensitive if not policy.masked(name)]
@@ -335,11 +333,11 @@ def _everybody(
 ) -> Everybody:
     """Return the known population; raises as reading its table does."""
     from dbanon.anonymization.risk.judge import Everybody
-    from dbanon.db.proofs import population
+    from dbanon.db.proofs import subjects
 
     if policy.population is None or policy.anatomy:
         return Everybody(size=persons)
-    people = population.describe(session, info, policy, n_rows=0)
+    people = subjects.describe_population(session, info, policy, n_rows=0)
     rules = policy.with_role(Role.QUASI)
     quasi = replace(policy, columns=rules, where=(), subject=None, class_label=None)
     rows = read_source(session, keyless(people), quasi, trees).encoded()
@@ -356,8 +354,8 @@ def _readers(session: Session, view: TableName) -> tuple[str, ...]:
 
 def _statements(session: Session, view: TableInfo) -> tuple[str, ...]:
     """Return the SQL with which any reader of the relation repeats its checks."""
-    from dbanon.db.printing import printed
     from dbanon.db.proofs import checks
+    from dbanon.db.queries import printed
     from dbanon.db.releases.guarantee import read_promise
 
     name, promise = checks.named(view.name), read_promise(session, view)

@@ -13,20 +13,20 @@ from dbanon.anonymization.auto.space import make_space, total_cost
 from dbanon.anonymization.loss.costs import box_losses, column_costs, pack, weighted_costs
 from dbanon.anonymization.threads import GivenUp, aside, given_up
 from dbanon.domain.assignment import Assignment
+from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import Unsatisfiable
-from dbanon.domain.progress import Stages
 from dbanon.domain.table import quote_identifier
-from dbanon.models.demands import achieved, meets, rows_meet, wholes
+from dbanon.models.demands import achieved, explained, meets, rows_meet, wholes
 from dbanon.models.tally import tally_of_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import EncodedColumn, EncodedTable
-    from dbanon.kernels.arrays import Floats, Int32s
+    from dbanon.kernels.layout import Floats, Int32s
     from dbanon.models.base import Demand
     from dbanon.models.tally import Whole
 
@@ -160,7 +160,7 @@ def enforce(
     (``dbanon.anonymization.auto.distribution_cuts``) is compared, or taken if there are many
     groups; without ``regroup``, rows of a group stay together.
 
-    All rows as one group must meet the demands (``dbanon.anonymization.adjusting.feasible``);
+    All rows as one group must meet the demands (``dbanon.anonymization.adjusting.repair``);
     suppressed rows return if they are needed for that. Demands that merging can break are ignored.
     A merge reveals that it was needed to those who know the method. Once ``stages`` is stopped, all
     failing groups become one. O(groups d) for each merge.
@@ -431,3 +431,93 @@ def trim(
         left,
     )
     return Assignment(group, assignment.n_groups)
+
+
+_CROWDED = 20  # times k rows in a class are worth a word
+
+
+def rows_in_reach(table: EncodedTable, requirement: Requirement) -> NDArray[np.int64]:
+    """Return all rows if they meet every demand as one group, otherwise the most that do.
+
+    Suppresses the lowest rows of the most frequent value within the budget. Raises Unsatisfiable
+    with the failing demand and a possible value.
+    """
+    left_out = np.zeros(table.n_rows, bool)
+    budget = min(requirement.budget(table.n_rows), table.n_rows - requirement.k)
+    for demand in requirement.demands:
+        if not demand.model.is_monotone:
+            _require_eligible(table, demand, requirement)
+            continue
+        enough = _thin(table, demand, left_out, most=budget)
+        if not enough:
+            raise _unsatisfiable(table, demand, requirement)
+    rows = np.flatnonzero(~left_out)
+    for demand in requirement.demands:
+        if demand.model.is_monotone and not rows_meet(table, demand, rows):
+            raise _unsatisfiable(table, demand, requirement)
+    return rows
+
+
+def _thin(table: EncodedTable, demand: Demand, left_out: NDArray[np.bool_], *, most: int) -> bool:
+    """Suppress rows until the others meet a demand; return True if they do."""
+    column = demand.column or 0
+    while not rows_meet(table, demand, np.flatnonzero(~left_out)):
+        spare = most - int(left_out.sum())
+        if spare <= 0 or demand.among:
+            return False
+        values = table.sensitive[:, column]
+        counts = np.bincount(values[~left_out])
+        frequent = int(counts.argmax())
+        second = int(np.partition(counts, -2)[-2]) if len(counts) > 1 else 0
+        step = max(min((counts[frequent] - second) // 8, spare), 1)
+        left_out[np.flatnonzero((values == frequent) & ~left_out)[:step]] = True
+    return True
+
+
+def _require_eligible(table: EncodedTable, demand: Demand, requirement: Requirement) -> None:
+    least = max(demand.model.required, requirement.k)
+    values = table.sensitive[:, demand.column or 0]
+    if np.bincount(values).max() * least > table.n_rows:
+        raise _unsatisfiable(table, demand, requirement)
+
+
+def _unsatisfiable(table: EncodedTable, demand: Demand, requirement: Requirement) -> Unsatisfiable:
+    fact, possible = explained(table, demand)
+    msg = f"{fact}: {demand.model} is impossible"
+    if demand.among:
+        msg += " once the other sensitive columns are known"
+    elif possible:
+        msg += f"; {possible} is possible"
+    budget = requirement.budget(table.n_rows)
+    left = f"at most {budget:,} of {table.n_rows:,} rows may be left out"
+    return Unsatisfiable(msg, hint=f"ask for less, or raise --max-suppressed: {left}")
+
+
+def crowding(
+    table: EncodedTable, rows: NDArray[np.int64], requirement: Requirement
+) -> Iterator[str]:
+    """Yield a note for each demand that needs large classes; O(n log n) for each demand."""
+    for demand in requirement.demands:
+        if demand.column is None or demand.among or not demand.model.is_monotone:
+            continue
+        size = _least_dealt(table, rows, demand, least=requirement.k)
+        if size > _CROWDED * requirement.k:
+            name = quote_identifier(table.sensitive_names[demand.column])
+            yield (
+                f"{demand.model} of {name} is nearly out of reach:"
+                f" expect classes of about {size:,} of {len(rows):,} rows"
+            )
+
+
+def _least_dealt(
+    table: EncodedTable, rows: NDArray[np.int64], demand: Demand, *, least: int
+) -> int:
+    order = rows[np.argsort(table.sensitive[rows, demand.column or 0], kind="stable")]
+    (whole,) = wholes(table, [demand], rows)
+    n_classes = len(rows) // max(least, 1)
+    while n_classes > 1:
+        classes = (np.arange(len(rows)) % n_classes).astype(np.int32)
+        if meets(table, demand, order, classes, whole=whole).all():
+            break
+        n_classes //= 2
+    return len(rows) // max(n_classes, 1)

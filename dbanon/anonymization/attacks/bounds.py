@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import brentq
 
-from dbanon.domain.taxonomy import height_shares
-from dbanon.models.base import Scope
+from dbanon.domain.assignment import height_shares
+from dbanon.models.base import EQUAL, ORDERED, Scope
 from dbanon.models.closeness.beta_likeness import ENHANCED, BetaLikeness
 from dbanon.models.closeness.delta_disclosure import DeltaDisclosure
 from dbanon.models.closeness.t_closeness import TCloseness
@@ -25,9 +25,7 @@ from dbanon.models.diversity.m_uniqueness import MUniqueness
 from dbanon.models.diversity.p_sensitivity import PSensitivity
 from dbanon.models.diversity.probabilistic_l_diversity import ProbabilisticLDiversity
 from dbanon.models.diversity.recursive_l_diversity import RecursiveLDiversity
-from dbanon.models.parameters import EQUAL, ORDERED
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import model_of, of_scope, sensitive_of
+from dbanon.models.registry import MODELS, model_of, of_scope, sensitive_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

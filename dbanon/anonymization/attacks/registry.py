@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from dbanon.anonymization.attacks.case import AttackOn
     from dbanon.anonymization.released.cells import Released
+    from dbanon.domain.deeds import Stages
     from dbanon.domain.policy import Policy
-    from dbanon.domain.progress import Stages
     from dbanon.domain.report import Attack
 
 ATTACKS: Mapping[str, AttackOn] = {

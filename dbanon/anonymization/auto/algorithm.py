@@ -22,7 +22,7 @@ from dbanon.anonymization.auto.space import freeze, make_space, total_cost
 from dbanon.anonymization.auto.start import Clock, carved_by, start, start_quickly
 from dbanon.anonymization.threads import GivenUp, aside, given_up
 from dbanon.domain.assignment import Assignment
-from dbanon.domain.progress import Stages
+from dbanon.domain.deeds import Stages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -159,7 +159,7 @@ class Auto:
 
         The latter are those before suppression and, for few rows, those of lower efforts.
         """
-        from dbanon.kernels.compile import on_compile
+        from dbanon.kernels.compilation import on_compile
 
         with on_compile(lambda: None) as compiled:
             clock = Clock(self.time_limit, lambda: compiled.seconds)

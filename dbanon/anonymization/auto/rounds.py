@@ -204,8 +204,7 @@ def rounds_made_ready() -> Iterator[Callable[[], None]]:
     earlier would compile it twice. If the other process fails, this one compiles the kernel on
     call.
     """
-    from dbanon.kernels.cache import is_cached
-    from dbanon.kernels.compile import compiling
+    from dbanon.kernels.compilation import compiling, is_cached
 
     if processors() == 1 or not sys.executable or is_cached("auto.improve"):
         yield lambda: None

@@ -16,19 +16,17 @@ import numpy as np
 
 from dbanon.anonymization.interfaces import require_at_most
 from dbanon.anonymization.loss.costs import height_costs, pack
-from dbanon.domain.assignment import EncodedColumn
+from dbanon.domain.assignment import EncodedColumn, height_shares
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.table import ColumnKind, Structure, quote_identifier
-from dbanon.domain.taxonomy import height_shares
+from dbanon.domain.table import Structure, quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from dbanon.domain.assignment import EncodedTable
-    from dbanon.domain.taxonomy import Taxonomy
-    from dbanon.kernels.arrays import Floats
+    from dbanon.domain.assignment import EncodedTable, Taxonomy
+    from dbanon.kernels.layout import Floats
 
 
 MOST_NODES = 256  # of a taxonomy that get a coordinate
@@ -77,7 +75,6 @@ def _nodes(column: EncodedColumn, taxonomy: Taxonomy) -> Floats:
 
 Codes: TypeAlias = "NDArray[np.int32]"
 Distances: TypeAlias = "NDArray[np.float64]"
-_NUMBERS = {ColumnKind.INTEGER, ColumnKind.DECIMAL, ColumnKind.FLOAT}
 ValueDistance = Callable[[EncodedColumn, Codes, Codes], Distances]
 
 
@@ -182,7 +179,7 @@ def z_or_tax(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
 
 def log_or_tax(column: EncodedColumn, a: Codes, b: Codes) -> Distances:
     """Return ``log`` of a numeric column, otherwise ``num_or_tax``."""
-    chosen = log if column.kind in _NUMBERS else num_or_tax
+    chosen = log if column.kind.is_number else num_or_tax
     return chosen(column, a, b)
 
 

@@ -17,14 +17,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbanon.anonymization.encoding.bands import has_bands, misfit, to_bands
-from dbanon.anonymization.encoding.text import value_texts
-from dbanon.anonymization.encoding.tree_cells import cells_of_level, numbered, prefix_tree
-from dbanon.domain.assignment import EncodedColumn, EncodedTable, SensitiveDomain
+from dbanon.anonymization.encoding.bands import (
+    cells_of_level,
+    has_bands,
+    misfit,
+    numbered,
+    prefix_tree,
+    to_bands,
+    value_texts,
+)
+from dbanon.domain.assignment import (
+    ROOT_LABEL,
+    EncodedColumn,
+    EncodedTable,
+    SensitiveDomain,
+    Taxonomy,
+)
 from dbanon.domain.errors import PolicyError, TaxonomyError, Unsatisfiable
 from dbanon.domain.policy import DERIVE, OTHER, PREFIX, Role
 from dbanon.domain.table import ColumnKind, Structure, quote_identifier
-from dbanon.domain.taxonomy import ROOT_LABEL, Taxonomy
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
@@ -35,7 +46,6 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import ColumnRule, Policy
 
 
-_NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.DECIMAL, ColumnKind.FLOAT})
 _LONGEST_PREFIX = 16
 _FIRST_DAY, _LAST_DAY = np.datetime64("0001-01-01"), np.datetime64("9999-12-31")
 
@@ -286,7 +296,7 @@ def _encode_sensitive(
     place, distinct = distinct_values(column)
     texts: list[str] = distinct.cast(pa.string()).to_pylist()
     numbers = np.full(len(texts), np.nan)
-    if rule.order is None and kind in _NUMBERS:
+    if rule.order is None and kind and kind.is_number:
         code_of, labels, numbers = _by_number(texts)
     else:
         order = (

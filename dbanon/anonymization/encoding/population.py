@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dbanon.anonymization.encoding.bands import value_texts
 from dbanon.anonymization.encoding.encode import (
     column_of,
     distinct_values,
     leaf_texts,
     ordered_values,
 )
-from dbanon.anonymization.encoding.text import value_texts
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.table import ColumnKind, Structure, quote_identifier
+from dbanon.domain.table import Structure, quote_identifier
 from dbanon.models.anonymity.presence import Presence
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
     from dbanon.anonymization.loss.metrics import Publication
     from dbanon.domain.assignment import EncodedColumn, EncodedTable, ValueColumn
+    from dbanon.domain.table import ColumnKind
 
 UNKNOWN = -1
 """The place of a value that the table does not know: only what says nothing covers it."""
 
 _REGIONS = frozenset({"interval", "label", "set", "suppress"})
-_MOMENTS = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
 _ANY_RANGE = "(,)"
 _ELEMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|([^,"]+)', re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
@@ -234,7 +234,7 @@ def _range_of(column: EncodedColumn, known: NDArray[Any]) -> Callable[[str], tup
 
 
 def _exact(kind: ColumnKind, text: str) -> Any:  # noqa: ANN401 - whatever compares
-    if kind in _MOMENTS:
+    if kind.is_moment:
         return np.datetime64(text.removesuffix("+00"), "us")
     return Decimal(text)
 

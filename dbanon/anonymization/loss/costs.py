@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.domain.taxonomy import height_shares
+from dbanon.domain.assignment import height_shares
 from dbanon.kernels.layout import HALF, SET, TABLE
 
 if TYPE_CHECKING:
@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.domain.assignment import EncodedColumn, EncodedTable
-    from dbanon.domain.taxonomy import Taxonomy
-    from dbanon.kernels.arrays import Floats, Int32s, Int64s
+    from dbanon.domain.assignment import EncodedColumn, EncodedTable, Taxonomy
+    from dbanon.kernels.layout import Floats, Int32s, Int64s
 
 
 # A taxonomy of at most this many leaves has a table of all pairs, 133 kB at most.

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dbanon.anonymization.loss.costs import box_losses, height_costs, leaf_excess, pack
-from dbanon.anonymization.loss.scores import standardized
-from dbanon.domain.assignment import LossReport
+from dbanon.domain.assignment import LossReport, height_shares
 from dbanon.domain.policy import OF_CELLS
-from dbanon.domain.table import ColumnKind, Structure
-from dbanon.domain.taxonomy import height_shares
+from dbanon.domain.table import Structure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +27,47 @@ if TYPE_CHECKING:
         GroupValues,
         ValueColumn,
     )
-    from dbanon.kernels.arrays import Floats, Int32s, Int64s
+    from dbanon.kernels.layout import Floats, Int32s, Int64s
+
+
+_EXACT = 2.0**53
+_DIGITS = 12  # differences by rounding alone are equal, on every machine
+
+
+def first_component(points: Floats) -> Floats:
+    """Return the loadings of the first principal component, (d,), the greatest being positive."""
+    centered = points - points.mean(axis=0)
+    loadings = np.linalg.eigh(centered.T @ centered)[1][:, -1]
+    greatest = np.abs(loadings).round(_DIGITS).argmax()
+    return np.asarray(loadings * np.sign(loadings[greatest]), np.float64)
+
+
+def ordinal_places(column: EncodedColumn) -> Floats:
+    """Return weighted positions, (size,), in multiples of 2**-40 so that ties stay exact."""
+    step = np.rint(column.rule.weight**0.5 / max(column.size, 1) * 2.0**40) / 2.0**40
+    places: Floats = np.arange(column.size) * step
+    return places
+
+
+def standardized(column: EncodedColumn) -> Floats:
+    """Return the z-scores of the rows' values times the root of the weight, NaN for NULL."""
+    numbers = np.append(_scaled_numbers(column.values), np.nan)[column.codes]
+    present = numbers[~np.isnan(numbers)]
+    spread = present.std() if present.size else 0.0
+    if spread == 0.0:
+        return np.where(np.isnan(numbers), np.nan, 0.0)
+    scores: Floats = (numbers - present.mean()) / spread * column.rule.weight**0.5
+    return scores
+
+
+def _scaled_numbers(values: NDArray[Any]) -> Floats:
+    """Scale sorted values by a power of two and shift large integers, without rounding errors."""
+    if values.dtype.kind != "f" and np.abs(values.astype(np.float64)).max(initial=0.0) > _EXACT:
+        # unsigned differences of int64 do not overflow
+        return (values.view(np.uint64) - values[:1].view(np.uint64)).astype(np.float64)
+    numbers = values.astype(np.float64)
+    _, exponent = np.frexp(np.abs(numbers).max(initial=0.0))
+    return np.asarray(np.ldexp(numbers, -exponent), np.float64)
 
 
 _ROUNDING = 4.0 * np.finfo(np.float64).eps
@@ -38,7 +76,6 @@ MOST_PAIRS = 4_000_000
 _ROWS_AT_ONCE = 1 << 16
 
 
-_NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.DECIMAL, ColumnKind.FLOAT})
 _OF_ONE_NUMBER = frozenset({"mean", "midpoint", "median", "mode"})
 
 
@@ -365,7 +402,7 @@ def _numbers(published: Publication) -> tuple[NDArray[np.float64], NDArray[np.fl
         (column, shown)
         for column, shown in zip(published.table.quasi, published.values.columns, strict=True)
         if shown.recoding in _OF_ONE_NUMBER
-        and column.kind in _NUMBERS
+        and column.kind.is_number
         and column.structure is Structure.LINE
     ]
     rows = np.flatnonzero(published.assignment.group >= 0)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from dbanon.anonymization.masking.interfaces import ValueMasking
+from dbanon.anonymization.interfaces import ValueMasking
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.masking.interfaces import Rows
-    from dbanon.kernels.arrays import Int32s, Int64s
+    from dbanon.anonymization.interfaces import Rows
+    from dbanon.kernels.layout import Int32s, Int64s
 
 
 _ALL = 100.0  # percent

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from dbanon.anonymization.loss.scores import first_component
-from dbanon.anonymization.masking.interfaces import NumberMasking
+from dbanon.anonymization.interfaces import NumberMasking
+from dbanon.anonymization.loss.metrics import first_component
 from dbanon.anonymization.recodings.central import group_means, group_medians, stretched
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.masking.interfaces import Rows
-    from dbanon.kernels.arrays import Floats
+    from dbanon.anonymization.interfaces import Rows
+    from dbanon.kernels.layout import Floats
 
 
 _DIGITS = 12  # differences by rounding alone are equal, on every machine

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from dbanon.anonymization.masking.interfaces import NumberMasking
+from dbanon.anonymization.interfaces import NumberMasking
 from dbanon.anonymization.recodings.central import mean_of
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from dbanon.anonymization.masking.interfaces import Rows
-    from dbanon.kernels.arrays import Floats, Int64s
+    from dbanon.anonymization.interfaces import Rows
+    from dbanon.kernels.layout import Floats, Int64s
 
 
 _EXPLAINED = 1e-9  # of the deviation of a column, below which other columns explain all of it

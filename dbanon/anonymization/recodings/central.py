@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dbanon.anonymization.encoding.text import value_texts
+from dbanon.anonymization.encoding.bands import value_texts
 from dbanon.anonymization.recodings.groups import column_boxes, value_column
 from dbanon.domain.table import ColumnKind, Structure
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.domain.assignment import Assignment, EncodedColumn, ValueColumn
-    from dbanon.kernels.arrays import Floats
+    from dbanon.kernels.layout import Floats
 
 
 _HALF = 2**62  # of what int64 holds

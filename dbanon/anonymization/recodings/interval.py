@@ -9,17 +9,23 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from dbanon.anonymization.encoding.bands import period_ends, period_name
-from dbanon.anonymization.encoding.text import decimal_text, value_texts
-from dbanon.anonymization.encoding.tree_cells import ancestors_by_height
+from dbanon.anonymization.encoding.bands import (
+    ancestors_by_height,
+    decimal_text,
+    period_ends,
+    period_name,
+    value_texts,
+)
 from dbanon.anonymization.loss.costs import box_losses, column_costs
-from dbanon.anonymization.ranges import ends_of_literal, literal_of, seen_in_pairs
 from dbanon.anonymization.recodings.groups import (
     cells_literal,
     cells_text,
     column_boxes,
     distinct_pairs,
+    ends_of_literal,
+    literal_of,
     range_literal,
+    seen_in_pairs,
     value_column,
 )
 from dbanon.anonymization.recodings.label import Label, common_ancestors, with_all_above
@@ -34,8 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.interfaces import Recoding
-    from dbanon.domain.assignment import EncodedColumn, ValueColumn
-    from dbanon.domain.taxonomy import Taxonomy
+    from dbanon.domain.assignment import EncodedColumn, Taxonomy, ValueColumn
 
 
 _UNITS_PER_SNAP = {

@@ -30,10 +30,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.domain.assignment import EncodedColumn, SensitiveDomain
+    from dbanon.domain.assignment import EncodedColumn, SensitiveDomain, Taxonomy
     from dbanon.domain.policy import ColumnRule, Policy
     from dbanon.domain.table import ColumnKind
-    from dbanon.domain.taxonomy import Taxonomy
 
 
 @dataclass(frozen=True, eq=False, slots=True)

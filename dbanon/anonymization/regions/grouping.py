@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from dbanon.anonymization.outcome import Outcome
     from dbanon.anonymization.regions.cutting import Domains
     from dbanon.domain.assignment import EncodedTable, ValueColumn
+    from dbanon.domain.deeds import Stages
     from dbanon.domain.policy import Policy
-    from dbanon.domain.progress import Stages
 
 
 _HELD = 0.05  # of the rows of a region are looked at again

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.anonymization.encoding.bands import period_ends
-from dbanon.anonymization.ranges import DAY, Ends, ends_of_literal, number_of
+from dbanon.anonymization.recodings.groups import DAY, Ends, ends_of_literal, number_of
 from dbanon.anonymization.released.cells import CellColumn, Members
 from dbanon.domain.policy import BOUNDS, DATE_PART, GLOBAL, PAIRS
 from dbanon.domain.table import ColumnKind, Structure

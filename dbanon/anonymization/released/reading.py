@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dbanon.anonymization.encoding.encode import distinct_values, encode
-from dbanon.anonymization.ranges import literal_of
+from dbanon.anonymization.recodings.groups import literal_of
 from dbanon.anonymization.registry import default_recoding
 from dbanon.anonymization.released.cells import Released, SensitiveCounts
 from dbanon.anonymization.released.labels import ends_of_pair, read_column
-from dbanon.domain.checks import CheckResult, Verdict
 from dbanon.domain.policy import BUCKET, PAIRS, Role
+from dbanon.domain.release import CheckResult, Verdict
 from dbanon.models.base import Bound, ClassModel, Scope
 from dbanon.models.demands import achieved, all_demands, wholes
-from dbanon.models.specs import model_of
+from dbanon.models.registry import model_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 
     from dbanon.anonymization.outcome import Outcome
     from dbanon.anonymization.released.cells import CellColumn
-    from dbanon.domain.assignment import EncodedColumn, EncodedTable, SensitiveDomain
+    from dbanon.domain.assignment import EncodedColumn, EncodedTable, SensitiveDomain, Taxonomy
     from dbanon.domain.policy import ModelSpec, Policy
     from dbanon.domain.table import ColumnKind
-    from dbanon.domain.taxonomy import Taxonomy
 
 
 def of_outcome(

@@ -12,8 +12,8 @@ from dbanon.anonymization.released.cells import covers
 from dbanon.anonymization.risk.uniqueness import MOST_COLUMNS, unique_sets, uniqueness
 from dbanon.domain.report import Attacker, Disclosure, Reidentification, Risk, SizeBand
 from dbanon.domain.wording import floor_in_words
+from dbanon.models.base import EQUAL
 from dbanon.models.closeness.distances import distance_from
-from dbanon.models.parameters import EQUAL
 from dbanon.models.tally import Whole, joint_codes
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymization.encoding.bands import period_ends, period_name
-from dbanon.anonymization.encoding.text import number_text
+from dbanon.anonymization.encoding.bands import number_text, period_ends, period_name
 from dbanon.anonymization.utility.readings import opened
 from dbanon.domain.policy import PERIODS
 from dbanon.domain.report import BEYOND, Distribution
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.utility.readings import Line, Reading
-    from dbanon.domain.taxonomy import Taxonomy
+    from dbanon.domain.assignment import Taxonomy
 
     Floats = NDArray[np.float64]
     Codes = NDArray[np.int64]

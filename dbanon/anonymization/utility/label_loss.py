@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymization.loss.costs import leaf_shares
-from dbanon.anonymization.ranges import DAY, ends_of_literal
+from dbanon.anonymization.recodings.groups import DAY, ends_of_literal
 from dbanon.anonymization.released.labels import POINTS, elements, ends_of_pair, ends_of_text
 from dbanon.anonymization.released.reading import texts_of
 from dbanon.domain.policy import DATE_PART, PAIRS, Role
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.ranges import Ends
+    from dbanon.anonymization.recodings.groups import Ends
+    from dbanon.domain.assignment import Taxonomy
     from dbanon.domain.policy import ColumnRule, Policy
-    from dbanon.domain.taxonomy import Taxonomy
 
     Floats = NDArray[np.float64]
     Label = tuple[str | None, ...]

@@ -19,8 +19,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.released.cells import CellColumn, Released, SensitiveCounts
-    from dbanon.domain.assignment import Bands, EncodedColumn, EncodedTable, SensitiveDomain
-    from dbanon.domain.taxonomy import Taxonomy
+    from dbanon.domain.assignment import (
+        Bands,
+        EncodedColumn,
+        EncodedTable,
+        SensitiveDomain,
+        Taxonomy,
+    )
 
     Floats = NDArray[np.float64]
 

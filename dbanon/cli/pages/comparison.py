@@ -8,9 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from dbanon.cli import files
-from dbanon.cli.notation import number, percent
-from dbanon.cli.pages.figures import FIGURE, ROOM, WORDS, Bar, Ink, Table
-from dbanon.cli.pages.rendering import rendered
+from dbanon.cli.pages.rendering import FIGURE, ROOM, WORDS, Bar, Ink, Table, rendered
+from dbanon.cli.terminal.report import number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,7 +8,7 @@ import typer
 
 from dbanon.actions.releases.report import SAMPLES
 from dbanon.cli import options
-from dbanon.cli.terminal import console, judgement
+from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.console import interruptible
 from dbanon.domain.report import Attacker
 from dbanon.request import LARGEST_COUNT, LARGEST_NUMBER
@@ -113,7 +113,7 @@ def _show(found: Attempt) -> None:
             f"{found.relation} (release {found.release}) and {found.other} (release"
             f" {found.other_release}), attacked by somebody who has both"
         )
-    judgement.attacks(found.attacks, title=title)
+    report.attacks(found.attacks, title=title)
     if not found.attacks:
         console.say(title)
     for name, reason in found.not_tried.items():

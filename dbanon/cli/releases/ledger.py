@@ -9,8 +9,8 @@ import typer
 
 from dbanon.cli import options
 from dbanon.cli.terminal import console, plot, report
+from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import ConfigError
-from dbanon.domain.progress import Stages
 from dbanon.request import LARGEST_NUMBER
 
 if TYPE_CHECKING:

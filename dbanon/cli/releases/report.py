@@ -10,12 +10,12 @@ import typer
 
 from dbanon.actions.releases.report import SAMPLES, THRESHOLD
 from dbanon.cli import options
-from dbanon.cli.notation import number, percent
 from dbanon.cli.pages import rendering
 from dbanon.cli.pages import report as page
 from dbanon.cli.terminal import console
 from dbanon.cli.terminal import report as shown
-from dbanon.domain.checks import CheckFailed
+from dbanon.cli.terminal.report import number, percent
+from dbanon.domain.release import CheckFailed
 from dbanon.domain.report import Change
 from dbanon.domain.wording import alike_in_words
 from dbanon.request import LARGEST_COUNT, LARGEST_NUMBER
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from dbanon.actions.releases.differences import Differences
-    from dbanon.domain.checks import CheckReport
-    from dbanon.domain.progress import Stages
+    from dbanon.domain.deeds import Stages
+    from dbanon.domain.release import CheckReport
     from dbanon.domain.report import Difference, Report
     from dbanon.settings import Settings
 
@@ -230,8 +230,6 @@ def _document(found: Report) -> dict[str, Any]:
 
 
 def _show(found: Report) -> None:
-    from dbanon.cli.terminal import judgement
-
     shown.checks(found.checks)
     _say_proofs(found.proofs)
     if found.loss is not None:
@@ -246,13 +244,13 @@ def _show(found: Report) -> None:
         )
     if found.policy.anatomy:
         console.say(shown.anatomy(found.policy))
-    judgement.risk(found.risk)
-    judgement.uniqueness(found.risk, sampled=found.sampled)
-    judgement.attacks(found.risk.attacks)
+    shown.risk(found.risk)
+    shown.uniqueness(found.risk, sampled=found.sampled)
+    shown.attacks(found.risk.attacks)
     for line in found.risk.not_tried_in_words:
         console.say(line)
     if found.utility is not None:
-        judgement.utility(found.utility)
+        shown.utility(found.utility)
     console.say(f"readers: {', '.join(found.readers) or 'nobody but its owner'}")
     for part in found.left_out:
         console.warn(f"{part}: left out for want of time")

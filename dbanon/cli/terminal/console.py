@@ -18,7 +18,7 @@ from threading import Event, Thread
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
-from dbanon.domain.progress import Stages
+from dbanon.domain.deeds import Stages
 from dbanon.domain.table import TableName
 from dbanon.domain.text import is_seen
 from dbanon.domain.text import visible as spelled

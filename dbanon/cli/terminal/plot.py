@@ -10,7 +10,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING
 
 from dbanon.cli import files
-from dbanon.domain import extras
+from dbanon.domain import errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ _MOST_NUMBERED = 24  # maximum number of releases with labels
 def require(path: Path, *, example: str) -> None:
     """Raise ConfigError if nothing can be drawn there, before any computation."""
     files.require(path, files.DRAWING, example=example)
-    extras.require("matplotlib", what="drawing")
+    errors.require_library("matplotlib", what="drawing")
 
 
 def draw_comparison(found: Comparison, path: Path) -> None:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from dbanon.domain.table import ColumnInfo, TableInfo
 
 
-_ON_A_LINE = frozenset({ColumnKind.INTEGER, ColumnKind.DECIMAL, ColumnKind.FLOAT})
-_MOMENTS = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
 _MASK = (1 << 30) - 1
 
 
@@ -82,7 +80,7 @@ def _within(column: ColumnInfo, values: Slice) -> sql.Composed:
 def _exact(column: ColumnInfo, role: Role) -> sql.Composed:
     """Compose the expression that is read, so that values are equal only if read as equal."""
     value = transfer.value_of(column, role)
-    if role is Role.QUASI and column.kind in _ON_A_LINE | _MOMENTS:
+    if role is Role.QUASI and column.kind.is_ordered:
         return value
     return sql.SQL('({})::text COLLATE pg_catalog."C"').format(value)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.session import Session
     from dbanon.domain.table import TableName
-    from dbanon.formats.values.frozen import Shown, Values
+    from dbanon.formats.column_values import Shown, Values
 
 _READ = sql.Identifier("pg_temp", "history_read")
 _PLACES = sql.Identifier("pg_temp", "history_places")

@@ -10,16 +10,14 @@ from psycopg import sql
 
 from dbanon.db.histories import memory
 from dbanon.db.histories.memory import ENTRIES
-from dbanon.db.models.statements import demands, judged_inline
+from dbanon.db.models.functions import demands, judged_inline
 from dbanon.db.proofs.subjects import persons_statement, result_of_persons, result_of_rows
 from dbanon.db.queries import identifiers, query, template
 from dbanon.db.session import at_once
-from dbanon.domain.checks import CheckResult, Verdict
-from dbanon.domain.composition import Against, Exposure
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Role
+from dbanon.domain.release import Against, CheckResult, Exposure, Verdict
 from dbanon.models.base import Scope
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import arguments, sensitive_of
+from dbanon.models.registry import MODELS, arguments, sensitive_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from dbanon.db.histories.memory import Memory
-    from dbanon.db.models.statements import Demand
+    from dbanon.db.models.functions import Demand
     from dbanon.db.session import Session
     from dbanon.domain.policy import Policy
 

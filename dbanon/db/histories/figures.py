@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from psycopg.types.json import Jsonb
 
 from dbanon.db.queries import query
-from dbanon.domain.checks import CheckResult, Verdict
-from dbanon.domain.composition import Against, Exposure
+from dbanon.domain.release import Against, CheckResult, Exposure, Verdict
 from dbanon.models.base import Bound
 from dbanon.models.registry import MODELS
 

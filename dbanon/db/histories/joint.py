@@ -16,7 +16,7 @@ from dbanon.db.histories.cells import CELLS
 from dbanon.db.histories.memory import BEFORE
 from dbanon.db.metadata import ledger
 from dbanon.db.queries import query, template
-from dbanon.domain.composition import CellResult, Composition
+from dbanon.domain.release import CellResult, Composition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from dbanon.db.histories.memory import Memory
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
-    from dbanon.domain.checks import CheckResult
     from dbanon.domain.policy import Policy
+    from dbanon.domain.release import CheckResult
     from dbanon.domain.table import TableName
 
     Relations = Mapping[TableName, TableName]

@@ -21,7 +21,7 @@ from dbanon.db.histories.figures import Figures, carried, carried_pair
 from dbanon.db.metadata import ledger
 from dbanon.db.queries import query, template
 from dbanon.db.session import at_once, only
-from dbanon.domain.composition import CellResult, Composition
+from dbanon.domain.release import CellResult, Composition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from dbanon.db.histories.memory import Memory
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
-    from dbanon.domain.checks import CheckResult
-    from dbanon.domain.composition import Against
     from dbanon.domain.policy import Policy
+    from dbanon.domain.release import Against, CheckResult
     from dbanon.domain.table import TableName
 
 

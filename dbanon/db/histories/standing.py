@@ -13,13 +13,13 @@ from psycopg import sql
 
 from dbanon.db.histories import atoms, memory
 from dbanon.db.person_hashes import write_persons
-from dbanon.db.proofs import keys
+from dbanon.db.proofs import subjects
 from dbanon.db.queries import identifiers, query, template
 from dbanon.db.session import at_once
 from dbanon.db.transfer import write_codes
 from dbanon.domain.policy import Role
 from dbanon.domain.release import Growth, Lingering, Published
-from dbanon.formats.values import coded
+from dbanon.formats import column_values
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -89,7 +89,7 @@ def stand(
     with standing(session, publication, rows, rows.keys if persons is None else persons) as known:
         if persons is None:
             columns = identifiers(publication.key_columns, of="r")
-            keys.require_key(session, publication, _READ, columns)
+            subjects.require_key(session, publication, _READ, columns)
         found = _counted(session, publication, terms)
         shown = published_values(session, publication, kept, key=known.key)
         found = replace(found, published=shown)
@@ -154,7 +154,7 @@ def _read(
     session: Session, publication: Publication, rows: SourceRows, persons: pa.Table
 ) -> sql.Composable:
     """Write persons and values with their positions; return the hash expression of a person."""
-    codes, objects = coded.number(rows.columns, publication.info)
+    codes, objects = column_values.number(rows.columns, publication.info)
     person = write_persons(session, _READ, persons, beside={"code": pa.array(codes)})
     write_codes(session, _CODES, objects)
     return person

@@ -10,11 +10,9 @@ from dbanon.db import catalog
 from dbanon.db.histories import memory
 from dbanon.db.metadata import ledger
 from dbanon.db.queries import equal_text, query, template
-from dbanon.db.releases import copies, relations
-from dbanon.db.releases.beside import buckets
+from dbanon.db.releases import beside, copies, relations
 from dbanon.db.releases.publication import data_table
-from dbanon.domain.checks import CheckFailed, CheckReport
-from dbanon.domain.release import ReleaseKind
+from dbanon.domain.release import CheckFailed, CheckReport, ReleaseKind
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
@@ -124,16 +122,18 @@ def _shows_same(
     session: Session, publication: Publication, entry: Entry, names: Collection[str]
 ) -> bool:
     """Compare a served copy and its companion relations with the values of a release."""
-    beside = [name for name in names if name == buckets.column(publication)]
-    of_rows = [name for name in names if name not in beside]
+    dealt = [name for name in names if name == beside.bucket_column(publication)]
+    of_rows = [name for name in names if name not in dealt]
     served, release = relations.served_rows(publication), data_table("release", entry.data_id)
     shown = {column.name for column in catalog.describe(session, entry.relation).columns}
     if not shown.issuperset(of_rows) or not _is_same(session, of_rows, served, release):
         return False
-    if not beside:
+    if not dealt:
         return True
-    former = buckets.values_beside(session, publication, entry.relation)
-    return former is not None and _is_same(session, beside, buckets.values(publication), former)
+    former = beside.values_beside_buckets(session, publication, entry.relation)
+    return former is not None and _is_same(
+        session, dealt, beside.bucket_values(publication), former
+    )
 
 
 def _is_same(

@@ -15,11 +15,19 @@ from dbanon.db.metadata import tables as m
 from dbanon.db.metadata.store import of_table
 from dbanon.db.queries import query
 from dbanon.domain.assignment import LossReport
-from dbanon.domain.checks import CheckReport, CheckResult, Verdict, Verification
 from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import DatabaseError, PolicyError
 from dbanon.domain.policy import DEFAULT_NAME
-from dbanon.domain.release import Entry, Growth, Release, ReleaseKind
+from dbanon.domain.release import (
+    CheckReport,
+    CheckResult,
+    Entry,
+    Growth,
+    Release,
+    ReleaseKind,
+    Verdict,
+    Verification,
+)
 from dbanon.domain.table import TableName
 from dbanon.formats import policies
 

@@ -17,8 +17,7 @@ from dbanon.db import schemas
 from dbanon.db.metadata.damage import mend_tables, missing
 from dbanon.db.metadata.tables import DATA_SCHEMA, REVISION, SCHEMA
 from dbanon.db.models import functions
-from dbanon.db.printing import SETTINGS, printed
-from dbanon.db.queries import query, template
+from dbanon.db.queries import SETTINGS, printed, query, template
 from dbanon.db.session import connect
 from dbanon.domain.errors import NotPermitted, SchemaOutOfDate
 from dbanon.domain.table import quote_identifier

@@ -14,8 +14,7 @@ from psycopg import sql
 from sqlalchemy.dialects.postgresql import insert
 
 from dbanon.db.metadata import tables as m
-from dbanon.db.printing import printed
-from dbanon.db.queries import identifiers, query, relation, template
+from dbanon.db.queries import identifiers, printed, query, relation, template
 from dbanon.domain.drift import Baseline
 from dbanon.domain.errors import DatabaseError, PolicyError
 from dbanon.domain.policy import Version, policy_option
@@ -28,9 +27,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from dbanon.db.session import Session
+    from dbanon.domain.assignment import Taxonomy
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableInfo
-    from dbanon.domain.taxonomy import Taxonomy
 
 
 # Taxonomies: a new import is a new version; the newest is in force.

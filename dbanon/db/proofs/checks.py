@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from psycopg import sql
 
-from dbanon.db.models.statements import demands, model_statement
+from dbanon.db.models.functions import demands, model_statement
 from dbanon.db.queries import relation as relation_name
-from dbanon.domain.checks import CheckReport, CheckResult, Verdict
 from dbanon.domain.errors import DatabaseError, SchemaOutOfDate
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, PROBABILISTIC, ModelSpec
+from dbanon.domain.release import CheckReport, CheckResult, Verdict
 from dbanon.formats.policies import model_documents
 from dbanon.models.base import Scope
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import is_plain, model_of
+from dbanon.models.registry import MODELS, is_plain, model_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from psycopg import sql
 
-from dbanon.db.models.statements import demands, model_statement
-from dbanon.db.queries import equal_text, identifiers, template
+from dbanon.db import catalog, identity, transfer
+from dbanon.db.metadata import ledger, store
+from dbanon.db.models.functions import demands, model_statement
+from dbanon.db.queries import equal_text, identifiers, query, template
 from dbanon.db.releases.publication import data_table
-from dbanon.domain.checks import CheckReport, CheckResult, Verdict
+from dbanon.db.session import at_once, only
+from dbanon.domain.errors import DatabaseError, NotPermitted, PolicyError, TableNotFound
 from dbanon.domain.policy import K_ANONYMITY, Role
+from dbanon.domain.release import CheckReport, CheckResult, Verdict
+from dbanon.domain.table import ColumnKind, quote_identifier
+from dbanon.domain.text import command
 from dbanon.models.base import Bound, OfPersons, Scope
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import model_of
+from dbanon.models.registry import MODELS, model_of, of_scope
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from dbanon.db.models.statements import Demand
+    from dbanon.db.models.functions import Demand
+    from dbanon.db.releases.guarantee import Promise
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
+    from dbanon.domain.assignment import Taxonomy
+    from dbanon.domain.policy import ColumnRule, Policy
+    from dbanon.domain.release import Release
+    from dbanon.domain.table import ColumnInfo, TableInfo, TableName
 
 
 _MEASURES = {
@@ -257,3 +268,283 @@ def _prove(
         cells, _person(publication)
     )
     return (*prove_persons(session, publication, by=by, apart=cell), result)
+
+
+def require_unique(session: Session, publication: Publication) -> None:
+    """Raise PolicyError if two rows that were read have the same key, or one has none.
+
+    An index may be corrupt, for example after a collation upgrade. Copies of a person would count
+    as several, and a suppressed row could be published in the place of one with the same key.
+    """
+    asked = [(_by_key(publication), identifiers(publication.key_columns, of="r"))]
+    if publication.reading == publication.stage:
+        asked.append((publication.stage, sql.SQL(", ").join(publication.keys(of="r"))))
+    with at_once(session.pg):
+        found = [session.pg.execute(_proof(rows, keys)) for rows, keys in asked]
+    if any(proof.fetchone() != (True,) for proof in found):
+        raise _no_key(publication.info, publication.policy)
+
+
+def _by_key(publication: Publication) -> sql.Composable:
+    """Return the membership, sorted by integer keys, which makes the proof faster."""
+    names = publication.info.primary_key
+    if any(publication.info.column(name).kind is not ColumnKind.INTEGER for name in names):
+        return publication.rows
+    keys = identifiers(publication.key_columns, of="o")
+    return template("proofs.sorted_by_keys", rows=publication.rows, keys=keys)
+
+
+def require_key(
+    session: Session, publication: Publication, rows: sql.Composable, keys: sql.Composable
+) -> None:
+    """Raise PolicyError if two rows ``r`` of a relation have the same key, or one has none."""
+    if session.pg.execute(_proof(rows, keys)).fetchone() != (True,):
+        raise _no_key(publication.info, publication.policy)
+
+
+def require_distinct(session: Session, info: TableInfo, policy: Policy) -> None:
+    """Raise PolicyError if two rows that meet the policy's conditions have the same key."""
+    rows = sql.SQL("(SELECT * FROM {} WHERE {})").format(
+        identity.readable(session, info), transfer.selected(policy, info)
+    )
+    proof = _proof(rows, identifiers(info.primary_key, of="r"))
+    if identity.harmless(session, proof).fetchone() != (True,):
+        raise _no_key(info, policy)
+
+
+def _no_key(info: TableInfo, policy: Policy) -> PolicyError:
+    columns = ", ".join(map(quote_identifier, info.primary_key))
+    hint = f"REINDEX TABLE {info.name}, which names what is double"
+    if policy.key:
+        hint = "name more columns, or others, in key of the policy"
+    return PolicyError(
+        f"the key of {info.name} ({columns}) does not tell its rows apart: several rows have the"
+        " same key, or one is NULL",
+        hint=hint,
+    )
+
+
+def _proof(rows: sql.Composable, keys: sql.Composable) -> sql.Composed:
+    return template("proofs.prove_keys", rows=rows, keys=keys)
+
+
+# What values and means compare as, and by how much rounding moves a mean of that kind.
+_EXACT = {
+    ColumnKind.INTEGER: "{}::pg_catalog.numeric",
+    ColumnKind.DECIMAL: "{}::pg_catalog.numeric",
+    ColumnKind.FLOAT: "{}::pg_catalog.text::pg_catalog.numeric",
+}
+_HALF_A_SECOND = sql.SQL("interval '500 milliseconds'")
+_OUTSIDE = """\
+count(*) FILTER (WHERE ({mean} BETWEEN {least} - {rounding} AND {greatest} + {rounding}) IS NOT TRUE
+                 AND num_nonnulls({mean}, {least}) > 0)"""
+
+
+def require_means_within(session: Session, publication: Publication) -> None:
+    """Raise DatabaseError if a mean is outside of its class's values, read from the source."""
+    rules = publication.policy.means
+    if not rules:
+        return
+    info = publication.info
+    reading = publication.stage if info.is_computed else identity.readable(session, info)
+    ends = (end for i, rule in enumerate(rules) for end in _ends(i, info.column(rule.column)))
+    statement = template(
+        "proofs.means_outside",
+        outside=sql.SQL(", ").join(_outside(publication, i, rule) for i, rule in enumerate(rules)),
+        ends=sql.SQL(", ").join(ends),
+        source=reading,
+        rows=publication.rows,
+        groups=publication.groups,
+        join=publication.join,
+    )
+    found = identity.harmless(session, statement).fetchone() or ()
+    problems = [
+        f"{count:,} published means of column {quote_identifier(rule.column)}"
+        for rule, count in zip(rules, found, strict=True)
+        if count
+    ]
+    if problems:
+        raise DatabaseError(
+            f"{' and '.join(problems)} lie outside of the values of their classes;"
+            " nothing was published",
+            hint='recoding = "interval" publishes the column; this is a defect of dbanon',
+        )
+
+
+def _ends(number: int, column: ColumnInfo) -> Iterator[sql.Composed]:
+    exact = sql.SQL(_EXACT.get(column.kind, "{}"))
+    for call, name in (("min({})", f"least_{number}"), ("max({})", f"greatest_{number}")):
+        end = exact.format(sql.SQL(call).format(sql.Identifier("s", column.name)))
+        yield sql.SQL("{} AS {}").format(end, sql.Identifier(name))
+
+
+def _outside(publication: Publication, number: int, rule: ColumnRule) -> sql.Composed:
+    kind = publication.info.column(rule.column).kind
+    rounding: sql.Composable = _HALF_A_SECOND
+    if kind is ColumnKind.DATE:
+        rounding = sql.Literal(0)
+    elif not kind.is_moment:
+        rounding = sql.SQL("5e-{}").format(sql.Literal(rule.decimals(kind) + 1))
+    place = [one.column for one in publication.policy.with_role(Role.QUASI)].index(rule.column)
+    return sql.SQL(_OUTSIDE).format(
+        mean=sql.Identifier("g", f"q{place + 1}"),
+        least=sql.Identifier("c", f"least_{number}"),
+        greatest=sql.Identifier("c", f"greatest_{number}"),
+        rounding=rounding,
+    )
+
+
+def describe_population(
+    session: Session, info: TableInfo, policy: Policy, *, n_rows: int
+) -> TableInfo:
+    """Describe the population of a policy; raises PolicyError if it does not fit the table."""
+    if policy.population is None:
+        raise PolicyError("the policy names no population", hint="--population schema.table")
+    found = _locked(session, policy.population)
+    problems = [*_problems(session, found), *_misfits(info, found, policy)]
+    if not problems:
+        identity.admit(session, found)
+        if (rows := _count(session, found)) < n_rows:
+            problems.append(f"it has {rows:,} rows, fewer than the {n_rows:,} of {info.name}")
+    if problems:
+        raise PolicyError(
+            f"{found.name} is not the population of {info.name}: {'; '.join(problems)}",
+            hint=command("dbanon inspect", found.name),
+        )
+    return found
+
+
+def admitted_population(session: Session, name: TableName) -> TableInfo:
+    """Describe and admit a population for reading; raises NotPermitted and PolicyError."""
+    found = _locked(session, name)
+    problems = list(_problems(session, found))
+    if problems:
+        raise PolicyError(
+            f"the population {found.name} is not read: {'; '.join(problems)}",
+            hint=command("dbanon inspect", found.name),
+        )
+    identity.admit(session, found)
+    return found
+
+
+def _locked(session: Session, name: TableName) -> TableInfo:
+    """Describe and lock a relation; raises NotPermitted if the role cannot read it."""
+    found = catalog.describe(session, name)
+    row = session.pg.execute(
+        "SELECT has_table_privilege(%s::oid, 'SELECT')", (found.oid,)
+    ).fetchone()
+    if not (row and row[0]):
+        raise NotPermitted(f"this role may not read {name}", hint=f"GRANT SELECT ON {name} TO ...")
+    identity.hold(session, found)
+    return catalog.describe(session, name)
+
+
+def _problems(session: Session, found: TableInfo) -> Iterator[str]:
+    """Yield reasons not to read a relation: foreign code, or row-level security."""
+    if found.relkind not in {"r", "p"}:
+        yield "it is no table: reading anything else may run foreign code"
+    else:
+        for function, owner in identity.foreign_code(session, found):
+            yield f"reading it may run {function} of {owner}"
+    if found.row_security:
+        yield "it has row-level security, and might show some rows only"
+
+
+def _misfits(info: TableInfo, found: TableInfo, policy: Policy) -> Iterator[str]:
+    if found.oid == info.oid:
+        yield "it is the table itself"
+    columns = {column.name: column for column in found.columns}
+    for rule in policy.with_role(Role.QUASI):
+        own, other = info.column(rule.column), columns.get(rule.column)
+        if other is None:
+            yield f"it has no column {quote_identifier(rule.column)}"
+        elif (own.base_schema, own.base_type) != (other.base_schema, other.base_type):
+            name = quote_identifier(rule.column)
+            yield f"its column {name} is of type {other.type}, not {own.type}"
+
+
+def _count(session: Session, info: TableInfo) -> int:
+    statement = sql.SQL("SELECT count(*) FROM {}").format(identity.readable(session, info))
+    count: int = only(identity.harmless(session, statement))[0]
+    return count
+
+
+def prove_population(
+    session: Session,
+    info: TableInfo,
+    policy: Policy,
+    report: CheckReport,
+    *,
+    versions: Mapping[str, int],
+) -> CheckReport:
+    """Add the checks of a population to a report; versions: the release's taxonomies."""
+    specs = of_scope(policy.models, Scope.POPULATION)
+    if not specs or policy.population is None:
+        return report
+    found = catalog.describe(session, policy.population)
+    people = sql.SQL("{}::regclass").format(
+        sql.Literal(identity.readable(session, found).as_string(session.pg))
+    )
+    quasi = policy.with_role(Role.QUASI)
+    named = {
+        rule.column: rule.taxonomy
+        for rule in quasi
+        if rule.taxonomy is not None and rule.recoding in {None, "label"}
+    }
+    known = store.load_taxonomies(session, {name: versions.get(name, 0) for name in named.values()})
+    trees = {column: labels_document(known[name]) for column, name in named.items()}
+    results = list(report.results)
+    published = sql.SQL("{}::oid::regclass").format(info.oid)
+    for demand in demands(specs, quasi=[rule.column for rule in quasi], sensitive=()):
+        call = model_statement(published, demand, trees=trees, population=people)
+        *figures, verdict = only(identity.harmless(session, call))
+        results.append(CheckResult(demand.spec.name, None, *(*figures, Verdict(verdict))))
+    return CheckReport(report.relation, tuple(results))
+
+
+def prove_population_again(
+    session: Session, info: TableInfo, promise: Promise, report: CheckReport
+) -> CheckReport:
+    """Add the checks of a population to a later report, as not checked if it cannot be read."""
+    specs = of_scope(promise.models, Scope.POPULATION)
+    if not specs:
+        return report
+    release = None
+    row = session.pg.execute(query("rights.readable")).fetchone()
+    if row is not None and row[0]:
+        release = ledger.release_by_id(session, promise.release)
+    if release is not None and _is_there(session, release):
+        policy = replace(release.policy, models=specs)
+        return prove_population(session, info, policy, report, versions=release.taxonomies)
+    unseen = (
+        CheckResult(s.name, None, model_of(s).required, None, 0, 0, 0, Verdict.NOT_CHECKED)
+        for s in specs
+    )
+    return CheckReport(report.relation, (*report.results, *unseen))
+
+
+def _is_there(session: Session, release: Release) -> bool:
+    """Return True if the population of a release can still be read and still fits."""
+    if release.policy.population is None:
+        return False
+    try:
+        found = catalog.describe(session, release.policy.population)
+        source = catalog.describe(session, release.table)
+        if [*_problems(session, found), *_misfits(source, found, release.policy)]:
+            return False  # not locked either: locking a view opens it
+        admitted_population(session, release.policy.population)
+    except (TableNotFound, NotPermitted, PolicyError):
+        return False
+    return True
+
+
+def labels_document(tree: Taxonomy) -> dict[str, object]:
+    """Return a taxonomy as ``dbanon.presence`` takes it: the ancestors of each leaf."""
+    labels: dict[str, list[str]] = {}
+    for leaf in tree.leaves.tolist():
+        above, node = [], leaf
+        while node >= 0:
+            above.append(tree.labels[node])
+            node = int(tree.parent[node])
+        labels[tree.labels[leaf]] = above
+    return {"root": tree.labels[0], "labels": labels}

@@ -10,8 +10,7 @@ from psycopg import sql
 
 from dbanon.db.catalog import content_digest
 from dbanon.db.metadata.tables import DATA_SCHEMA
-from dbanon.db.printing import Body
-from dbanon.db.queries import query, template
+from dbanon.db.queries import Body, query, template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

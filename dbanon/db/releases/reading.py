@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.table import ColumnInfo, TableName
 
-TIMES = frozenset({ColumnKind.DATE, ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
 RANGES: Mapping[str, ColumnKind] = {
     "int4range": ColumnKind.INTEGER,
     "int8range": ColumnKind.INTEGER,
@@ -38,7 +38,7 @@ _READ: Mapping[ColumnKind, tuple[str, pa.DataType]] = {
     ColumnKind.DECIMAL: ("{}::float8", pa.float64()),
     ColumnKind.FLOAT: ("{}::float8", pa.float64()),
     ColumnKind.BOOLEAN: ("{}::bool", pa.bool_()),
-    **dict.fromkeys(TIMES, (_MICROSECONDS, pa.int64())),
+    **dict.fromkeys(filter(attrgetter("is_moment"), ColumnKind), (_MICROSECONDS, pa.int64())),
 }
 _OF_TEXT = ("{}::text", pa.string())
 _DISCRETE = frozenset({"int4range", "int8range", "daterange"})

@@ -19,7 +19,7 @@ from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import quote_identifier
-from dbanon.formats.values import coded
+from dbanon.formats import column_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,7 +143,7 @@ def fill(
     group = number[assignment.group]
     numbers = [group]
     if publication.kind is ReleaseKind.TABLE:
-        codes, objects = coded.number(source.columns, publication.info)
+        codes, objects = column_values.number(source.columns, publication.info)
         write_codes(session, publication.codes, objects)
         numbers.append(codes)
     if publication.hashed is not None:

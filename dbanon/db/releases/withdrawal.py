@@ -19,8 +19,7 @@ from dbanon.db import identity, rights
 from dbanon.db.locks import Held, patiently
 from dbanon.db.metadata import ledger
 from dbanon.db.queries import query, template
-from dbanon.db.releases import aside, copies, immutability, relations, views
-from dbanon.db.releases.beside import relations as beside
+from dbanon.db.releases import aside, beside, copies, immutability, relations, views
 from dbanon.db.releases.live import guards
 from dbanon.db.releases.publication import data_table
 from dbanon.db.session import at_once

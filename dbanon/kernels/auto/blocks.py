@@ -8,7 +8,7 @@ import numpy as np
 
 from dbanon.kernels.auto.cuts import cut_all, make_cutter
 from dbanon.kernels.auto.diversity import make_rules
-from dbanon.kernels.compile import kernel, step
+from dbanon.kernels.compilation import kernel, step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -21,7 +21,7 @@ from dbanon.kernels.boxes.shrinking import (
     make_carver,
     stand,
 )
-from dbanon.kernels.compile import ZERO, kernel, maker, step
+from dbanon.kernels.compilation import ZERO, kernel, maker, step
 from dbanon.kernels.layout import START
 from dbanon.kernels.random import make_dice, shuffle
 

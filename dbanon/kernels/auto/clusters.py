@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dbanon.kernels.boxes.costs import box_cost, half_bits, with_code
-from dbanon.kernels.compile import ZERO, inlined, kernel, maker, step
+from dbanon.kernels.compilation import ZERO, inlined, kernel, maker, step
 from dbanon.kernels.layout import HI, HI2, LO, LO2, SET, STRIDE
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 from dbanon.kernels.auto.clusters import NONE, NOTHING, clear, widen
 from dbanon.kernels.auto.diversity import hold
 from dbanon.kernels.boxes.costs import box_cost
-from dbanon.kernels.compile import ZERO, maker, step
+from dbanon.kernels.compilation import ZERO, maker, step
 from dbanon.kernels.layout import HI, LO, SET, STRIDE
 
 if TYPE_CHECKING:

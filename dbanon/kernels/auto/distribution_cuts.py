@@ -8,7 +8,7 @@ import numpy as np
 
 from dbanon.kernels.auto.diversity import _counts_hold, _is_near, make_rules
 from dbanon.kernels.boxes.costs import box_cost, half_bits
-from dbanon.kernels.compile import kernel
+from dbanon.kernels.compilation import kernel
 from dbanon.kernels.layout import BETWEEN, SET, SIZE, STRIDE
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.kernels.auto.clusters import NONE
-from dbanon.kernels.compile import ZERO, kernel, step
+from dbanon.kernels.compilation import ZERO, kernel, step
 from dbanon.kernels.layout import BETWEEN, DISTINCT, ENTROPY, EQUAL, SHARE, TREE
 
 if TYPE_CHECKING:

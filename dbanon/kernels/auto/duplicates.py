@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.kernels.auto.diversity import hold
-from dbanon.kernels.compile import ZERO, kernel, step
+from dbanon.kernels.compilation import ZERO, kernel, step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -36,7 +36,7 @@ from dbanon.kernels.auto.moves import (
 from dbanon.kernels.auto.pools import attach_rest, groups_hold, grow_groups, make_pool
 from dbanon.kernels.boxes.costs import with_code
 from dbanon.kernels.boxes.shrinking import Ladders, find_box, is_in, make_carver, stand
-from dbanon.kernels.compile import ZERO, kernel, maker, step
+from dbanon.kernels.compilation import ZERO, kernel, maker, step
 from dbanon.kernels.random import make_dice, roll, shuffle, uniform
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dbanon.kernels.auto.clusters import NONE
 from dbanon.kernels.boxes.costs import with_code
-from dbanon.kernels.compile import ZERO, maker, step
+from dbanon.kernels.compilation import ZERO, maker, step
 from dbanon.kernels.layout import HI, LO, SIZE, START, STRIDE
 
 if TYPE_CHECKING:

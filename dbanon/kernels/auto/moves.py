@@ -18,7 +18,7 @@ from dbanon.kernels.auto.clusters import (
 )
 from dbanon.kernels.auto.diversity import cluster_holds
 from dbanon.kernels.auto.insertion_costs import cheapest_offers, make_offers, refresh
-from dbanon.kernels.compile import ZERO, inlined, maker, step
+from dbanon.kernels.compilation import ZERO, inlined, maker, step
 from dbanon.kernels.layout import WIDE
 from dbanon.kernels.random import roll, shuffle
 

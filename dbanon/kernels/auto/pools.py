@@ -13,7 +13,7 @@ from dbanon.kernels.auto.clusters import NONE, clear
 from dbanon.kernels.auto.cuts import cut_all, make_cutter
 from dbanon.kernels.auto.diversity import hold, is_wanted, make_rules
 from dbanon.kernels.boxes.costs import box_cost, half_bits, with_code
-from dbanon.kernels.compile import ZERO, kernel, maker, step
+from dbanon.kernels.compilation import ZERO, kernel, maker, step
 from dbanon.kernels.layout import BETWEEN, DISTINCT, HI, LO, SET, SIZE, START, STRIDE, TABLE
 from dbanon.kernels.random import make_dice, roll
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.kernels.boxes.costs import box_cost
-from dbanon.kernels.compile import kernel
+from dbanon.kernels.compilation import kernel
 from dbanon.kernels.layout import SIZE, START, STRIDE
 
 if TYPE_CHECKING:
-    from dbanon.kernels.arrays import Floats, Int32s, Int64s
+    from dbanon.kernels.layout import Floats, Int32s, Int64s
 
 
 class Costs(NamedTuple):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.kernels.compile import inlined, kernel, step
+from dbanon.kernels.compilation import inlined, kernel, step
 from dbanon.kernels.layout import HALF, SET, SIZE, START, STRIDE, TABLE
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ import numpy as np
 
 from dbanon.kernels.boxes.box_extension import cost_of, costs_of, reach_rows, stretch
 from dbanon.kernels.boxes.costs import box_cost, group_boxes
-from dbanon.kernels.compile import kernel
+from dbanon.kernels.compilation import kernel
 
 if TYPE_CHECKING:
-    from dbanon.kernels.arrays import Floats, Int32s, Int64s
     from dbanon.kernels.boxes.box_extension import Costs
+    from dbanon.kernels.layout import Floats, Int32s, Int64s
 
 NONE = -1
 

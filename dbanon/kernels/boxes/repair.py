@@ -10,11 +10,11 @@ import numpy as np
 from dbanon.kernels.boxes.box_extension import cost_of
 from dbanon.kernels.boxes.costs import box_cost
 from dbanon.kernels.boxes.merges import NONE, groups_of, merge, numbered, union_rises, unlink
-from dbanon.kernels.compile import kernel
+from dbanon.kernels.compilation import kernel
 
 if TYPE_CHECKING:
-    from dbanon.kernels.arrays import Floats, Int32s, Int64s
     from dbanon.kernels.boxes.merges import Groups
+    from dbanon.kernels.layout import Floats, Int32s, Int64s
 
 
 @kernel

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dbanon.kernels.boxes.costs import box_cost
-from dbanon.kernels.compile import ZERO, maker, step
+from dbanon.kernels.compilation import ZERO, maker, step
 from dbanon.kernels.layout import SIZE, START
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ from dbanon.kernels.boxes.merges import (
     numbered,
     unlink,
 )
-from dbanon.kernels.compile import kernel
+from dbanon.kernels.compilation import kernel
 
 if TYPE_CHECKING:
-    from dbanon.kernels.arrays import Bools, Floats, Int32s, Int64s
     from dbanon.kernels.boxes.box_extension import Costs
     from dbanon.kernels.boxes.merges import Corners, Groups
+    from dbanon.kernels.layout import Bools, Floats, Int32s, Int64s
 
 
 class Work(NamedTuple):

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.compile import inlined, kernel
+from dbanon.kernels.compilation import inlined, kernel
 
 if TYPE_CHECKING:
-    from dbanon.kernels.arrays import Floats, Int64s
+    from dbanon.kernels.layout import Floats, Int64s
 
 
 class Tree(NamedTuple):

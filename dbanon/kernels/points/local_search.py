@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.compile import inlined, kernel
+from dbanon.kernels.compilation import inlined, kernel
 
 if TYPE_CHECKING:
-    from dbanon.kernels.arrays import Floats, Int32s, Int64s
+    from dbanon.kernels.layout import Floats, Int32s, Int64s
 
 LEAST_GAIN = 1e-9  # of the squared distances in a move; below it rounding decides
 

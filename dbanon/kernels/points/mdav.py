@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.kernels.boxes.costs import box_cost
-from dbanon.kernels.compile import kernel
+from dbanon.kernels.compilation import kernel
 from dbanon.kernels.layout import SIZE, STRIDE
 from dbanon.kernels.points.kdtree import farthest, nearest, plant, remove, squared_distance, survey
 
 if TYPE_CHECKING:
-    from dbanon.kernels.arrays import Floats, Int32s, Int64s
+    from dbanon.kernels.layout import Floats, Int32s, Int64s
     from dbanon.kernels.points.kdtree import Tree
 
 

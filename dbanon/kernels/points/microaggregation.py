@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.compile import inlined, kernel
+from dbanon.kernels.compilation import inlined, kernel
 from dbanon.kernels.points.kdtree import nearest, plant, split
 from dbanon.kernels.points.local_search import dense, gather, search
 from dbanon.kernels.points.mdav import LEAF, mdav_tree
 from dbanon.kernels.random import uniform
 
 if TYPE_CHECKING:
-    from dbanon.kernels.arrays import Floats, Int32s, Int64s, UInt64s
+    from dbanon.kernels.layout import Floats, Int32s, Int64s, UInt64s
     from dbanon.kernels.points.kdtree import Tree
 
 

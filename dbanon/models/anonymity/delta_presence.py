@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.models.anonymity.presence import PopulationModel
-from dbanon.models.base import Bound
-from dbanon.models.parameters import SHARE, Parameter
+from dbanon.models.base import SHARE, Bound, Parameter
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 from dbanon.domain.table import quote_identifier
-from dbanon.models.base import Demand, DistinctModel, Scope
-from dbanon.models.parameters import COUNT, TEXTS, Parameter
+from dbanon.models.base import COUNT, TEXTS, Demand, DistinctModel, Parameter, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import Bound, ClassModel
-from dbanon.models.parameters import FACTOR, Parameter
+from dbanon.models.base import FACTOR, Bound, ClassModel, Parameter
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import MARGIN, Bound, ClassModel
-from dbanon.models.parameters import FACTOR
+from dbanon.models.base import FACTOR, MARGIN, Bound, ClassModel
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.kernels import layout
-from dbanon.models.parameters import EQUAL, HIERARCHICAL, ORDERED
+from dbanon.models.base import EQUAL, HIERARCHICAL, ORDERED
 from dbanon.models.tally import steps_of
 
 if TYPE_CHECKING:

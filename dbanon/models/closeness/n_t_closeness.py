@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import Bound, ClassModel
-from dbanon.models.parameters import CLOSENESS, COUNT, DISTANCE
+from dbanon.models.base import CLOSENESS, COUNT, DISTANCE, Bound, ClassModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.kernels import layout
-from dbanon.models.base import Bound, ClassModel, OfPersons, rounded_up
-from dbanon.models.parameters import SHARE
+from dbanon.models.base import SHARE, Bound, ClassModel, OfPersons, rounded_up
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.kernels.layout import ENTROPY
-from dbanon.models.base import Bound, ClassModel, rounded_down
-from dbanon.models.parameters import LEVEL
+from dbanon.models.base import LEVEL, Bound, ClassModel, rounded_down
 
 if TYPE_CHECKING:
     import numpy as np

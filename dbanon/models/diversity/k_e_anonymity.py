@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import Bound, ClassModel, Reads
-from dbanon.models.parameters import COUNT, SPAN
+from dbanon.models.base import COUNT, SPAN, Bound, ClassModel, Reads
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import DistinctModel, OfPersons, too_few
-from dbanon.models.parameters import COUNT
+from dbanon.models.base import COUNT, DistinctModel, OfPersons, too_few
 
 if TYPE_CHECKING:
     from dbanon.models.base import Case, Told

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import Bound, ClassModel, Reads, rounded_up
-from dbanon.models.parameters import SHARE, TEXTS
+from dbanon.models.base import SHARE, TEXTS, Bound, ClassModel, Reads, rounded_up
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import Bound, ClassModel
-from dbanon.models.parameters import COUNT
+from dbanon.models.base import COUNT, Bound, ClassModel
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,9 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import TOLERANCE, Bound, ClassModel, Reads, rounded_down
+from dbanon.models.base import (
+    COUNT,
+    FACTOR,
+    SHARE,
+    TEXTS,
+    TOLERANCE,
+    Bound,
+    ClassModel,
+    Reads,
+    rounded_down,
+)
 from dbanon.models.diversity.pd_recursive_l_diversity import PdRecursiveLDiversity
-from dbanon.models.parameters import COUNT, FACTOR, SHARE, TEXTS
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import Bound, ClassModel, Reads
+from dbanon.models.base import COUNT, FACTOR, TEXTS, Bound, ClassModel, Reads
 from dbanon.models.diversity.recursive_l_diversity import least_c, ratio
-from dbanon.models.parameters import COUNT, FACTOR, TEXTS
 
 if TYPE_CHECKING:
     import numpy as np

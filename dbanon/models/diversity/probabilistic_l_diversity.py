@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.kernels.layout import SHARE
-from dbanon.models.base import Bound, ClassModel, OfPersons
-from dbanon.models.parameters import LEVEL
+from dbanon.models.base import LEVEL, Bound, ClassModel, OfPersons
 
 if TYPE_CHECKING:
     import numpy as np

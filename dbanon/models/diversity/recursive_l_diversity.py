@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.kernels.layout import RECURSIVE
-from dbanon.models.base import MARGIN, Bound, ClassModel, rounded_up
-from dbanon.models.parameters import COUNT, FACTOR
+from dbanon.models.base import COUNT, FACTOR, MARGIN, Bound, ClassModel, rounded_up
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,11 +17,10 @@ import numpy as np
 from measuring import say
 
 from attackers.made import SETTINGS, as_it_is, grouped_again, ours, table_of
+from dbanon.anonymization.attacks.pair import Shown, attack_both
 from dbanon.anonymization.attacks.registry import attack
-from dbanon.anonymization.attacks.together.pair import Shown
-from dbanon.anonymization.attacks.together.registry import attack_both
+from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import DbanonError
-from dbanon.domain.progress import Stages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -19,9 +19,8 @@ from dbanon.db.releases.publication import Publication
 from dbanon.db.session import connect
 from dbanon.db.transfer import SourceRows
 from dbanon.domain.assignment import Assignment, GroupValues, LossReport, ValueColumn
-from dbanon.domain.checks import CheckReport, Verdict
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
-from dbanon.domain.release import Release, ReleaseKind
+from dbanon.domain.release import CheckReport, Release, ReleaseKind, Verdict
 from dbanon.domain.table import ColumnKind, TableName
 from dbanon.formats import policies
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from naive.models import worst
 from psycopg import sql
 
-from dbanon.db.models.statements import demands, model_statement, order_document, tree_document
+from dbanon.db.models.functions import demands, model_statement, order_document, tree_document
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.table import ColumnKind
 from dbanon.models.base import Scope

@@ -14,24 +14,22 @@ from naive.models import worst
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from dbanon.anonymization.adjusting.population_merging import failing
+from dbanon.anonymization.adjusting.merging import failing
 from dbanon.anonymization.encoding.population import encode_population, presence_of
 from dbanon.anonymization.loss.metrics import publication
 from dbanon.anonymization.registry import RECODINGS
 from dbanon.db import catalog
-from dbanon.db.models.statements import Demand, demands, model_statement
-from dbanon.db.proofs import population
-from dbanon.db.proofs.population import labels_document
-from dbanon.db.proofs.subjects import persons_statement
-from dbanon.db.releases.column_types import published_type
+from dbanon.db.models.functions import Demand, demands, model_statement
+from dbanon.db.proofs import subjects
+from dbanon.db.proofs.subjects import labels_document, persons_statement
+from dbanon.db.releases.publication import published_type
 from dbanon.db.session import connect
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, TableName
-from dbanon.models.persons import achieved_by_persons
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import model_of
+from dbanon.models.demands import achieved_by_persons
+from dbanon.models.registry import MODELS, model_of
 
 TEXTS = st.none() | st.sampled_from(["x", "B", "", "*", 'quo"ted, {}\\', "NULL"])
 LEAVES = st.none() | st.sampled_from("abcdefg")
@@ -311,9 +309,9 @@ def test_a_population_is_a_table_of_as_many_people_with_the_same_columns(databas
     with connect(database.settings) as session:
         with session.transaction(keep=False), refused:
             info = catalog.describe(session, FEW)
-            population.describe(session, info, OF_EVERYBODY, n_rows=1)
+            subjects.describe_population(session, info, OF_EVERYBODY, n_rows=1)
         with (
             session.transaction(keep=False),
             refused if change in UNREADABLE else nullcontext(),
         ):
-            population.admitted(session, EVERYBODY)
+            subjects.admitted_population(session, EVERYBODY)

@@ -13,9 +13,8 @@ from dbanon.db.proofs.subjects import prove_subjects
 from dbanon.db.releases import relations
 from dbanon.db.releases.publication import Publication
 from dbanon.db.session import connect
-from dbanon.domain.checks import CheckReport, Verdict
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
-from dbanon.domain.release import ReleaseKind
+from dbanon.domain.release import CheckReport, ReleaseKind, Verdict
 from dbanon.domain.table import TableName
 from dbanon.models.registry import MODELS
 

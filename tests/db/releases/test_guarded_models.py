@@ -8,10 +8,9 @@ from psycopg import sql
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.db.models.statements import demands, model_statement
+from dbanon.db.models.functions import demands, model_statement
 from dbanon.domain.policy import ModelSpec
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import SHORT, is_plain, title
+from dbanon.models.registry import MODELS, SHORT, is_plain, title
 
 OF_ONE_CLASS = [
     ModelSpec("l-diversity", {"l": 2}),

@@ -15,8 +15,8 @@ import dbanon
 from dbanon.db.metadata import ledger
 from dbanon.db.releases import withdrawal
 from dbanon.db.session import connect
+from dbanon.domain.deeds import Stages
 from dbanon.domain.policy import Role
-from dbanon.domain.progress import Stages
 
 KINDS = pytest.mark.parametrize("kind", ["table", "view"])
 LEVELS = [IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE]

@@ -13,7 +13,7 @@ import pytest
 from tables import serve_patients
 
 import dbanon
-from dbanon.db.jobs import queue, schedules
+from dbanon.db.jobs import queue
 from dbanon.db.session import connect
 
 TABLE = dbanon.TableName("public", "patients")
@@ -508,9 +508,9 @@ def test_a_reader_who_may_touch_the_jobs_is_named(published):
 
 
 def test_only_what_is_due_is_entered(published, clock, monkeypatch):
-    entered, original = [], vars(schedules)["_enter"]
+    entered, original = [], vars(queue)["_enter"]
     monkeypatch.setattr(
-        schedules, "_enter", lambda *a, **kw: entered.append(str(a[1])) or original(*a, **kw)
+        queue, "_enter", lambda *a, **kw: entered.append(str(a[1])) or original(*a, **kw)
     )
     for i in range(6):
         published.execute(
@@ -525,11 +525,11 @@ def test_only_what_is_due_is_entered(published, clock, monkeypatch):
             assert [] == agenda.enter_due(session, queue.now(session))
         return list(entered)
 
-    agenda = schedules.Agenda()
+    agenda = queue.Agenda()
     assert [f"public.t{i}" for i in range(6)] == looks(agenda)
     assert CLOCK + timedelta(minutes=10) == agenda.coming
     assert [] == looks(agenda)
-    assert [] == looks(schedules.Agenda())  # nor does another worker enter them again
+    assert [] == looks(queue.Agenda())  # nor does another worker enter them again
     clock(0.25)
     assert ["public.t1"] == looks(agenda)
     published.execute("UPDATE dbanon.schedule SET cron = '12 * * * *' WHERE table_name = 't5'")
@@ -581,7 +581,6 @@ def test_a_job_of_the_most_attempts_fails_by_itself(published, attempts):
 def test_a_schedule_that_breaks_is_named_and_keeps_no_job_from_its_turn(
     published, clock, monkeypatch
 ):
-    from dbanon.db.jobs import schedules
 
     def last(self, now):
         raise OverflowError("secret")
@@ -589,7 +588,7 @@ def test_a_schedule_that_breaks_is_named_and_keeps_no_job_from_its_turn(
     dbanon.set_schedule("patients", "15 * * * *", settings=published.settings)
     published.execute("SELECT dbanon.enqueue('public.patients')")
     clock(0.5)
-    monkeypatch.setattr(schedules.Cron, "last", last)
+    monkeypatch.setattr(queue.Cron, "last", last)
     notes, done = [], []
     dbanon.work(once=True, on_job=done.append, on_note=notes.append, settings=published.settings)
     assert ["unchanged"] == [str(one.outcome.result) for one in done]

@@ -7,8 +7,8 @@ import pytest
 from tables import make_patients, patients_policy
 
 import dbanon
+from dbanon.domain.deeds import Stages
 from dbanon.domain.policy import ColumnRule
-from dbanon.domain.progress import Stages
 
 SOURCE = "public.patients"
 LABELS = "SELECT column_name, label, parent, level FROM anon.patients_labels"

@@ -7,8 +7,8 @@ import pytest
 from tables import patients_policy, publish_patients, serve_patients
 
 import dbanon
+from dbanon.domain.deeds import Stages
 from dbanon.domain.policy import Role
-from dbanon.domain.progress import Stages
 
 PATIENTS = dbanon.TableName("public", "patients")
 COLUMNS = (

@@ -7,7 +7,7 @@ from data.schemas.clinic import DATASET, POLICIES, SHOWN, TABLES, fill_clinic, w
 from psycopg import sql
 
 import dbanon
-from dbanon.domain.checks import Verdict
+from dbanon.domain.release import Verdict
 from dbanon.formats.datasets import dataset_of
 
 K = 5

@@ -9,8 +9,8 @@ from tables import patients_policy, rows_proved
 
 import dbanon
 from dbanon.db.queries import equal_text
-from dbanon.domain.checks import CheckReport, CheckResult, Verdict
 from dbanon.domain.policy import ColumnRule, Role
+from dbanon.domain.release import CheckReport, CheckResult, Verdict
 from dbanon.domain.table import ColumnInfo, ColumnKind, TableName
 
 TABLE = TableName("public", "people")

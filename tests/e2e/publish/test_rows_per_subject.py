@@ -7,8 +7,8 @@ import pytest
 
 import dbanon
 from dbanon.cli import main
+from dbanon.domain.deeds import Stages
 from dbanon.domain.policy import Role
-from dbanon.domain.progress import Stages
 
 TABLE = dbanon.TableName("public", "visits")
 K3, L2 = dbanon.ModelSpec("k-anonymity", {"k": 3}), dbanon.ModelSpec("l-diversity", {"l": 2})

@@ -10,9 +10,9 @@ from tables import make_patients, patients_policy, publish_patients, serve_patie
 
 import dbanon
 from dbanon.anonymization.risk.judge import BY_WEIGHTS
-from dbanon.domain.checks import Verdict
 from dbanon.domain.errors import ConfigError, DatabaseError, DriftError, NotPermitted, TableNotFound
 from dbanon.domain.policy import ColumnRule, Comparison, Condition, MaskingStep, ModelSpec, Role
+from dbanon.domain.release import Verdict
 from dbanon.domain.report import CONFIDENTIAL, Attacker
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings

@@ -11,8 +11,8 @@ from tables import make_patients, patients_policy
 
 import dbanon
 from dbanon.db.histories import memory
-from dbanon.domain.checks import CheckFailed
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.release import CheckFailed
 
 K, L = 5, 3
 

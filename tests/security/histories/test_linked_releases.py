@@ -12,8 +12,7 @@ from psycopg import sql
 from selection import at_depth, exhaustive_after
 
 import dbanon
-from dbanon.domain.checks import CheckFailed
-from dbanon.domain.composition import Composition
+from dbanon.domain.release import CheckFailed, Composition
 from dbanon.formats import policies
 from dbanon.formats.datasets import dataset_of
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import dbanon
-from dbanon.domain.checks import CheckFailed
+from dbanon.domain.release import CheckFailed
 from dbanon.formats import policies
 from dbanon.formats.datasets import dataset_of
 

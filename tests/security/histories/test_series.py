@@ -4,8 +4,8 @@ import pytest
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.domain.checks import CheckFailed
 from dbanon.domain.errors import ConfigError, NotPermitted
+from dbanon.domain.release import CheckFailed
 
 pytestmark = pytest.mark.one_server
 OTHERS = {"new_series": True, "recipients_changed": True}

@@ -8,8 +8,8 @@ from psycopg import sql
 from selection import exhaustive_after
 
 import dbanon
-from dbanon.domain.checks import CheckFailed
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.release import CheckFailed
 
 PERSONS = 160
 POLICIES = {

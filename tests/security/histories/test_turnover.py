@@ -4,8 +4,8 @@ import pytest
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.domain.checks import CheckFailed
 from dbanon.domain.policy import Comparison, Condition
+from dbanon.domain.release import CheckFailed
 
 ANEW = "UPDATE public.patients SET id = id + 100000"
 MESSAGE = r"of the 60 persons whom release 1 shows, \d+ are found in public.patients by id, and"

@@ -6,7 +6,7 @@ from psycopg.conninfo import make_conninfo
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.db import reach
+from dbanon.db import rights
 from dbanon.db.session import connect
 
 # What is done by a superuser, with what is found: group and analyst were granted the release,
@@ -167,8 +167,8 @@ def reach_after(database, statements):
         oids = session.pg.execute(
             "SELECT 'anon.patients'::regclass::oid, 'public.patients'::regclass::oid"
         ).fetchone()
-        targets = reach.targets_of(session, published=oids[0], sources=[oids[1]])
-        found = reach.reach_of(session, targets)
+        targets = rights.targets_of(session, published=oids[0], sources=[oids[1]])
+        found = rights.reach_of(session, targets)
     return [str(way) for way in found]
 
 

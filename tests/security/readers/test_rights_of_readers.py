@@ -9,7 +9,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.types.json import Jsonb
 
 import dbanon
-from dbanon.db import reach
+from dbanon.db import rights
 from dbanon.db.session import connect
 
 
@@ -641,8 +641,8 @@ def reach_after(database, statements):
         published, source = session.pg.execute(
             "SELECT 'anon.people'::regclass::oid, 'public.people'::regclass::oid"
         ).fetchone()
-        targets = reach.targets_of(session, published=published, sources=[source])
-        found = reach.reach_of(session, targets)
+        targets = rights.targets_of(session, published=published, sources=[source])
+        found = rights.reach_of(session, targets)
     return [str(way) for way in found]
 
 

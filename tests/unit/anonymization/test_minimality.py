@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.registry import ALGORITHMS
+from dbanon.domain.deeds import Stages
 from dbanon.domain.policy import ModelSpec
-from dbanon.domain.progress import Stages
 
 # Two persons of one quasi-identifier and five of another, of whom any two have the disease. What
 # the others have differs, so that two values in a class mean that not both are ill.

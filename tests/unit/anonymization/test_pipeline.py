@@ -10,9 +10,9 @@ from dbanon.anonymization.adjusting import repair
 from dbanon.anonymization.algorithms.partitioning import mondrian
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.assignment import Assignment
+from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
 from dbanon.domain.policy import ModelSpec
-from dbanon.domain.progress import Stages
 from dbanon.domain.table import ColumnKind
 
 PEOPLE = {"age": [20, 21, 22, 60, 61, 62], "sex": ["f", "f", "m", "m", "m", "f"]}

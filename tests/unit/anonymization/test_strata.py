@@ -10,9 +10,9 @@ from dbanon.anonymization.loss.metrics import publication
 from dbanon.anonymization.outcome import certify, published_values
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.assignment import Assignment
+from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 from dbanon.domain.policy import ModelSpec
-from dbanon.domain.progress import Stages
 
 KEPT = {"sex": {"keep": True}}
 

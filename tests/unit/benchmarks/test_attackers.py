@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dbanon.anonymization.attacks.pair import Shown, attack_both
 from dbanon.anonymization.attacks.registry import attack
-from dbanon.anonymization.attacks.together.pair import Shown
-from dbanon.anonymization.attacks.together.registry import attack_both
-from dbanon.domain.progress import Stages
+from dbanon.domain.deeds import Stages
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 ASKED = {"samples": 10_000, "seed": 1, "stages": Stages()}

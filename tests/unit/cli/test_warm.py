@@ -17,8 +17,7 @@ from dbanon.kernels import auto
 from dbanon.kernels.boxes.costs import box_costs, group_boxes
 from dbanon.kernels.boxes.merges import union_rises
 from dbanon.kernels.boxes.repair import trim
-from dbanon.kernels.cache import Cache
-from dbanon.kernels.compile import on_compile
+from dbanon.kernels.compilation import Cache, on_compile
 
 # It publishes with a kernel that is compiled soon, in place of all that a publication calls.
 FULL_DISK = """

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 from builders import leaf_tree, tree
 
-from dbanon.db.models.statements import order_document, shown_trees, tree_document
+from dbanon.db.models.functions import order_document, shown_trees, tree_document
 
 DOCUMENT = tree_document(tree("d", leaf_tree(a=["flu", "gout"], b=["(2)", "secret", "((2))"])))
 

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dbanon.domain.checks import CheckResult, Verdict
-from dbanon.domain.composition import Against, CellResult, Composition, Exposure
+from dbanon.domain.release import Against, CellResult, CheckResult, Composition, Exposure, Verdict
 from dbanon.domain.table import TableName
 
 PEOPLE = TableName("public", "people")

@@ -6,12 +6,10 @@ from typing import Annotated, get_args
 
 import pytest
 
-from dbanon.domain.keys import Key, keys_of, meanings_of
-from dbanon.domain.policy import ColumnRule, Policy
+from dbanon.domain.policy import ColumnRule, Key, Policy, keys_of, meanings_of
 from dbanon.domain.table import TableName
 from dbanon.formats import policies
 from dbanon.formats.document_reader import Section
-from dbanon.formats.policy import keys
 
 TYPES = {
     "text": {str},
@@ -67,12 +65,12 @@ def test_what_a_key_declares_is_read_and_written():
     }
     assert expected == meanings_of(Described)
     section = Section(tomllib.loads('size = 3\nnote = "text"'), "", [])
-    found = Described(**keys.read(section, keys_of(Described), {}))
+    found = Described(**policies.read(section, keys_of(Described), {}))
     assert Described(3, "text") == found
-    assert {"size": 3, "note": "text"} == keys.document(found, {})
-    assert {"size": 3} == keys.document(Described(3), {})
+    assert {"size": 3, "note": "text"} == policies.document(found, {})
+    assert {"size": 3} == policies.document(Described(3), {})
     section = Section({"size": 1, "note": 5}, "at", [])
-    assert {} == keys.read(section, keys_of(Described), {})
+    assert {} == policies.read(section, keys_of(Described), {})
     assert ["at.size: must be at least 2, and less than 2^63"] == section.problems[:1]
 
 

@@ -15,10 +15,10 @@ from dbanon.domain.table import (
     TableName,
 )
 from dbanon.formats.policies import parse
-from dbanon.formats.policy.proposals import draft
 from dbanon.formats.suggestions import (
     candidates,
     differing,
+    draft,
     find,
     key_of,
     person_listed,

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, ColumnStats, TableInfo, TableName
 from dbanon.formats.policies import parse
-from dbanon.formats.policy.proposals import draft
 from dbanon.formats.policy_validation import floor_problems
-from dbanon.formats.suggestions import suggest
+from dbanon.formats.suggestions import draft, suggest
 
 FEW = ColumnStats(1000, 0, 12)
 

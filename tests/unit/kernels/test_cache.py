@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import dbanon
-from dbanon.kernels import cache
+from dbanon.kernels import compilation
 
 CODE = """
 import resource
@@ -19,7 +19,7 @@ if limit := [int(word) for word in sys.argv[1:]]:
 import numpy as np
 from dbanon.kernels.boxes.costs import group_boxes
 from numba.core import config
-from dbanon.kernels.compile import on_compile
+from dbanon.kernels.compilation import on_compile
 told = []
 with on_compile(lambda: told.append(1)):
     lo, hi, size = group_boxes(np.zeros((2, 1), np.int32), np.zeros(2, np.int32), 1)
@@ -92,22 +92,22 @@ def test_a_cache_that_can_be_read_only_is_read(kept, monkeypatch):
 
 @pytest.mark.parametrize("may_write", [True, False])
 def test_code_is_missing_only_where_it_could_be_kept(tmp_path, monkeypatch, may_write):
-    monkeypatch.setattr(cache, "cache_folder", lambda _: str(tmp_path))
+    monkeypatch.setattr(compilation, "cache_folder", lambda _: str(tmp_path))
     monkeypatch.setattr(os, "access", lambda *_: may_write)
-    assert cache.is_cached("auto.improve") != may_write
+    assert compilation.is_cached("auto.improve") != may_write
     (tmp_path / "improve.improve_block-1.py311.1.nbc").write_bytes(b"")
-    assert cache.is_cached("auto.improve")
+    assert compilation.is_cached("auto.improve")
 
 
 def test_changed_code_is_compiled_again_with_all_that_calls_it(tmp_path, monkeypatch):
     modules = ("boxes.costs", "boxes.mondrian", "auto.improve", "random")
-    before = {module: cache._fingerprint(module) for module in modules}  # noqa: SLF001
-    shutil.copytree(Path(cache.__file__).parent, tmp_path / "kernels")
-    monkeypatch.setattr(cache, "_HERE", tmp_path / "kernels")
-    assert before == {module: cache._fingerprint(module) for module in modules}  # noqa: SLF001
+    before = {module: compilation._fingerprint(module) for module in modules}  # noqa: SLF001
+    shutil.copytree(Path(compilation.__file__).parent, tmp_path / "kernels")
+    monkeypatch.setattr(compilation, "_HERE", tmp_path / "kernels")
+    assert before == {module: compilation._fingerprint(module) for module in modules}  # noqa: SLF001
     with (tmp_path / "kernels" / "boxes" / "costs.py").open("a") as file:
         file.write("# changed\n")
-    after = {module: cache._fingerprint(module) for module in modules}  # noqa: SLF001
+    after = {module: compilation._fingerprint(module) for module in modules}  # noqa: SLF001
     assert {"random"} == {module for module in modules if before[module] == after[module]}
 
 
@@ -158,7 +158,7 @@ def test_a_settings_file_is_not_read_where_yaml_is_missing_either(tmp_path):
 
 
 def test_a_folder_of_somebody_else_is_not_trusted(tmp_path, monkeypatch):
-    folder = cache.cache_folder.__wrapped__
+    folder = compilation.cache_folder.__wrapped__
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert str(tmp_path) in folder("boxes.costs")
@@ -171,7 +171,7 @@ def test_a_folder_of_somebody_else_is_not_trusted(tmp_path, monkeypatch):
 @pytest.mark.parametrize("variable", ["NUMBA_CACHE_DIR", "XDG_CACHE_HOME"])
 @pytest.mark.parametrize("mode", [0o770, 0o707])
 def test_a_folder_that_others_can_change_is_not_trusted(tmp_path, monkeypatch, variable, mode):
-    folder = cache.cache_folder.__wrapped__
+    folder = compilation.cache_folder.__wrapped__
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setenv(variable, str(tmp_path / "open" / "cache"))
     (tmp_path / "open" / "cache").mkdir(parents=True)
@@ -189,7 +189,7 @@ def test_a_folder_that_is_made_is_private_whatever_the_umask(tmp_path, monkeypat
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "new" / "cache"))
     before = os.umask(0)
     try:
-        assert cache.cache_folder.__wrapped__("boxes.costs") is not None
+        assert compilation.cache_folder.__wrapped__("boxes.costs") is not None
     finally:
         os.umask(before)
 
@@ -198,6 +198,6 @@ def test_a_link_is_followed_before_the_folder_is_judged(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "link"))
     (tmp_path / "open").mkdir(mode=0o700)
     (tmp_path / "link").symlink_to(tmp_path / "open")
-    assert str(tmp_path / "open") in cache.cache_folder.__wrapped__("boxes.costs")
+    assert str(tmp_path / "open") in compilation.cache_folder.__wrapped__("boxes.costs")
     (tmp_path / "open").chmod(0o777)
-    assert cache.cache_folder.__wrapped__("boxes.costs") is None
+    assert compilation.cache_folder.__wrapped__("boxes.costs") is None

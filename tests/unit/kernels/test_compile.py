@@ -6,7 +6,7 @@ from compiled import called
 from numba.core.codegen import JITCodeLibrary
 from numba.core.errors import NumbaError
 
-from dbanon.kernels.compile import kernel, maker, step
+from dbanon.kernels.compilation import kernel, maker, step
 
 
 def test_a_step_that_makes_an_array_is_refused():

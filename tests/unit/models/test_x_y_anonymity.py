@@ -8,10 +8,10 @@ from dbanon.anonymization.loss.metrics import publication
 from dbanon.anonymization.outcome import published_values
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.assignment import Assignment
+from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 from dbanon.domain.policy import ModelSpec
-from dbanon.domain.progress import Stages
-from dbanon.models.specs import model_of
+from dbanon.models.registry import model_of
 
 ROWS = st.lists(
     st.tuples(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import EncodedTable
-    from dbanon.kernels.arrays import Floats, Int32s, Int64s
+    from dbanon.kernels.layout import Floats, Int32s, Int64s
 
 
 SCALE = 1 << 20  # weights become integers, on which the search is exact

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dbanon.domain.assignment import EncodedTable
-    from dbanon.kernels.arrays import Bools, Floats, Int32s, Int64s
+    from dbanon.kernels.layout import Bools, Floats, Int32s, Int64s
 
 
 class Clusters(NamedTuple):

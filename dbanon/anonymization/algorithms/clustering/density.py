@@ -20,7 +20,7 @@ from dbanon.domain.errors import PolicyError
 if TYPE_CHECKING:
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import Assignment, EncodedTable
-    from dbanon.kernels.arrays import Floats, Int64s
+    from dbanon.kernels.layout import Floats, Int64s
 
 
 _STILL = 1e-3  # of sigma; what moves by less has arrived

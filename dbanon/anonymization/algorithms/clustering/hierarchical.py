@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import EncodedTable
-    from dbanon.kernels.arrays import Bools, Floats, Int64s
+    from dbanon.kernels.layout import Bools, Floats, Int64s
 
 
 class BestPairs:

@@ -22,7 +22,7 @@ from dbanon.domain.assignment import Assignment
 if TYPE_CHECKING:
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import EncodedTable
-    from dbanon.kernels.arrays import Floats, Int64s
+    from dbanon.kernels.layout import Floats, Int64s
 
 
 _MOST_PAIRS = 20_000_000

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import Assignment, EncodedTable
-    from dbanon.kernels.arrays import Bools
+    from dbanon.kernels.layout import Bools
 
 
 MAX_NODES = 50_000

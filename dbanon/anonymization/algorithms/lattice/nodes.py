@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymization.encoding.tree_cells import ancestors_by_height
+from dbanon.anonymization.encoding.bands import ancestors_by_height
 from dbanon.anonymization.loss.costs import weighted_costs
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.anonymization.loss.costs import BoxCosts
     from dbanon.domain.assignment import EncodedColumn, EncodedTable
-    from dbanon.kernels.arrays import Bools, Floats, Int32s, Int64s
+    from dbanon.kernels.layout import Bools, Floats, Int32s, Int64s
 
 
 _SPARSE = 8  # counting is faster than sorting up to this many possible keys per key

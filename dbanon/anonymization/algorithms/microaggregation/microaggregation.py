@@ -16,19 +16,18 @@ import numpy as np
 from dbanon.anonymization.adjusting.repair import repair
 from dbanon.anonymization.interfaces import require_at_most
 from dbanon.anonymization.loss.costs import BoxCosts, ColumnCosts, Shape, height_costs, pack
-from dbanon.anonymization.loss.scores import first_component, ordinal_places, standardized
+from dbanon.anonymization.loss.metrics import first_component, ordinal_places, standardized
 from dbanon.anonymization.threads import in_threads
-from dbanon.domain.assignment import Assignment
+from dbanon.domain.assignment import Assignment, height_shares
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import Structure, quote_identifier
-from dbanon.domain.taxonomy import height_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import EncodedColumn, EncodedTable
-    from dbanon.kernels.arrays import Floats, Int32s, Int64s, UInt64s
+    from dbanon.kernels.layout import Floats, Int32s, Int64s, UInt64s
 
 
 MOST_NODES = 64

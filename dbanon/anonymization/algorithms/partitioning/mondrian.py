@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.anonymization.loss.costs import BoxCosts
     from dbanon.domain.assignment import EncodedTable
-    from dbanon.kernels.arrays import Int32s, Int64s
+    from dbanon.kernels.layout import Int32s, Int64s
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,22 +7,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from psycopg import sql
 
 from dbanon.db.metadata.tables import DATA_SCHEMA
-from dbanon.db.models.functions import TYPES, arithmetic, fails
-from dbanon.db.models.statements import demands
-from dbanon.db.printing import Body
-from dbanon.db.queries import equal_text, identifiers, query, relation, template
+from dbanon.db.models.functions import TYPES, arithmetic, demands, fails
+from dbanon.db.queries import Body, equal_text, identifiers, query, relation, template
 from dbanon.db.releases.live import marks
 from dbanon.db.session import VALUE_SETTINGS
 from dbanon.domain.errors import NotPermitted
 from dbanon.domain.policy import Role
 from dbanon.models.base import Reads
-from dbanon.models.registry import MODELS
-from dbanon.models.specs import arguments, is_plain
+from dbanon.models.registry import MODELS, arguments, is_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dbanon.db.models.statements import Demand
+    from dbanon.db.models.functions import Demand
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.policy import ModelSpec

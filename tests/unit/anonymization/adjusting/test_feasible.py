@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from builders import encoded, policy_of
 
-from dbanon.anonymization.adjusting.feasible import crowding, rows_in_reach
+from dbanon.anonymization.adjusting.repair import crowding, rows_in_reach
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import ModelSpec

@@ -9,9 +9,9 @@ from naive import models as defined
 from dbanon.anonymization.adjusting.repair import enforce, repair
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.assignment import Assignment
+from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import ModelSpec
-from dbanon.domain.progress import Stages
 from dbanon.models.demands import demands_of
 
 # Table A of Machanavajjhala et al.: classes {1-4}, {5-8}, {9-12}

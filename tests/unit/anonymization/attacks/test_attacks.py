@@ -36,8 +36,8 @@ from dbanon.anonymization.attacks.reidentification import (
 )
 from dbanon.anonymization.released.cells import covers
 from dbanon.domain.assignment import SensitiveDomain
+from dbanon.domain.deeds import Stages
 from dbanon.domain.policy import ModelSpec
-from dbanon.domain.progress import Stages
 from dbanon.domain.report import Attacker, Naming
 from dbanon.models.tally import joint_codes
 

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbanon.anonymization.attacks.case import NotTried
-from dbanon.anonymization.attacks.together.pair import (
+from dbanon.anonymization.attacks.pair import (
+    ATTACKS_ON_BOTH,
     Shown,
     alike,
+    attack_both,
     cell_sizes,
     codes_in,
     differencing,
@@ -21,9 +23,8 @@ from dbanon.anonymization.attacks.together.pair import (
     join,
     together,
 )
-from dbanon.anonymization.attacks.together.registry import ATTACKS_ON_BOTH, attack_both
+from dbanon.domain.deeds import Stages
 from dbanon.domain.policy import ModelSpec
-from dbanon.domain.progress import Stages
 from dbanon.domain.report import Naming
 
 BOB, ALICE, ANDY, DAVID = 21, 22, 51, 52

@@ -10,9 +10,9 @@ from builders import encoded
 from dbanon.anonymization.auto import rounds, start
 from dbanon.anonymization.auto.algorithm import Auto
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.kernels import cache
+from dbanon.kernels import compilation
 from dbanon.kernels.auto.improve import improve_block
-from dbanon.kernels.compile import on_compile
+from dbanon.kernels.compilation import on_compile
 
 
 def search():
@@ -31,7 +31,7 @@ def test_the_round_of_twelve_rows_compiles_what_a_search_calls():
 @pytest.fixture
 def uncached(monkeypatch, tmp_path):
     """Have a cold cache, and another process that runs a script of the test's."""
-    monkeypatch.setattr(cache, "is_cached", lambda _: False)
+    monkeypatch.setattr(compilation, "is_cached", lambda _: False)
     monkeypatch.setattr(rounds, "processors", lambda: 2)
 
     def run(script):

@@ -15,9 +15,9 @@ from dbanon.anonymization.auto.plans import EFFORTS
 from dbanon.anonymization.auto.space import make_space, total_cost
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.problem import Problem, solve
+from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import ModelSpec
-from dbanon.domain.progress import Stages
 
 PEERS = ("mondrian", "k-member", "full-domain")
 CLOSE = (ModelSpec("t-closeness", {"t": 0.4}),)

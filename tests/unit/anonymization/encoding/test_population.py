@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import population as naive
 
-from dbanon.anonymization.adjusting.population_merging import cover
+from dbanon.anonymization.adjusting.merging import cover
 from dbanon.anonymization.data_frame import anonymize
 from dbanon.anonymization.encoding.population import count_presence, encode_population, missing_rows
 from dbanon.anonymization.outcome import published_values
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.assignment import Assignment
+from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 from dbanon.domain.policy import ModelSpec
-from dbanon.domain.progress import Stages
 from dbanon.models.anonymity.delta_presence import DeltaPresence
 from dbanon.models.anonymity.k_map import KMap
 

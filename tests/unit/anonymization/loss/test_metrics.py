@@ -18,10 +18,9 @@ from dbanon.anonymization.loss import metrics
 from dbanon.anonymization.loss.costs import leaf_shares
 from dbanon.anonymization.outcome import published_values
 from dbanon.anonymization.registry import METRICS, RECODINGS, default_recoding
-from dbanon.domain.assignment import Assignment, GroupValues
+from dbanon.domain.assignment import Assignment, GroupValues, height_shares
 from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import ColumnKind
-from dbanon.domain.taxonomy import height_shares
 
 COUNTRIES = tree(
     "countries",

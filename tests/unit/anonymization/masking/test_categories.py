@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbanon.anonymization.interfaces import Rows
 from dbanon.anonymization.masking.categories import LocalSuppression, Pram, RareToOther
-from dbanon.anonymization.masking.interfaces import Rows
 from dbanon.domain.errors import PolicyError
 
 ROWS = st.lists(

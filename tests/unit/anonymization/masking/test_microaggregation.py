@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from dbanon.anonymization.interfaces import Rows
 from dbanon.anonymization.loss.metrics import statistical_loss
-from dbanon.anonymization.masking.interfaces import Rows
 from dbanon.anonymization.masking.microaggregation import (
     IndividualRanking,
     Microaggregation,

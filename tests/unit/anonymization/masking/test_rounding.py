@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dbanon.anonymization.masking.interfaces import Rows
+from dbanon.anonymization.interfaces import Rows
 from dbanon.anonymization.masking.noise import Discretization, Rounding
 from dbanon.domain.errors import PolicyError
 

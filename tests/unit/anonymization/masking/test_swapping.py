@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbanon.anonymization.interfaces import Rows
 from dbanon.anonymization.masking.categories import Permutation, RankSwapping, Swapping
-from dbanon.anonymization.masking.interfaces import Rows
 from dbanon.domain.errors import PolicyError
 
 CODES = st.lists(st.integers(-1, 6), min_size=1, max_size=60)

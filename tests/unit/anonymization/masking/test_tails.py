@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.masking.interfaces import Rows
+from dbanon.anonymization.interfaces import Rows
 from dbanon.anonymization.masking.noise import BottomCoding, TopCoding
 from dbanon.domain.errors import PolicyError
 

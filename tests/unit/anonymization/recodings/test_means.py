@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from naive.means import exact, is_rounded, is_within, mean, stretched
 
 import dbanon
-from dbanon.anonymization.masking.interfaces import Rows
+from dbanon.anonymization.interfaces import Rows
 from dbanon.anonymization.masking.microaggregation import aggregate, individual_ranking
 from dbanon.anonymization.masking.noise import BottomCoding, TopCoding
 from dbanon.anonymization.registry import RECODINGS

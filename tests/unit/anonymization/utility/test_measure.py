@@ -21,8 +21,8 @@ from dbanon.anonymization.utility.measure import (
 )
 from dbanon.anonymization.utility.queries import Asked, Query, deviations, draw, query_errors
 from dbanon.anonymization.utility.readings import readings_of
+from dbanon.domain.deeds import Stages
 from dbanon.domain.policy import ModelSpec
-from dbanon.domain.progress import Stages
 
 RULES = {"letter": {"taxonomy": "letters"}}
 

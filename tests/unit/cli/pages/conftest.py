@@ -8,7 +8,6 @@ from browsers import browser, show
 
 from dbanon.domain.assignment import LossReport
 from dbanon.domain.caution import Caution, Code
-from dbanon.domain.checks import CheckReport, CheckResult, Verdict
 from dbanon.domain.policy import (
     ColumnRule,
     Comparison,
@@ -18,6 +17,7 @@ from dbanon.domain.policy import (
     Policy,
     Role,
 )
+from dbanon.domain.release import CheckReport, CheckResult, Verdict
 from dbanon.domain.report import (
     Association,
     Attack,

@@ -8,10 +8,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from dbanon.cli.pages.report import beyond, choices, of_loss, of_risk, render
-from dbanon.cli.pages.utility import of_association
-from dbanon.domain.checks import CheckReport, CheckResult, Verdict
+from dbanon.cli.pages.report import beyond, choices, of_association, of_loss, of_risk, render
 from dbanon.domain.policy import ColumnRule, Comparison, Condition, ModelSpec, Policy, Role
+from dbanon.domain.release import CheckReport, CheckResult, Verdict
 from dbanon.domain.report import (
     Association,
     Attack,

@@ -1,6 +1,6 @@
 import pytest
 
-from dbanon.cli.terminal import judgement
+from dbanon.cli.terminal import report
 from dbanon.domain.report import (
     Attack,
     Attacker,
@@ -46,7 +46,7 @@ def wide(monkeypatch):
 
 
 def test_risks_are_shown(capsys):
-    judgement.risk(RISK)
+    report.risk(RISK)
     assert {
         "prosecutor 20.00% 5.00% 0.00% 20.00% the relation",
         "1 3 3",
@@ -58,7 +58,7 @@ def test_risks_are_shown(capsys):
 
 
 def test_who_is_unique_is_shown(capsys):
-    judgement.uniqueness(RISK, sampled=200)
+    report.uniqueness(RISK, sampled=200)
     shown = lines(capsys)
     assert {"zayatz 144,000 5.00% 4.23%", "age, sex 12 6.00%"} < set(shown)
     assert "What makes rows of the source unique, of 200 rows" in shown
@@ -66,14 +66,14 @@ def test_who_is_unique_is_shown(capsys):
 
 
 def test_attacks_are_shown(capsys):
-    judgement.attacks(RISK.attacks)
+    report.attacks(RISK.attacks)
     shown = lines(capsys)
     assert "linkage disease 100 7 11.00% 5.00% 18.00% 2.00% 20.00%" in shown
     assert "linkage: nearest" in shown
 
 
 def test_use_is_shown(capsys):
-    judgement.utility(USE)
+    report.utility(USE)
     assert {
         "age 12.50%",
         "1.00% 1,000 4.20% 24.60% 137.00% 850.00%",
@@ -83,7 +83,7 @@ def test_use_is_shown(capsys):
 
 
 def test_of_nothing_nothing_is_shown(capsys):
-    judgement.uniqueness(Risk((), ()), sampled=0)
-    judgement.attacks(())
-    judgement.utility(Utility())
+    report.uniqueness(Risk((), ()), sampled=0)
+    report.attacks(())
+    report.utility(Utility())
     assert [] == lines(capsys)

@@ -12,8 +12,8 @@ from dbanon.actions.compare import Compared, Comparison
 from dbanon.actions.releases.history import Chapter, History
 from dbanon.cli.terminal import plot
 from dbanon.domain.assignment import LossReport
-from dbanon.domain.composition import Against, Composition
 from dbanon.domain.errors import ConfigError
+from dbanon.domain.release import Against, Composition
 from dbanon.domain.table import TableName
 
 

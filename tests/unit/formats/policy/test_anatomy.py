@@ -3,8 +3,7 @@ from dataclasses import replace
 import pytest
 from builders import policy_of
 
-from dbanon.domain.policy import ColumnRule, MaskingStep, ModelSpec, Role
-from dbanon.formats.policy.anatomy import level, of_buckets
+from dbanon.domain.policy import ColumnRule, MaskingStep, ModelSpec, Role, anatomy_level, of_buckets
 from dbanon.formats.support import Mode, reasons
 
 PEOPLE = replace(policy_of(["age"], ["disease"], l=3), anatomy=True, models=())
@@ -30,7 +29,7 @@ def asking(*models, **changes):
 )
 def test_the_greatest_l_that_is_asked_for_is_that_of_buckets(models):
     policy = of_buckets(asking(*models))
-    assert ((DIVERSE,), 3) == (policy.models, level(policy))
+    assert ((DIVERSE,), 3) == (policy.models, anatomy_level(policy))
     assert policy == of_buckets(policy)
     assert [] == list(problems(asking(*models)))
 

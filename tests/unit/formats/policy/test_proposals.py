@@ -5,7 +5,7 @@ import pytest
 from dbanon.anonymization.registry import RECODINGS
 from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, ColumnStats
-from dbanon.formats.policy.proposals import propose
+from dbanon.formats.suggestions import propose
 
 FEW, MANY = ColumnStats(1000, 0, 5), ColumnStats(1000, 0, 90)
 

@@ -3,7 +3,7 @@ import pyarrow as pa
 import pytest
 
 from dbanon.domain.table import ColumnInfo, ColumnKind
-from dbanon.formats.values.coded import numbers_of, with_numbers, with_numbers_alone
+from dbanon.formats.column_values import numbers_of, with_numbers, with_numbers_alone
 
 DECIMAL = ColumnInfo("x", "numeric", "numeric", ColumnKind.DECIMAL)
 CENTS = ColumnInfo("x", "numeric(9,2)", "numeric", ColumnKind.DECIMAL)

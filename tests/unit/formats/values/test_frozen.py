@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from dbanon.domain.table import ColumnKind
-from dbanon.formats.values.frozen import as_published, columns_of, freeze
+from dbanon.formats.column_values import as_published, columns_of, freeze
 
 KINDS = {"pain": ColumnKind.CATEGORY, "dose": ColumnKind.DECIMAL}
 INFO = SimpleNamespace(column=lambda name: SimpleNamespace(kind=KINDS[name]))

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from dbanon.domain.table import ColumnInfo, ColumnKind
-from dbanon.formats.values.coded import written
+from dbanon.formats.column_values import written
 
 
 def nearest(declared, number, like="0.5"):

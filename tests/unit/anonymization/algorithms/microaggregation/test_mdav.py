@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from dbanon.anonymization.algorithms.microaggregation.microaggregation import Mdav
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.loss.metrics import publication, sse_ratio
-from dbanon.anonymization.loss.scores import standardized
+from dbanon.anonymization.loss.metrics import publication, sse_ratio, standardized
 from dbanon.anonymization.recodings.interval import Interval
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import Unsatisfiable

@@ -20,15 +20,17 @@ from dbanon.anonymization.attacks.case import (
     naming,
     result,
 )
+from dbanon.anonymization.attacks.registry import Attacked, unless_late
 from dbanon.anonymization.released.cells import Released, covers
 from dbanon.domain.assignment import EncodedTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from dbanon.anonymization.attacks.case import Target
+    from dbanon.domain.deeds import Stages
     from dbanon.domain.policy import Policy
     from dbanon.domain.report import Attack
     from dbanon.models.tally import Tally
@@ -349,3 +351,36 @@ def _dense(
     key = part.classes * size + code[part.values]
     counts = np.bincount(key, part.counts, minlength=len(classes) * size)
     return counts.reshape(len(classes), size).astype(np.int64)
+
+
+ATTACKS_ON_BOTH: Mapping[str, AttackOnBoth] = {
+    "join": join,
+    "intersection": intersection,
+    "differencing": differencing,
+}
+
+
+def attack_both(
+    first: Shown,
+    second: Shown,
+    *,
+    is_judged: bool = False,
+    samples: int,
+    seed: int,
+    stages: Stages,
+    until: float | None = None,
+) -> Attacked:
+    """Try attacks that combine two releases; is_judged: as in ``Pair``."""
+    generator = np.random.default_rng(seed)
+    pair = draw_both(first, second, is_judged=is_judged, samples=samples, generator=generator)
+    names = tuple(ATTACKS_ON_BOTH)
+    if not pair.first.tried:
+        return Attacked((), dict.fromkeys(names, "no person of the table can be in both"))
+    found: list[Attack] = []
+    not_tried: dict[str, str] = {}
+    for name in unless_late(names, not_tried, stages=stages, until=until):
+        try:
+            found += ATTACKS_ON_BOTH[name](pair)
+        except NotTried as reason:
+            not_tried[name] = str(reason)
+    return Attacked(tuple(found), not_tried)

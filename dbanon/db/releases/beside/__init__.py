@@ -1,1 +1,0 @@
-"""Companion relations: ordinary tables that are published together with a view."""

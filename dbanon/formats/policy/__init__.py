@@ -1,1 +1,0 @@
-"""Parts of a policy, and differences between policies."""

@@ -1,1 +1,0 @@
-"""Codes, patterns and replacements of values."""
