@@ -45,11 +45,17 @@ def next_release_id(session: Session) -> int:
     return int(session.sa.execute(sequence).scalar_one())
 
 
+_KNOWN_LATER = (m.release.c.created_at, m.release.c.created_by, m.release.c.policy)
+
+
 def add_release(session: Session, release: Release) -> Release:
     """Record a release as the one that its relation serves; returns it with its date."""
     document = policies.to_document(release.policy)
     before = (*_of_relation(release.relation), m.release.c.served)
     session.sa.execute(sa.update(m.release).where(*before).values(served=False))
+    earlier = sa.select(sa.func.count()).where(
+        *of_table(m.release, release.table), m.release.c.release_id < release.id
+    )
     entered = session.sa.execute(
         sa.insert(m.release)
         .values(
@@ -71,20 +77,14 @@ def add_release(session: Session, release: Release) -> Release:
             data_id=release.data_id,
             served=True,
         )
-        .returning(m.release.c.created_at, m.release.c.created_by, m.release.c.policy)
+        .returning(*_KNOWN_LATER, earlier.scalar_subquery().label("earlier"))
     ).one()
     same = entered.policy == document  # 1e300 comes back as an integer of 301 digits
     if not same and policies.from_document(entered.policy) != release.policy:
         msg = "the policy in force would not be read back as it is; nothing was published"
         raise PolicyError(msg, hint="write its numbers in fewer digits")
-    earlier = session.sa.execute(
-        sa.select(sa.func.count()).where(
-            *of_table(m.release, release.table), m.release.c.release_id < release.id
-        )
-    ).scalar_one()
-    return replace(
-        release, earlier=earlier, created_at=entered.created_at, created_by=entered.created_by
-    )
+    at, by = entered.created_at, entered.created_by
+    return replace(release, earlier=entered.earlier, created_at=at, created_by=by)
 
 
 def served_release(session: Session, relation: TableName) -> Release | None:

@@ -195,7 +195,7 @@ def test_who_was_shown_unmasked_is_masked_when_the_policy_says_so(people, tmp_pa
     dbanon.publish(TABLE, settings=people.settings)
     before = stays(people, "income")
     define(people, tmp_path, "noise", 'columns = ["income"]\nshare = 0.5')
-    with pytest.raises(dbanon.CheckFailed, match="comparing releases"):
+    with pytest.raises(dbanon.CheckFailed, match="taken together, releases"):
         dbanon.publish(TABLE, settings=people.settings)
     assert before == stays(people, "income")
     dbanon.publish(TABLE, new_series=True, recipients_changed=True, settings=people.settings)
