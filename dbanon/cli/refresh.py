@@ -13,17 +13,6 @@ if TYPE_CHECKING:
 
 
 All = Annotated[bool, typer.Option("--all", help="all published tables")]
-
-
-def _refuse_leavers(given: str | None) -> None:
-    if given is not None:
-        raise typer.BadParameter(
-            'was removed: a class is withdrawn when most of it is deleted; erase_within = "30d" in'
-            " the policy sets a deadline, and withdraw_share the share"
-        )
-
-
-Leavers = Annotated[str | None, typer.Option("--leavers", hidden=True, callback=_refuse_leavers)]
 IfChanged = Annotated[
     bool, typer.Option("--if-changed", help="skip releases that would not change")
 ]
@@ -36,7 +25,6 @@ def refresh(
     *,
     all_: All = False,
     if_changed: IfChanged = False,
-    _leavers: Leavers = None,
     strict: options.Strict = False,
     new_series: options.NewSeries = False,
     recipients_changed: options.RecipientsChanged = False,

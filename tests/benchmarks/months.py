@@ -1,7 +1,7 @@
 """Refresh a table of patients month by month, class by class, beside grouping it anew every time.
 
     python tests/benchmarks/months.py                     # twelve months
-    python tests/benchmarks/months.py --leaving 0.05 --pool 600
+    python tests/benchmarks/months.py --leaving 0.05 --pool 600 --l 2
     python tests/benchmarks/months.py --within 180d --months 6
 
 Half of the demo patients are there at first, the others come in the order of the year of their
@@ -25,6 +25,7 @@ from measuring import connected, own_server, say
 
 import dbanon
 from dbanon import resources
+from dbanon.domain.policy import L_DIVERSITY, ModelSpec
 from dbanon.settings import Settings
 
 SEED, TOLERANCE = 7, 1e-9
@@ -89,7 +90,7 @@ def change(connection, chance: random.Random, leaving: float) -> None:
     connection.execute("UPDATE patients SET age = age + 1 WHERE patient_id = ANY (%s)", (born,))
 
 
-def prepare(connection, settings: Settings, **changes) -> None:
+def prepare(connection, settings: Settings, *, diversity: int, **changes) -> None:
     load(connection)
     dbanon.init(settings)
     dbanon.import_taxonomy(
@@ -97,6 +98,7 @@ def prepare(connection, settings: Settings, **changes) -> None:
     )
     dbanon.set_policy(TABLE, resources.data("patients.toml"), settings=settings)
     policy = replace(dbanon.load_policy(TABLE, settings=settings), **changes)
+    policy = policy.with_models(ModelSpec(L_DIVERSITY, {"l": diversity}))
     dbanon.set_policy(TABLE, policy, settings=settings)
 
 
@@ -124,7 +126,8 @@ def months(connection, settings: Settings, *, leaving: float, number: int, effor
         seconds = time.perf_counter() - start
         connection.execute(MONTH)
         rows = int(count(connection, "SELECT count(*) FROM patients"))
-        anew = dbanon.plan(TABLE, effort=effort, settings=settings).loss.ncp
+        fresh = {"new_series": True, "recipients_changed": True}
+        anew = dbanon.plan(TABLE, effort=effort, settings=settings, **fresh).loss.ncp
         (found_together,) = dbanon.history(TABLE, settings=settings).compositions
         cells = found_together.results
         least = {one.result.model: one.result.achieved for one in cells}
@@ -143,6 +146,7 @@ def months(connection, settings: Settings, *, leaving: float, number: int, effor
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--leaving", type=float, default=0.02)
+    parser.add_argument("--l", type=int, default=3)
     parser.add_argument("--pool", type=int)
     parser.add_argument("--within")
     parser.add_argument("--months", type=int, default=12)
@@ -150,7 +154,8 @@ def main() -> None:
     given = parser.parse_args()
     with own_server(), connected() as connection:
         settings = Settings.load()
-        prepare(connection, settings, pool_size=given.pool, erase_within=given.within)
+        changes = {"pool_size": given.pool, "erase_within": given.within}
+        prepare(connection, settings, diversity=given.l, **changes)
         sys.exit(
             not months(
                 connection,

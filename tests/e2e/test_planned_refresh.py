@@ -81,7 +81,3 @@ def test_a_superuser_is_refused_unless_that_is_meant(patients, run, monkeypatch)
 )
 def test_what_would_mean_nothing_is_refused(patients, run, words):
     assert "--refresh" in run("plan", *words, code=2).err
-
-
-def test_the_former_option_of_leavers_is_named_with_what_takes_its_place(patients, run):
-    assert "erase_within" in run("refresh", "patients", "--leavers", "retire", code=2).err
