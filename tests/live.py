@@ -9,7 +9,7 @@ import pytest
 from psycopg import sql
 
 from dbanon.db import catalog, schemas
-from dbanon.db.releases import relations, views
+from dbanon.db.releases import relations
 from dbanon.db.releases.publication import Publication
 from dbanon.db.session import connect
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
@@ -91,7 +91,7 @@ def serve(database: Database, policy: Policy, rows: Sequence[Sequence[object]]) 
         for statement in relations.serve_statements(publication):
             session.pg.execute(statement)
         schemas.ensure(session, VIEW.schema)
-        views.replace(session, VIEW, relations.view_statement(publication))
+        relations.replace(session, VIEW, relations.view_statement(publication))
         session.pg.execute(relations.comment_statement(publication))
     return publication
 

@@ -101,11 +101,11 @@ TARGETS = {
         "tests/db/proofs/test_verify.py",
     ],
     "dbanon/db/identity.py": [*_OPENED, *_NAMES, "tests/security/names/test_owner.py"],
-    "dbanon/db/releases/live/guards.py": [
+    "dbanon/db/releases/guards.py": [
         "tests/db/releases/test_guarded_models.py",
+        "tests/db/releases/test_altered_sources.py",
         *_GUARDS,
     ],
-    "dbanon/db/releases/live/marks.py": ["tests/db/releases/test_altered_sources.py"],
     "dbanon/db/releases/immutability.py": ["tests/security/test_immutable.py", *_NAMES],
     "dbanon/db/proofs/subjects.py": [
         "tests/security/test_keys.py",

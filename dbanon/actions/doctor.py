@@ -366,15 +366,14 @@ def _defined(
     session: Session, release: Release, published: TableInfo, *, repair: str
 ) -> Iterator[Finding]:
     """Yield differences between a release and its published definition, from the catalogs."""
-    from dbanon.db.releases import immutability
-    from dbanon.db.releases.live import marks
+    from dbanon.db.releases import guards, immutability
 
     subject = str(release.relation)
     if release.content is None:
         message = "the digest of what was published is gone: a change would go unnoticed"
         yield _failure(subject, message, repair)
     if release.kind is ReleaseKind.VIEW:
-        for change in marks.alterations(session, release):
+        for change in guards.alterations(session, release):
             yield _failure(subject, change, repair)
         if release.content is None:
             return
@@ -431,8 +430,8 @@ def _live(session: Session, release: Release, published: TableInfo) -> Iterator[
     from dbanon.actions.releases.check import explain
     from dbanon.db.audit import hidden
     from dbanon.db.proofs import checks
-    from dbanon.db.releases.guarantee import read_promise
-    from dbanon.db.releases.live import marks
+    from dbanon.db.releases import guards
+    from dbanon.db.releases.relations import read_promise
 
     subject, repair = str(release.relation), command("dbanon refresh", release.table)
     promise = read_promise(session, published)
@@ -441,7 +440,7 @@ def _live(session: Session, release: Release, published: TableInfo) -> Iterator[
     report = checks.prove(session, published, promise)
     if report.verdict is Verdict.FAILED:
         yield _failure(subject, explain(report), repair)
-    elif marks.alterations(session, release):
+    elif guards.alterations(session, release):
         return  # so it shows nothing, which is reported already
     elif not report.passed:
         message = "it shows nothing: every class of it failed since it was published"

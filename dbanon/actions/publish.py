@@ -134,8 +134,7 @@ def publishing(
     from dbanon.actions.preparation.loading import find_source
     from dbanon.db import identity
     from dbanon.db.metadata.migrate import require_current
-    from dbanon.db.releases import turns, withdrawal
-    from dbanon.db.releases.live import guards, marks
+    from dbanon.db.releases import guards, turns, withdrawal
     from dbanon.db.session import connect
 
     live, keep = request.relation_kind is ReleaseKind.VIEW, not request.dry_run
@@ -159,7 +158,7 @@ def publishing(
                 if not one.info.is_table:  # as admitting it did with a table
                     identity.pin(session, one.info)
                 if live:
-                    marks.require_lasting(session, one.info)
+                    guards.require_lasting(session, one.info)
             yield session, loaded
         if keep:
             for info in found:

@@ -357,10 +357,10 @@ def _is_same(
 
     The last refresh already compared pending and deleted rows. anew: group all rows from scratch.
     """
-    from dbanon.db.releases.live import marks
+    from dbanon.db.releases import guards
 
     with stages("compare"):
-        same = not any(marks.alterations(session, release) for release in releases)
+        same = not any(guards.alterations(session, release) for release in releases)
         same = same and not _is_due(session, loaded, releases)
         if same:
             asked = Request.from_ledger(releases[0].overrides)

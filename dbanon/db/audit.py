@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from dbanon.db import catalog, identity
 from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.queries import query, template
-from dbanon.db.releases.guarantee import read_promise
-from dbanon.db.releases.live.guards import triggers
-from dbanon.db.releases.relations import needed_tables
+from dbanon.db.releases.guards import triggers
+from dbanon.db.releases.relations import needed_tables, read_promise
 from dbanon.domain.errors import TableNotFound
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName, quote_identifier

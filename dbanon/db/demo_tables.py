@@ -9,7 +9,7 @@ from psycopg import sql
 from dbanon.db.catalog import describe, describe_source
 from dbanon.db.identity import readable
 from dbanon.db.queries import relation, template
-from dbanon.db.releases.views import oid_of
+from dbanon.db.releases.relations import oid_of
 from dbanon.domain.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -263,12 +263,12 @@ def notes(loaded: Loaded) -> Iterator[Caution]:
 def targets_of(session: Session, release: Entry) -> list[Mapping[str, object]]:
     """Return the start of all access paths to hidden data of a release, if its view exists."""
     from dbanon.db import rights
-    from dbanon.db.releases import views
+    from dbanon.db.releases import relations
 
-    published = views.oid_of(session, release.relation)
+    published = relations.oid_of(session, release.relation)
     if published is None:
         return []
-    sources = views.oids_of(session, release.sources)
+    sources = relations.oids_of(session, release.sources)
     return rights.targets_of(session, published=published, sources=sources)
 
 

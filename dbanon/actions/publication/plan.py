@@ -97,7 +97,7 @@ def replaced(session: Session, loaded: Loaded, request: Request) -> Entry | None
     """
     from dbanon.db import catalog, identity, rights
     from dbanon.db.metadata import ledger
-    from dbanon.db.releases import views
+    from dbanon.db.releases import relations
 
     rights.require_roles(session, request.grants)
     info = loaded.info
@@ -110,7 +110,7 @@ def replaced(session: Session, loaded: Loaded, request: Request) -> Entry | None
             hint="publish under another --name or --schema",
         )
     _require_no_dataset(loaded, request)
-    present = views.oid_of(session, view)
+    present = relations.oid_of(session, view)
     if present is not None and not (latest and identity.serves(session, present, latest.data_id)):
         raise ConfigError(
             f"{view} exists and was not published by dbanon",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from dbanon.actions.preparation.members import Member
     from dbanon.db.histories.memory import Known
-    from dbanon.db.histories.turnover import Apart
+    from dbanon.db.histories.standing import Apart
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.policy import Policy
@@ -404,7 +404,7 @@ def difference(session: Session, publication: Publication, *, shared: bool) -> D
     shared: whether earlier classes are reused, with their sensitive values.
     """
     from dbanon.anonymization.registry import within_classes
-    from dbanon.db.histories import turnover
+    from dbanon.db.histories import standing
     from dbanon.db.metadata import ledger
 
     if publication.kind is ReleaseKind.VIEW:
@@ -419,7 +419,7 @@ def difference(session: Session, publication: Publication, *, shared: bool) -> D
     # Permuted values are told by the class, too.
     labels = policy.published_quasi if within_classes(policy) else ()
     names = {number: (*one.columns, *labels) for number, one in earlier.items()}
-    return Difference(earlier, turnover.same_values(session, publication, names))
+    return Difference(earlier, standing.same_values(session, publication, names))
 
 
 def _compared(policy: Policy, other: Policy, *, shared: bool) -> Iterator[tuple[str, _Reason]]:
@@ -460,11 +460,11 @@ def require_enough_changed(
     must have come or left. A column that is masked differently, or by unmasked values, is always
     refused.
     """
-    from dbanon.db.histories import turnover
+    from dbanon.db.histories import standing
 
     if not found.earlier:
         return
-    earlier = turnover.persons_apart(session, publication, found.earlier.keys())
+    earlier = standing.persons_apart(session, publication, found.earlier.keys())
     unchanged = {
         column
         for one in earlier

@@ -220,7 +220,7 @@ def _compare_linked(to: Sender, plan: PublicationPlan, works: Sequence[Work]) ->
 def _record(to: Sender, plan: PublicationPlan, work: Work) -> Work:
     """Serve the release; raises NotPermitted if a reader has access to hidden data."""
     from dbanon.db import rights, schemas
-    from dbanon.db.releases import beside, relations, views
+    from dbanon.db.releases import beside, relations
 
     session, publication, request = to.session, work.publication, plan.request
     view = publication.view
@@ -228,7 +228,7 @@ def _record(to: Sender, plan: PublicationPlan, work: Work) -> Work:
     entered = to.do(partial(_enter, session, plan, work))
     schema = session, view.schema or "public"  # which a dry run has not made before
     to.do(partial(schemas.ensure, *schema), printed=schemas.statements(*schema))
-    written = views.comments(session, view)
+    written = relations.comments(session, view)
     create = relations.view_statement(publication)
     left = to.do(partial(_put_in_place, session, work, create), printed=[create])
     comments = relations.wording_statements(publication, written)
@@ -514,7 +514,7 @@ def _require_separated(
 ) -> list[str]:
     """Raise NotPermitted if a reader of the published view could read its sources; return notes."""
     from dbanon.db import catalog, identity, rights
-    from dbanon.db.releases import beside, views
+    from dbanon.db.releases import beside, relations
 
     assert work.candidate is not None  # noqa: S101 - it was proved
     publication, view = work.publication, work.publication.view
@@ -527,7 +527,7 @@ def _require_separated(
         identity.admit(session, published)
         _prove(session, replace(work, candidate=published))
     rights.require_readable(session, grants, published=published.oid)
-    sources = views.oids_of(session, release.sources)
+    sources = relations.oids_of(session, release.sources)
     signs = rights.require_separation(session, published=published.oid, sources=sources)
     return [f"{sign}: {sign.remedy}" for sign in signs]
 
@@ -535,12 +535,12 @@ def _require_separated(
 def _put_in_place(session: Session, work: Work, create: Statement) -> TableName | None:
     """Replace the published view by the proved one; raises DatabaseError if readers lock it."""
     from dbanon.db.locks import Held
-    from dbanon.db.releases import views
+    from dbanon.db.releases import relations
 
     publication, previous = work.publication, work.previous
     view = publication.view
     try:
-        return views.put_in_place(session, view, create, candidate=publication.candidate)
+        return relations.put_in_place(session, view, create, candidate=publication.candidate)
     except Held as held:
         state = "nothing was published"
         if previous is not None and previous.served:
@@ -558,7 +558,7 @@ def _prove(session: Session, work: Work) -> CheckReport:
     """
     from dbanon.db.proofs import checks, subjects
     from dbanon.db.proofs.subjects import prove_subjects
-    from dbanon.db.releases.guarantee import promise_of
+    from dbanon.db.releases.relations import promise_of
 
     assert work.candidate is not None  # noqa: S101 - a step before made it
     publication, published, prepared = work.publication, work.candidate, work.prepared

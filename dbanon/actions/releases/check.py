@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from dbanon.db.releases.guarantee import Promise
+    from dbanon.db.releases.relations import Promise
     from dbanon.db.session import Session
     from dbanon.domain.policy import ModelSpec
     from dbanon.domain.release import CheckResult, Release
@@ -201,7 +201,7 @@ def _attempt(release: Release, settings: Settings) -> Checked | None:
 def kept_promise(session: Session, info: TableInfo, release: Release) -> Promise:
     """Return the promise of a release; raises ConfigError unless it is the published one."""
     from dbanon.db import identity
-    from dbanon.db.releases.guarantee import read_promise
+    from dbanon.db.releases.relations import read_promise
 
     identity.require_release(session, info, release.data_id)
 
@@ -260,7 +260,7 @@ def _promise(
 ) -> Promise:
     from dataclasses import replace
 
-    from dbanon.db.releases.guarantee import Promise, read_promise
+    from dbanon.db.releases.relations import Promise, read_promise
 
     promise = read_promise(session, info)
     if promise is None:
@@ -332,7 +332,7 @@ def describe(relation: str | TableName, *, settings: Settings | None = None) -> 
 def described(session: Session, relation: str | TableName) -> tuple[TableInfo, Described]:
     """Return a published relation with its description; raises as ``describe``."""
     from dbanon.db import catalog
-    from dbanon.db.releases.guarantee import read_promise
+    from dbanon.db.releases.relations import read_promise
 
     where = relation if isinstance(relation, TableName) else TableName.parse(relation)
     info = catalog.describe(session, where)

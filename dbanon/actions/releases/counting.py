@@ -286,14 +286,14 @@ def _publish(
     from itertools import product
 
     from dbanon.db import catalog, identity, rights
-    from dbanon.db.releases import beside, views
+    from dbanon.db.releases import beside, relations
 
     published = catalog.describe(session, release.relation)
     identity.require_release(session, published, release.data_id)
     cells = product(*(labels for _, labels in domains))
     rows = [(*cell, number) for cell, number in zip(cells, noisy, strict=True)]
     left = beside.publish_counts(session, release.relation, by, rows, epsilon=epsilon)
-    sources = views.oids_of(session, release.sources)
+    sources = relations.oids_of(session, release.sources)
     signs = rights.require_separation(session, published=published.oid, sources=sources)
     identity.require_admitted(session)
     notes = [f"{sign}: {sign.remedy}" for sign in signs]

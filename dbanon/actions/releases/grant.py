@@ -222,9 +222,9 @@ def _with_schemas(session: Session, taken: Access) -> Access:
     """Revoke USAGE on schemas that are not needed any more, and list the remaining rights."""
     from dbanon.db import rights
     from dbanon.db.queries import printed
-    from dbanon.db.releases import beside, views
+    from dbanon.db.releases import beside, relations
 
-    published = views.oid_of(session, taken.relation) or 0
+    published = relations.oid_of(session, taken.relation) or 0
     schemas = [schema for schema in _schemas(taken.relation) if schema != "public"]
     has = rights.direct_grants(session, taken.roles, published=published, schemas=schemas)
     needed = rights.needed_schemas(

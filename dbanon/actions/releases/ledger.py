@@ -93,7 +93,7 @@ def drop_release(
     from dbanon.db.metadata import ledger
     from dbanon.db.metadata.migrate import require_current
     from dbanon.db.releases import withdrawal
-    from dbanon.db.releases.views import DependedOn
+    from dbanon.db.releases.relations import DependedOn
     from dbanon.db.session import connect
 
     deed = Deed(f"release {release_id}", "withdrawn", _LIST)

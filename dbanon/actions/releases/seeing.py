@@ -346,9 +346,9 @@ def _everybody(
 
 
 def _readers(session: Session, view: TableName) -> tuple[str, ...]:
-    from dbanon.db.releases import views
+    from dbanon.db.releases import relations
 
-    granted = views.grants(session, view)
+    granted = relations.grants(session, view)
     return tuple(sorted({one.grantee or "PUBLIC" for one in granted if one.privilege == "SELECT"}))
 
 
@@ -356,7 +356,7 @@ def _statements(session: Session, view: TableInfo) -> tuple[str, ...]:
     """Return the SQL with which any reader of the relation repeats its checks."""
     from dbanon.db.proofs import checks
     from dbanon.db.queries import printed
-    from dbanon.db.releases.guarantee import read_promise
+    from dbanon.db.releases.relations import read_promise
 
     name, promise = checks.named(view.name), read_promise(session, view)
     proofs = () if promise is None else checks.proofs(name, promise)

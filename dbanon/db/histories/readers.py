@@ -8,7 +8,7 @@ from dbanon.db import rights
 from dbanon.db.histories import memory
 from dbanon.db.metadata import ledger
 from dbanon.db.queries import template
-from dbanon.db.releases import views
+from dbanon.db.releases import relations
 from dbanon.domain.errors import NotPermitted
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def elsewhere(
     series = memory.series(session, table.name)
     served = ledger.served_entries(session, table=table.name)
     others = [one.relation for one in served if not _are_of_one(series, one.id, release)]
-    return views.oids_of(session, [one for one in others if one != without])
+    return relations.oids_of(session, [one for one in others if one != without])
 
 
 def _are_of_one(series: Mapping[int, int], one: int, other: int) -> bool:
@@ -70,7 +70,7 @@ def in_common(
     session: Session, others: set[str], *, table: TableInfo, relation: TableName
 ) -> list[str]:
     """Return the given roles that can read a relation, sorted by name."""
-    published = views.oids_of(session, [relation] if others else [])
+    published = relations.oids_of(session, [relation] if others else [])
     return sorted(others & rights.readers(session, published, source=table.oid))
 
 

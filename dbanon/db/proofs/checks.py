@@ -19,7 +19,7 @@ from dbanon.models.registry import MODELS, is_plain, model_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from dbanon.db.releases.guarantee import Promise
+    from dbanon.db.releases.relations import Promise
     from dbanon.db.session import Session
     from dbanon.domain.table import TableInfo, TableName
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from dbanon.db.models.functions import Demand
-    from dbanon.db.releases.guarantee import Promise
     from dbanon.db.releases.publication import Publication
+    from dbanon.db.releases.relations import Promise
     from dbanon.db.session import Session
     from dbanon.domain.assignment import Taxonomy
     from dbanon.domain.policy import ColumnRule, Policy

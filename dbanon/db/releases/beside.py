@@ -16,7 +16,7 @@ from dbanon.db import catalog, identity, rights
 from dbanon.db.locks import Held, patiently
 from dbanon.db.metadata import ledger, spending
 from dbanon.db.queries import identifiers, lasting_value, query, relation, template
-from dbanon.db.releases import aside, views
+from dbanon.db.releases import aside, relations
 from dbanon.db.releases.copies import same_shape
 from dbanon.db.releases.publication import identity_statement
 from dbanon.domain.assignment import LabelRow, label_rows
@@ -112,9 +112,9 @@ class Beside:
     def share(self, session: Session, view: TableName) -> None:
         """Grant SELECT to exactly the roles that may read the view, and admit the table."""
         name = self.name(view)
-        wanted = {grant for grant in views.grants(session, view) if grant.privilege == "SELECT"}
+        wanted = {grant for grant in relations.grants(session, view) if grant.privilege == "SELECT"}
         wanted = {grant for grant in wanted if grant.column is None}
-        present = set(views.grants(session, name))
+        present = set(relations.grants(session, name))
         for grant in present - wanted:
             session.pg.execute(rights.revoke_statement(name, grant.grantee or "public"))
         for grant in wanted - (present if present <= wanted else set()):
@@ -130,7 +130,7 @@ class Beside:
             return
         self.withdraw(session, view)
         session.admitted[oid] = self.name(view)
-        with suppress(Held, views.DependedOn):
+        with suppress(Held, relations.DependedOn):
             patiently(session, partial(self.drop, session, view), on=[], budget=0)
             identity.dismiss(session, self.name(view))
 
@@ -158,7 +158,7 @@ class Beside:
             left[:] = [aside.set_aside(session, name, oid=oid)]
 
         try:
-            patiently(session, act, on=[oid], budget=views.PATIENCE)
+            patiently(session, act, on=[oid], budget=relations.PATIENCE)
         except Held as held:
             raise DatabaseError(
                 f"{name} gets other columns, and {held} is using it; nothing was published",
@@ -171,7 +171,7 @@ class Beside:
         """Drop the relation if it exists; raises DependedOn if other objects depend on it."""
         if self.find(session, view) is not None:
             name = self.name(view)
-            with views.dropping(name):
+            with relations.dropping(name):
                 session.pg.execute(sql.SQL("DROP TABLE {}").format(relation(name)))
 
 

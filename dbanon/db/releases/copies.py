@@ -14,8 +14,7 @@ import psycopg
 from psycopg import sql
 
 from dbanon.db.queries import query, relation, template
-from dbanon.db.releases import immutability, relations, views
-from dbanon.db.releases.live import guards
+from dbanon.db.releases import guards, immutability, relations
 from dbanon.db.releases.publication import data_table
 from dbanon.db.session import at_once
 from dbanon.domain.release import ReleaseKind
@@ -49,7 +48,7 @@ def refilled(
 
 def is_closed(session: Session, previous: Entry) -> bool:
     """Return True if nobody could change the previous copy or its view."""
-    published = views.oid_of(session, previous.relation)
+    published = relations.oid_of(session, previous.relation)
     if published is None or previous.content is None:
         return False
     return not any(immutability.broken_seals(session, published, previous.data_id))
@@ -111,8 +110,8 @@ def _is_like(
     """Return True if a view equals the one that ``create`` composes now."""
     candidate = former.candidate
     session.pg.execute(create(former, candidate))
-    like, present = views.oid_of(session, candidate) or 0, views.oid_of(session, view) or 0
-    same = views.same(session, present, like)
+    like, present = relations.oid_of(session, candidate) or 0, relations.oid_of(session, view) or 0
+    same = relations.same(session, present, like)
     session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(candidate)))
     return same
 

@@ -1,27 +1,52 @@
-"""Compose and drop the relations of a release."""
+"""Compose, serve and drop the relations of a release, with the promise in their comments."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import psycopg
 from psycopg import sql
 
-from dbanon.db.queries import identifiers, relation, template
-from dbanon.db.releases.guarantee import describe_promise
+from dbanon.db import catalog
+from dbanon.db.identity import serves
+from dbanon.db.locks import patiently
+from dbanon.db.queries import identifiers, query, relation, template
+from dbanon.db.releases import guards
+from dbanon.db.releases.aside import set_aside
+from dbanon.db.releases.guards import drop_guards, guard_statements
 from dbanon.db.releases.immutability import seal_statements, seen, seen_body, shape
-from dbanon.db.releases.live import marks
-from dbanon.db.releases.live.guards import drop_guards, guard_statements
 from dbanon.db.releases.publication import data_table, identity_statement
+from dbanon.domain.errors import DatabaseError, PolicyError
+from dbanon.domain.policy import (
+    K_ANONYMITY,
+    L_DIVERSITY,
+    ModelSpec,
+    Role,
+    plain_count,
+    replaced,
+)
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.wording import OF_BUCKETS, floor_in_words, in_words, pseudonym_in_words
+from dbanon.domain.wording import (
+    OF_BUCKETS,
+    floor_in_words,
+    in_words,
+    is_of_steward,
+    pseudonym_in_words,
+)
+from dbanon.formats.policies import model_documents, models_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.release import Entry
-    from dbanon.domain.table import TableName
+    from dbanon.domain.table import TableInfo, TableName
 
 
 def needed_tables(release: Entry) -> tuple[str, ...]:
@@ -146,7 +171,7 @@ def served_rows(publication: Publication) -> sql.Composed:
 def seen_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield the function that raises an error for older snapshots, which would see no rows."""
     of_copy = publication.kind is ReleaseKind.TABLE
-    body = seen_body(publication.release) if of_copy else marks.seen_body(publication)
+    body = seen_body(publication.release) if of_copy else guards.seen_body(publication)
     yield template("releases.create_seen", seen=publication.seen, body=sql.Literal(body))
     # Readers call it, even if default privileges revoke EXECUTE.
     yield sql.SQL("GRANT EXECUTE ON FUNCTION {}() TO PUBLIC").format(publication.seen)
@@ -223,3 +248,234 @@ def drop_copy(session: Session, number: int) -> None:
     session.pg.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table))
     session.pg.execute(sql.SQL("DROP FUNCTION IF EXISTS {}()").format(seen(number)))
     session.pg.execute(sql.SQL("DROP TYPE IF EXISTS {}").format(shape(number)))
+
+
+# How long, in seconds, to try to replace a view that others are reading.
+PATIENCE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Privilege:
+    """One grant on a view, or on one of its columns; an empty grantee is PUBLIC."""
+
+    grantee: str
+    privilege: str
+    grantable: bool
+    column: str | None
+
+    def statement(self, view: TableName) -> sql.Composed:
+        """Compose the GRANT that restores it."""
+        columns = sql.Composed([])
+        if self.column is not None:
+            columns = sql.SQL(" ({})").format(sql.Identifier(self.column))
+        return sql.SQL("GRANT {}{} ON {} TO {}{}").format(
+            sql.SQL(self.privilege),  # from the catalog, one of PostgreSQL's own words
+            columns,
+            relation(view),
+            sql.Identifier(self.grantee or "public"),
+            sql.SQL(" WITH GRANT OPTION" if self.grantable else ""),
+        )
+
+
+class DependedOn(DatabaseError):
+    """Other objects depend on a relation that should be dropped."""
+
+
+@contextmanager
+def dropping(name: TableName) -> Iterator[None]:
+    """Raise DependedOn if the DROP in the block fails because of dependent objects."""
+    try:
+        yield
+    except psycopg.errors.DependentObjectsStillExist:
+        raise DependedOn(
+            f"other objects depend on {name}", hint="drop what depends on it first"
+        ) from None
+
+
+def oids_of(session: Session, names: Iterable[TableName]) -> list[int]:
+    """Return the OIDs of those relations that exist."""
+    return [oid for name in names if (oid := oid_of(session, name)) is not None]
+
+
+def oid_of(session: Session, name: TableName) -> int | None:
+    """Return the OID of the relation with that name, None if there is none."""
+    row = session.pg.execute(query("catalog.relation_oid"), (name.schema, name.name)).fetchone()
+    return row[0] if row else None
+
+
+def replace(session: Session, view: TableName, create: sql.Composed) -> TableName | None:
+    """Run CREATE OR REPLACE VIEW, or create the view again with its grants if its columns change.
+
+    Returns the new name of the previous view if other relations depend on it; it then shows no
+    rows.
+    """
+    left = None
+    try:
+        with session.pg.transaction():
+            session.pg.execute(create)
+    except psycopg.errors.InvalidTableDefinition:
+        held, oid = grants(session, view), oid_of(session, view) or 0
+        left = set_aside(session, view, oid=oid, is_view=True)
+        session.pg.execute(create)
+        for grant in held:
+            _restore(session, view, grant)
+    _assert_barrier(session, view)
+    return left
+
+
+def same(session: Session, one: int, other: int) -> bool:
+    """Return True if two views, given by OID, have equal definitions and column types."""
+    return session.one(query("releases.same_view"), {"one": one, "other": other}) == (True,)
+
+
+def put_in_place(
+    session: Session, view: TableName, create: sql.Composed, *, candidate: TableName
+) -> TableName | None:
+    """Replace the published view by one equal to the candidate, unless it is equal already.
+
+    Replacing needs an exclusive lock, in short attempts. Raises Held if readers do not release
+    theirs; returns the result of ``replace``.
+    """
+    like, present = oid_of(session, candidate) or 0, oid_of(session, view)
+    left: list[TableName | None] = []
+    if present is None or not same(session, present, like):
+        on = [] if present is None else [present]
+
+        def act() -> None:
+            left[:] = [replace(session, view, create)]
+
+        patiently(session, act, on=on, budget=PATIENCE)
+        made = oid_of(session, view)
+        if made is None or not same(session, made, like):
+            raise DatabaseError(f"{view} is not the view that was proved", hint="dbanon doctor")
+    session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(candidate)))
+    return left[0] if left else None
+
+
+def grants(session: Session, view: TableName) -> list[Privilege]:
+    """Return the privileges on a view of roles other than its owner."""
+    rows = session.pg.execute(query("rights.grants"), (view.schema, view.name)).fetchall()
+    return [Privilege(*row) for row in rows]
+
+
+def comments(session: Session, view: TableName) -> dict[str, str]:
+    """Return the comments on columns of a view that dbanon did not write."""
+    if oid_of(session, view) is None:
+        return {}
+    found = {column.name: column.comment for column in catalog.describe(session, view).columns}
+    return {name: text for name, text in found.items() if text and is_of_steward(name, text)}
+
+
+def _drop(session: Session, view: TableName) -> None:
+    with dropping(view):
+        session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(view)))
+
+
+def _restore(session: Session, view: TableName, grant: Privilege) -> None:
+    try:
+        with session.pg.transaction():
+            session.pg.execute(grant.statement(view))
+    except psycopg.errors.UndefinedColumn:
+        return  # the column that was granted is no longer published
+
+
+def _assert_barrier(session: Session, view: TableName) -> None:
+    row = session.pg.execute(query("catalog.view_options"), (view.schema, view.name)).fetchone()
+    if row is None or "security_barrier=true" not in (row[0] or ()):
+        raise DatabaseError(f"{view} was created without security_barrier")
+
+
+def drop(session: Session, view: TableName, *, data_id: int) -> None:
+    """Drop a view if it reads the tables of that number; raises DependedOn."""
+    oid = oid_of(session, view)
+    if oid is not None and serves(session, oid, data_id):
+        _drop(session, view)
+
+
+_MARK = "dbanon"
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """The models of a release and the roles of its columns; nothing secret.
+
+    trees: the taxonomies and orders of sensitive columns whose models compare by distance, as
+    ``dbanon.distances`` takes them; proved_at: time of the proof, None if unknown; anatomy: True if
+    the sensitive values are in a companion relation.
+    """
+
+    release: int
+    quasi: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    models: tuple[ModelSpec, ...]
+    trees: Mapping[str, object] = field(default_factory=dict)
+    proved_at: datetime | None = None
+    anatomy: bool = False
+
+    @property
+    def k(self) -> int:
+        """The minimum number of rows in a class, 1 if not promised."""
+        return self._count(K_ANONYMITY, "k")
+
+    @property
+    def l(self) -> int:
+        """The minimum number of distinct values of every sensitive column, 1 if not promised."""
+        return self._count(L_DIVERSITY, "l")
+
+    def _count(self, name: str, parameter: str) -> int:
+        return next((plain_count(m, parameter) for m in self.models if m.name == name), 1)
+
+    def over(self, *, k: int | None, l: int | None) -> Promise:
+        """Return the promise with another k or l."""
+        counts = ((K_ANONYMITY, "k", k), (L_DIVERSITY, "l", l))
+        given = (ModelSpec(name, {key: n}) for name, key, n in counts if n is not None)
+        return dataclasses.replace(self, models=replaced(self.models, *given))
+
+
+def promise_of(publication: Publication) -> Promise:
+    """Return the promise of a publication."""
+    policy = publication.policy
+    return Promise(
+        release=publication.id,
+        quasi=policy.published_quasi,
+        sensitive=tuple(rule.column for rule in policy.with_role(Role.SENSITIVE)),
+        models=policy.models,
+        trees=publication.trees,
+        anatomy=policy.anatomy,
+    )
+
+
+def describe_promise(publication: Publication) -> str:
+    """Return the comment of the published relation."""
+    promise = promise_of(publication)
+    document = {
+        "release": promise.release,
+        "quasi": promise.quasi,
+        "sensitive": promise.sensitive,
+        "models": model_documents(promise.models),
+        "trees": promise.trees,
+        "proved_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    } | ({"anatomy": True} if promise.anatomy else {})
+    return f"{_MARK}: {json.dumps(document, ensure_ascii=False)}"
+
+
+def read_promise(session: Session, info: TableInfo) -> Promise | None:
+    """Read the promise from the comment of a relation; None if dbanon did not write it."""
+    row = session.pg.execute(query("catalog.relation_comment"), (info.oid,)).fetchone()
+    text = row[0] if row and row[0] else ""
+    if not text.startswith(f"{_MARK}: "):
+        return None
+    try:
+        document = json.loads(text.removeprefix(f"{_MARK}: "))
+        proved_at = document.get("proved_at")
+        return Promise(
+            release=int(document["release"]),
+            quasi=tuple(map(str, document["quasi"])),
+            sensitive=tuple(map(str, document["sensitive"])),
+            models=models_of(document["models"]),
+            trees=dict(document["trees"]),
+            proved_at=None if proved_at is None else datetime.fromisoformat(proved_at),
+            anatomy=document.get("anatomy") is True,
+        )
+    except (AttributeError, ValueError, KeyError, TypeError, PolicyError):
+        return None

@@ -13,7 +13,7 @@ from psycopg import sql
 from dbanon.db.failures import is_overtaken
 from dbanon.db.locks import ATTEMPT, PAUSE, Held, holders
 from dbanon.db.queries import query
-from dbanon.db.releases.live.guards import lock_source
+from dbanon.db.releases.guards import lock_source
 from dbanon.db.session import LOCK_TIMEOUT, at_once
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.table import TableName, quote_identifier

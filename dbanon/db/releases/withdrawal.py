@@ -19,8 +19,7 @@ from dbanon.db import identity, rights
 from dbanon.db.locks import Held, patiently
 from dbanon.db.metadata import ledger
 from dbanon.db.queries import query, template
-from dbanon.db.releases import aside, beside, copies, immutability, relations, views
-from dbanon.db.releases.live import guards
+from dbanon.db.releases import aside, beside, copies, guards, immutability, relations
 from dbanon.db.releases.publication import data_table
 from dbanon.db.session import at_once
 from dbanon.domain.errors import DbanonError
@@ -58,7 +57,7 @@ def withdraw(session: Session, release: Entry) -> bool:
     Open transactions that read it get an error from then on. Returns True if it was served until
     now.
     """
-    view = views.oid_of(session, release.relation)
+    view = relations.oid_of(session, release.relation)
     if view is not None and identity.serves(session, view, release.data_id):
         rights.take_from_all(session, release.relation)
         for kind in beside.KINDS:
@@ -101,7 +100,7 @@ def drop(session: Session, release: Entry) -> None:
             if ledger.served_release(session, release.relation) is None:
                 for kind in beside.KINDS:
                     kind.drop(session, release.relation)
-            views.drop(session, release.relation, data_id=release.data_id)
+            relations.drop(session, release.relation, data_id=release.data_id)
             relations.drop_copy(session, release.data_id)
         if not shared or release.kind is ReleaseKind.TABLE:
             relations.drop_membership(session, relations.membership_id(release))
@@ -114,7 +113,7 @@ def left(session: Session, release: Entry) -> list[int]:
     number = release.id if release.kind is ReleaseKind.TABLE else None
     numbers: dict[str, int | None] = {"id": number, "data_id": None, "view": None}
     if not ledger.serves_data(session, release.data_id) or release.served:
-        view = views.oid_of(session, release.relation)
+        view = relations.oid_of(session, release.relation)
         of_release = view is not None and identity.serves(session, view, release.data_id)
         numbers["id"] = relations.membership_id(release)
         numbers |= {"data_id": release.data_id, "view": view if of_release else None}

@@ -11,7 +11,7 @@ from selection import one_server_after
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.db.releases.live import guards, marks
+from dbanon.db.releases import guards
 from dbanon.db.session import connect
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.release import ReleaseKind
@@ -229,10 +229,10 @@ def test_what_would_notice_is_missed_when_it_is_gone(live):
     release = SimpleNamespace(kind=ReleaseKind.VIEW, data_id=1)
     with connect(live.settings) as session:
         with session.transaction(read_only=True, keep=False):
-            assert [] == marks.alterations(session, release)
+            assert [] == guards.alterations(session, release)
         live.execute("DROP FUNCTION dbanon_data.altered_1()")
         with session.transaction(read_only=True, keep=False):
-            (told,) = marks.alterations(session, release)
+            (told,) = guards.alterations(session, release)
     assert told.endswith("was dropped: what DDL does to its source goes unnoticed")
 
 

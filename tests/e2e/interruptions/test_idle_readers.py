@@ -198,7 +198,7 @@ def test_a_snapshot_older_than_the_tables_of_a_release_gets_an_error(patients, k
 def test_a_change_of_columns_gives_up_in_time_and_names_who_is_in_the_way(
     published, kind, monkeypatch
 ):
-    monkeypatch.setattr("dbanon.db.releases.views.PATIENCE", 1.0)
+    monkeypatch.setattr("dbanon.db.releases.relations.PATIENCE", 1.0)
     idle = begin(published)
     pid = idle.info.backend_pid
     failure = pytest.raises(dbanon.DatabaseError, match="release 1 is served on")

@@ -80,21 +80,21 @@ def test_what_the_publisher_made_of_a_release_shows_nothing_of_the_former_column
 
 
 def test_a_right_that_is_taken_away_meanwhile_does_not_come_back(copied, monkeypatch):
-    from dbanon.db.releases import views
+    from dbanon.db.releases import relations
 
     database = copied(publish_patients)
     analyst = database.role("analyst_gone")
     dbanon.grant("anon.patients", [analyst], settings=database.settings)
     database.execute("CREATE VIEW public.mine AS SELECT note FROM anon.patients")
     leave_out_notes(database)
-    real, taken = views.set_aside, []
+    real, taken = relations.set_aside, []
 
     def set_aside(*args, **options):
         if not taken:
             taken.append(database.connect().execute(f"REVOKE ALL ON anon.patients FROM {analyst}"))
         return real(*args, **options)
 
-    monkeypatch.setattr(views, "set_aside", set_aside)
+    monkeypatch.setattr(relations, "set_aside", set_aside)
     with pytest.raises(dbanon.DatabaseError, match=r"rights on anon\.patients were changed"):
         publish(database, Stages())
     publish(database, Stages())

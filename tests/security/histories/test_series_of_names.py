@@ -46,11 +46,11 @@ def test_doctor_names_who_reads_two_series(patients):
 def test_a_role_that_is_granted_one_series_while_another_is_published_reads_one(
     patients, monkeypatch
 ):
-    from dbanon.db.releases import views
+    from dbanon.db.releases import relations
 
     role = patients.role("analyst")
     publish(patients)
-    put_in_place = views.put_in_place
+    put_in_place = relations.put_in_place
     refused = []
 
     def granted_meanwhile(*arguments, **options):
@@ -60,7 +60,7 @@ def test_a_role_that_is_granted_one_series_while_another_is_published_reads_one(
             refused.append(error)
         return put_in_place(*arguments, **options)
 
-    monkeypatch.setattr(views, "put_in_place", granted_meanwhile)
+    monkeypatch.setattr(relations, "put_in_place", granted_meanwhile)
     try:
         publish(patients, name="others", grants=[role], algorithm="mondrian", **OTHERS)
     except DbanonError as error:

@@ -139,7 +139,7 @@ def test_a_view_that_is_replaced_just_before_it_is_held_is_judged_as_it_became(
 
     lock = "dbanon.db.releases.turns.lock_source"
     if act is dbanon.publish:
-        from dbanon.db.releases.live.guards import lock_source
+        from dbanon.db.releases.guards import lock_source
 
         def late_lock(session, info, *, exclude_writers):
             if not replaced:

@@ -1,1 +1,0 @@
-"""Live views: hide a class as soon as it fails its models."""
