@@ -385,7 +385,7 @@ class Growth:
     pool: int | None = None
     failed: bool = False
     bound: int = 0
-    days: float | None = None
+    days: float | None = field(default=None, compare=False)
     former: Mapping[str, float] = field(default_factory=dict)
 
     @property

@@ -264,7 +264,7 @@ def test_a_model_that_makes_no_sense_is_refused(monkeypatch, capsys, word, probl
         main()
     assert ended.value.code == 2
     shown = " ".join(capsys.readouterr().err.split())
-    assert "Invalid value for --model" in shown
+    assert "Invalid value for '--model'" in shown
     assert problem in shown
 
 

@@ -74,7 +74,7 @@ def test_a_relation_of_another_series_does_not_move(patients):
         publish(patients, name="others", series="anon.patients")
     with pytest.raises(ConfigError, match=r"not remembered as a relation of public\.patients"):
         publish(patients, name="again", series="anon.nowhere")
-    with pytest.raises(ConfigError, match=r"does not join that of anon\.patients"):
+    with pytest.raises(ConfigError, match=r"cannot join that of anon\.patients"):
         publish(patients, name="again", series="anon.patients", **OTHERS)
     with pytest.raises(ConfigError, match="a live view is of no series"):
         publish(patients, name="live", kind="view", series="anon.patients")

@@ -256,7 +256,7 @@ MOMENTS = {
     "before another session reads": (transfer, "read"),
     "while another session reads": (transfer, "_fetch"),
     "before the release is written": (relations, "build_statements"),
-    "before the release is served": (copies, "make"),
+    "before the release is served": (copies, "refilled"),
 }
 
 
@@ -313,7 +313,7 @@ def test_no_partition_is_read_by_a_name_that_is_exchanged(database, stranger, mo
         "ALTER VIEW trap.people RENAME TO parted;"
         "CREATE VIEW trap.part AS SELECT * FROM trap.parted; GRANT SELECT ON trap.part TO PUBLIC"
     )
-    at(monkeypatch, copies, "make", lambda: stranger.execute(SWAP))
+    at(monkeypatch, copies, "refilled", lambda: stranger.execute(SWAP))
     with pytest.raises(dbanon.DbanonError):
         dbanon.publish(table, kind="view", settings=database.settings)
     assert not caught(stranger)

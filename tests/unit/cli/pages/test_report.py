@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from dbanon.cli.pages.report import beyond, choices, of_association, of_loss, of_risk, render
+from dbanon.cli.pages.report import association_table, beyond, choices, of_loss, of_risk, render
 from dbanon.domain.policy import ColumnRule, Comparison, Condition, ModelSpec, Policy, Role
 from dbanon.domain.release import CheckReport, CheckResult, Verdict
 from dbanon.domain.report import (
@@ -302,7 +302,7 @@ def test_where_nothing_can_be_predicted_no_accuracy_is_lost(report):
 def test_pairs_that_are_measured_come_first_and_those_kept_last_with_the_reason():
     source = ((1.0, 0.8, None), (0.8, 1.0, 0.3), (None, 0.3, 1.0))
     published = ((1.0, None, 0.2), (None, 1.0, 0.25), (0.2, 0.25, 1.0))
-    rows = of_association(Association(("a", "b", "c"), source, published, exact=("a", "b"))).rows
+    rows = association_table(Association(("a", "b", "c"), source, published, exact=("a", "b"))).rows
     assert "b, c" == rows[0][0]
     assert [("a, c", "undefined"), ("a, b", "published as they are")] == [
         (row[0].text, row[0].note.split(":")[0]) for row in rows[1:]
