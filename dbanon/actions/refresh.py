@@ -166,20 +166,29 @@ def _again(
     with publishing([one.table for one in releases], request) as (session, loaded):
         present = _all_present(session, releases, of=len(asked.dataset))
         if [one.id for one in present] == [one.id for one in releases]:
-            done = unless_since is not None and all(map(unless_since.precedes, present))
-            if done or (
-                if_changed and _is_same(session, loaded, releases, stages, anew=now.new_series)
-            ):
-                _leave(session, loaded, releases)
-                same = [Refreshed(one.relation, one, changed=False) for one in present]
-                return _with_stale(same, loaded)
+            is_same = partial(_is_same, session, loaded, releases, stages, anew=now.new_series)
+            if unless_since is not None and all(map(unless_since.precedes, present)):
+                return _kept(session, loaded, present)
+            if if_changed and is_same():
+                return _kept(session, loaded, present)
             plan = resolve(session, loaded, request)
+            if plan.restart is not None and not if_changed and is_same():
+                return _kept(session, loaded, present)
             found = _renewed(session, plan, stages, present=present)
         else:
             _withdraw(session)
     if found is not None:  # after the commit, as how long the estimate takes depends on values
         return _with_stale(_estimated(found, plan.sampled), loaded)
     return _again(present, now, if_changed=if_changed, unless_since=unless_since)
+
+
+def _kept(
+    session: Session, loaded: Sequence[Loaded], present: Sequence[Release]
+) -> list[Refreshed]:
+    """Preserve the served releases."""
+    _leave(session, loaded, present)
+    same = [Refreshed(one.relation, one, changed=False) for one in present]
+    return _with_stale(same, loaded)
 
 
 def _with_stale(found: Sequence[Refreshed], loaded: Sequence[Loaded]) -> list[Refreshed]:
@@ -225,7 +234,7 @@ def _renewed(
     except CheckFailed as error:
         if reason is None:
             raise
-        told = f"{present[0].relation} can only be grouped anew, as {reason}\n  {error}"
+        told = f"{present[0].relation} can only be grouped from scratch, as {reason}\n  {error}"
         raise CheckFailed(told, error.report, hint=error.hint) from None
     former = {one.relation: one.loss.ncp for one in present}
     return [

@@ -227,7 +227,7 @@ def _draw_forecast(found: Refreshed) -> None:
     if found.growth is not None:
         console.say(f"  {found.growth}")
     if found.regrouped is not None:
-        console.say(f"  grouped anew: {found.regrouped}")
+        console.say(f"  grouped from scratch: {found.regrouped}")
     losses(found)
     if found.release.composition is not None:
         report.composition_in_full(found.release.composition)

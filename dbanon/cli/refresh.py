@@ -85,7 +85,7 @@ def show(result: "Refreshed", *, silent: bool) -> None:
         if result.changed and result.release.sharing is not None:
             console.say(f"  {result.release.sharing}")
         if result.regrouped is not None:
-            console.say(f"  grouped anew: {result.regrouped}")
+            console.say(f"  grouped from scratch: {result.regrouped}")
         losses(result)
     console.caution(result.release.warnings)
     if result.stale is not None:

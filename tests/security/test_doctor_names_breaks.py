@@ -71,10 +71,10 @@ BREAKS = {
         ),
         "dbanon_guard_{n}_update on public.{t} was dropped, disabled or enabled",
     ),
-    "written anew": (
+    "rewritten": (
         "view",
         "ALTER TABLE public.{t} ADD COLUMN drawn float DEFAULT random()",
-        "public.{t} was written anew",
+        "public.{t} was rewritten",
     ),
     "another definition": (
         "view",

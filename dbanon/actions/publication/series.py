@@ -249,7 +249,7 @@ def _require_own_name(session: Session, info: TableInfo, request: Request) -> No
     raise ConfigError(
         f"{info.name} was published before as {names}, which is gone: whoever has those releases"
         " could compare them with this one",
-        hint=f"rename it back; or group it anew: {drops}then --new-series",
+        hint=f"rename it back; or group it from scratch: {drops}then --new-series",
     )
 
 
@@ -364,8 +364,8 @@ def _unjudged(
     is_anew = publication.withdrawn is None and bool(earlier)
     if is_anew and (several or dataset) and not is_one_row:
         yield (
-            "persons with several rows are grouped anew, and by their pseudonyms readers would see"
-            " how many rows each has in every release"
+            "persons with several rows are grouped from scratch, and their pseudonyms would show"
+            " readers how many rows each has in every release"
         )
 
 

@@ -417,7 +417,7 @@ def _number(column: ColumnInfo) -> sql.Composable:
 
 
 _ALTERED = {
-    "file": "{0} was written anew (ALTER TABLE, VACUUM FULL, CLUSTER or TRUNCATE)",
+    "file": "{0} was rewritten (ALTER TABLE, VACUUM FULL, CLUSTER or TRUNCATE)",
     "policy": "row-level security hides rows of {0} from the view",
     "column": "column {1} of {0} was renamed or altered",
     "key": "the primary key of {0} was dropped",

@@ -261,7 +261,7 @@ def test_a_table_that_a_crash_may_empty_is_refused(database):
 
 
 BREAKS = {
-    "written anew": "ALTER TABLE public.patients ALTER weight TYPE numeric USING weight + 0",
+    "rewritten": "ALTER TABLE public.patients ALTER weight TYPE numeric USING weight + 0",
     "was dropped, disabled or enabled": "ALTER TABLE public.patients DISABLE TRIGGER"
     " dbanon_guard_1_update; ALTER TABLE public.patients ENABLE ALWAYS TRIGGER"
     " dbanon_guard_1_update",

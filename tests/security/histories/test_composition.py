@@ -1,7 +1,7 @@
-"""Attacks by whoever kept several releases: each succeeds on what is grouped anew, and is refused.
+"""Attackers with several releases: succeed if these are grouped from scratch, and are refused.
 
-What is grouped anew is published here for others, by whom nothing can be compared. That the attacks
-fail where releases share classes: ``test_sharing.py``.
+Those are published here for other readers, as otherwise nothing is published to attack. The same
+attacks fail on releases that share classes, see ``test_sharing.py``.
 """
 
 from collections import Counter, defaultdict
@@ -162,7 +162,7 @@ def test_strict_refuses_what_comparing_reveals_and_serves_on(patients):
 def test_the_check_repeats_what_was_found(patients, monkeypatch):
     publish(patients)
     patients.execute("DELETE FROM public.patients WHERE id = 17")
-    # As versions did that grouped anew and only warned of it.
+    # As versions did that grouped from scratch and only warned of it.
     monkeypatch.setattr("dbanon.actions.publication.steps.share", lambda *_, **__: None)
     monkeypatch.setattr("dbanon.actions.publication.series._require_no_worse", lambda *_: None)
     second = publish(patients)

@@ -78,8 +78,9 @@ def test_what_nobody_was_granted_is_grouped_from_scratch(published):
 
 
 def test_what_nobody_was_granted_stays_if_nothing_changed(published):
-    (found,) = dbanon.refresh("patients", if_changed=True, settings=published.settings)
-    assert not found.changed
+    for options in ({}, {"if_changed": True}, {"dry_run": True}):
+        (found,) = dbanon.refresh("patients", **options, settings=published.settings)
+        assert (False, 1) == (found.changed, found.release.id)
 
 
 @pytest.mark.parametrize("given", GIVEN)
