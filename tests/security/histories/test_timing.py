@@ -53,6 +53,15 @@ def refreshed(database, name):
     return dict(database.execute(shown)), found.changed, replace(found.growth, due=None)
 
 
+def decided(database, name):
+    """Refresh; return what is decided, None if it is refused as all classes are withdrawn."""
+    try:
+        return refreshed(database, name)
+    except dbanon.Unsatisfiable as error:
+        assert "none of its classes stays" in str(error)  # noqa: PT017 - it is no other
+        return None
+
+
 def wait(database):
     """Let a year pass."""
     database.execute("UPDATE dbanon.history_leaver SET missed_at = missed_at - interval '1 year'")
@@ -197,8 +206,10 @@ def test_decisions_are_the_same_when_values_are_dealt_otherwise_within_classes(d
             leave(database, name, gone)
             if values:
                 arrive(database, name, values)
-        one, other = (refreshed(database, name) for name in stream.worlds)
+        one, other = (decided(database, name) for name in stream.worlds)
         assert one == other, month
+        if one is None:
+            return
         told += Counter({"withdrawn": one[2].withdrawn, "births": one[2].births})
         if seed % 2 and month == REFRESHES // 2:
             wait(database)
