@@ -18,6 +18,7 @@ import dbanon
 from dbanon.anonymization.interfaces import parameters
 from dbanon.anonymization.registry import ALGORITHMS
 from dbanon.cli import app
+from dbanon.domain.caution import EXPLANATIONS
 from dbanon.domain.policy import ColumnRule, Condition, MaskingStep, Policy, meanings_of
 from dbanon.domain.wording import MEANINGS
 from dbanon.formats.support import FEATURES, Mode
@@ -130,6 +131,15 @@ def support() -> str:
     return "\n\n".join(parts)
 
 
+def warnings() -> str:
+    """Return the table of the warnings about policies."""
+    rows = (
+        (f"`{code}`", "column" if code.of_column else "policy", one.finding, one.risk, one.remedy)
+        for code, one in EXPLANATIONS.items()
+    )
+    return table(("warning", "of the", "finding", "risk", "remedy"), rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "policy-keys": partial(keys, Policy),
     "column-keys": partial(keys, ColumnRule),
@@ -137,6 +147,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "masking-keys": partial(keys, MaskingStep),
     "algorithms": algorithms,
     "models": models,
+    "warnings": warnings,
     "support": support,
     "metrics": metrics,
     "commands": commands,

@@ -254,7 +254,7 @@ def _look_at(session: Session, release: Release) -> list[Finding]:
             # A source that has drifted from its policy is not read further.
             is_whole = not any(finding.exit_code for finding in findings)
             for caution in cautions_of_release(session, release) if is_whole else ():
-                findings.append(Finding(Level.WARNING, subject, caution.with_code, caution.hint))
+                findings.append(Finding(Level.WARNING, subject, str(caution), caution.hint))
             identity.require_admitted(session)
     except DbanonError as error:
         findings.append(_failure(subject, str(error), error.hint))

@@ -73,6 +73,7 @@ COMMANDS = {
     "release": ("releases.ledger:app", "Read the ledger of releases."),
     "doctor": ("init:doctor", "Check versions, privileges and possible leaks."),
     "server": ("server:app", "Manage the embedded server, and compile in advance."),
+    "help": ("help:explain", "Explain a command, or a warning by its code."),
 }
 """Place of each command or group below this package, and the first line of its help."""
 

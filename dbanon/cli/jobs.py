@@ -217,4 +217,5 @@ def _show(worked: Worked, *, json: bool, quiet: bool) -> None:
         console.say(f"{worked.table}: {outcome.result} in {worked.seconds:.1f} s")
     for one in outcome.refreshed:
         refresh.show(one, silent=json or quiet)
+    console.caution(warning for one in outcome.refreshed for warning in one.release.warnings)
     sys.stdout.flush()

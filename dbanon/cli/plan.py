@@ -161,8 +161,7 @@ def _tell_of(html: Path | None) -> None:
 
 
 def _show(found: Sequence[Plan], *, json: bool, print_sql: bool, verbose: bool) -> None:
-    for one in found:
-        console.caution(one.warnings)
+    console.caution(warning for one in found for warning in one.warnings)
     if json:
         console.document(found[0] if len(found) == 1 else found)
         return
@@ -205,8 +204,8 @@ def _forecast(
 
     with watched(steps=9) as stages:
         found = refresh(table, dry_run=True, settings=settings, stages=stages)
+    console.caution(warning for one in found for warning in one.release.warnings)
     for one in found:
-        console.caution(one.release.warnings)
         if one.stale is not None:
             console.warn(f"{one.relation}: {one.stale}")
     if json:

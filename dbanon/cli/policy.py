@@ -13,6 +13,7 @@ from dbanon.domain.text import command
 from dbanon.domain.wording import method_in_words
 
 if TYPE_CHECKING:
+    from dbanon.domain.caution import Caution
     from dbanon.domain.policy import (
         ColumnRule,
         Difference,
@@ -61,14 +62,16 @@ def set_(
     from dbanon.actions.policy import served_otherwise, set_policy, slow_pools
 
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
+    found: list[Caution] = []
     stored = set_policy(
         table,
         file,
         name=policy,
         strict=strict,
-        warn=lambda caution: console.caution([caution]),
+        warn=found.append,
         settings=settings,
     )
+    console.caution(found)
     console.say(f"{_called(stored.name)} of {stored.table} stored")
     if (slow := slow_pools(stored, settings=settings)) is not None:
         console.warn(slow)
@@ -97,12 +100,14 @@ def check(
     """
     from dbanon.actions.policy import check_policy
 
+    found: list[Caution] = []
     fitting = check_policy(
         file,
         strict=strict,
-        warn=lambda caution: console.caution([caution]),
+        warn=found.append,
         settings=options.settings(dsn),
     )
+    console.caution(found)
     console.say(f"{_called(fitting.name)} of {fitting.table} fits; nothing was stored")
 
 

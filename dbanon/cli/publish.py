@@ -52,8 +52,8 @@ def publish(
     for release in releases:
         if not json:
             _show(release, dry_run=request.dry_run, verbose=verbose)
-        console.caution(release.warnings)
         report.composition(release.composition)
+    console.caution(one for release in releases for one in release.warnings)
 
 
 def _published(what: str | Path, request: Request) -> list[Release]:

@@ -66,6 +66,7 @@ def _show_all(results: "list[Refreshed]", *, json: bool, quiet: bool) -> None:
         console.document(results)
     for result in results:
         show(result, silent=json or quiet)
+    console.caution(warning for result in results for warning in result.release.warnings)
     if not results and not quiet:
         console.warn("nothing is published, so there was nothing to refresh")
     codes = [result.error.exit_code for result in results if result.error is not None]
@@ -87,7 +88,6 @@ def show(result: "Refreshed", *, silent: bool) -> None:
         if result.regrouped is not None:
             console.say(f"  grouped from scratch: {result.regrouped}")
         losses(result)
-    console.caution(result.release.warnings)
     if result.stale is not None:
         console.warn(f"{result.relation}: {result.stale}")
     if result.changed:

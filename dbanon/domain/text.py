@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # Invisible or modifying characters that count as printable.
 _UNSEEN = re.compile(
@@ -50,6 +54,16 @@ def _word(name: str) -> str:
         return shlex.quote(name)
     escaped = name.replace("\\", "\\\\").replace("'", "\\'")
     return f"$'{visible(escaped)}'"
+
+
+_LISTED = 3
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names with commas, after the first three only how many more there are."""
+    first, *others = names
+    shown, rest = [first, *others[: _LISTED - 1]], others[_LISTED - 1 :]
+    return ", ".join(shown) + (f" and {len(rest):,} more" if rest else "")
 
 
 def unread(path: object, error: OSError | UnicodeDecodeError) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dbanon.domain.caution import Caution, Code
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Role
 from dbanon.domain.table import ColumnKind, quote_identifier
+from dbanon.domain.text import listed
 from dbanon.formats.document_reader import did_you_mean
 from dbanon.formats.suggestions import identifies, is_known, names_a_place
 from dbanon.models.base import LISTED, Scope
@@ -29,34 +30,21 @@ AS_IT_IS = (Role.SENSITIVE, Role.INSENSITIVE)
 """Roles of columns that are published as they are."""
 
 _NEARLY = 0.9
-_ANATOMY = (
-    "anatomy gives no k: quasi-identifiers are published as they are, so whoever knows them finds"
-    " the row. 1 in l holds of who knows nothing else: from all buckets together one may learn"
-    " which sensitive values go with which quasi-identifiers, and guess better (deFinetti's attack)"
-)
-_PSEUDONYM = (
-    "a pseudonym puts together all that is published of a person, in all rows and relations: k and"
-    " l hold of who knows quasi-identifiers, but whoever knows one sensitive value that few of a"
-    " class have finds the pseudonym, and all other values of that person"
-)
 _FORMAT = "Cf"  # zero-width blanks and joiners, marks of direction
 _DROP = "give it the role identifier"
 _COARSEN = "give it the role quasi or identifier"
 _LOOKS = {
-    Code.LOOKS_LIKE_SSN: ("holds what looks like social security numbers", _DROP),
-    Code.LOOKS_LIKE_EMAIL: ("holds what looks like e-mail addresses", _DROP),
-    Code.LOOKS_LIKE_PHONE: ("holds what looks like telephone numbers", _DROP),
-    Code.LOOKS_LIKE_NAME: ("holds what looks like names of persons", _DROP),
-    Code.LOOKS_LIKE_COORDINATES: ("holds what looks like coordinates of a place", _COARSEN),
-    Code.FREE_TEXT: ("holds what looks like free text, which may say anything of anybody", _DROP),
+    Code.LOOKS_LIKE_SSN: ("looks like social security numbers", _DROP),
+    Code.LOOKS_LIKE_EMAIL: ("looks like e-mail addresses", _DROP),
+    Code.LOOKS_LIKE_PHONE: ("looks like telephone numbers", _DROP),
+    Code.LOOKS_LIKE_NAME: ("looks like names of persons", _DROP),
+    Code.LOOKS_LIKE_COORDINATES: ("looks like coordinates", _COARSEN),
+    Code.FREE_TEXT: ("looks like free text", _DROP),
     Code.TO_THE_SECOND: (
-        "tells moments to the second: whoever knows when something happened finds the row",
+        "contains times to the second",
         "give it the role quasi, or publish its date from a generated column",
     ),
-    Code.KNOWN_TO_OTHERS: (
-        "is named like what others know of a person: whoever knows it finds the row",
-        _COARSEN,
-    ),
+    Code.KNOWN_TO_OTHERS: ("is probably known to others", _COARSEN),
 }
 
 
@@ -110,9 +98,7 @@ def repeated(policy: Policy, others: Iterable[Policy]) -> Iterator[Caution]:
             caution = Caution(
                 Code.REPEATED,
                 rule.column,
-                f"insensitive column {name} of {policy.table} is named like {like}, which is"
-                f" sensitive in {table}: if it repeats the values of the person, no model protects"
-                " them here",
+                f"insensitive column {name} of {policy.table} is like {like}, sensitive in {table}",
                 "give it the role identifier or sensitive",
             )
             if not is_allowed(caution, policy):
@@ -130,8 +116,7 @@ def unknown(policy: Policy, values: Mapping[str, Collection[str]]) -> Iterator[C
             caution = Caution(
                 Code.UNKNOWN_VALUE,
                 None,
-                f"{missing:,} of the values that {spec.name} lists are in no row of {names}:"
-                " nothing limits a value whose spelling is another",
+                f"{missing:,} of the values that {spec.name} lists are in no row of {names}",
                 f"correct {LISTED} in the policy, if they are misspelled",
             )
             if not is_allowed(caution, policy):
@@ -153,11 +138,13 @@ def _form(text: str) -> str:
 
 def _of_models(policy: Policy, *, complete: bool) -> Iterator[Caution]:
     if policy.anatomy:
-        yield Caution(Code.ANATOMY, None, _ANATOMY, "leave anatomy out, and ask for k and l")
+        message = "anatomy publishes exact quasi-identifiers, and gives no k"
+        yield Caution(Code.ANATOMY, None, message, "leave anatomy out, and ask for k and l")
     if policy.pseudonym is not None:
-        yield Caution(Code.PSEUDONYM, None, _PSEUDONYM, "leave pseudonym out, and join by classes")
+        message = f"pseudonym {quote_identifier(policy.pseudonym)} links all values of a person"
+        yield Caution(Code.PSEUDONYM, None, message, "leave pseudonym out, and join by classes")
     if policy.model(K_ANONYMITY) is not None and policy.k == 1:
-        message = "k = 1: a class may be a single row, and then hides nobody"
+        message = "k = 1: a class may be a single row"
         yield Caution(Code.K_OF_ONE, None, message, "--k 5 or more")
     sensitive = [quote_identifier(rule.column) for rule in policy.with_role(Role.SENSITIVE)]
     judged = [s for s in of_scope(policy.models, Scope.SENSITIVE) if s.name != L_DIVERSITY]
@@ -166,34 +153,25 @@ def _of_models(policy: Policy, *, complete: bool) -> Iterator[Caution]:
     if not sensitive or others or (asked is None and not complete):
         return
     if asked is None or asked.params.get("l") == 1:
-        what = "no model is asked of" if asked is None else "l = 1 asks nothing of"
+        what = "no model protects" if asked is None else "l = 1 does not protect"
         if judged:
             what = "only listed values are limited in"
-        yield Caution(
-            Code.NO_DIVERSITY,
-            None,
-            f"{what} {', '.join(sensitive)}: all rows of a class may have the same value, which"
-            " then is known of everybody in it",
-            "--l 2 or more",
-        )
+        names = listed(sensitive)
+        yield Caution(Code.NO_DIVERSITY, None, f"{what} {names}", "--l 2 or more")
 
 
 def _of_persons(policy: Policy, info: TableInfo, persons: Persons) -> Iterator[Caution]:
     if policy.subject is not None and (policy.subject,) != info.primary_key:
         return
-    what = f"{persons.figure} ({persons.reason})"
-    unless = ":" if persons.is_sure else ": if these are persons,"
-    message = f"{what}{unless} k counts rows without a subject, and a class may be one person"
+    message = f"{persons.figure}: k counts rows"
     yield Caution(Code.NO_SUBJECT, None, message, f"{persons.setting} in the policy")
 
 
 def _together(key: tuple[str, ...]) -> Caution:
-    names = ", ".join(map(quote_identifier, key))
     return Caution(
         Code.UNIQUE_TOGETHER,
         None,
-        f"columns {names} are published as they are, and a UNIQUE index says that together they"
-        " tell every row apart",
+        f"columns {listed(map(quote_identifier, key))} are unique together",
         "make one of them a quasi-identifier or an identifier",
     )
 
@@ -205,22 +183,11 @@ def _of_values(rule: ColumnRule, known: Contents | None, *, is_key: bool) -> Ite
     if not (is_key or nearly):
         return
     code = Code.UNIQUE_INDEX if is_key else Code.NEAR_UNIQUE
-    why = "has a UNIQUE index" if is_key else "has a value of its own in nearly every row"
+    why = "has a UNIQUE index" if is_key else "has nearly unique values"
+    remedy = "give it the role identifier or quasi"
     if rule.role is Role.SENSITIVE:
-        yield Caution(
-            code,
-            rule.column,
-            f"sensitive {name} {why}: l-diversity of it proves little, and whoever knows somebody's"
-            " value finds the row",
-            "group the values in a column of their own, or ask for t-closeness",
-        )
-    else:
-        yield Caution(
-            code,
-            rule.column,
-            f"insensitive {name} {why}: whoever knows somebody's value finds the row",
-            "give it the role identifier or quasi",
-        )
+        remedy = "group the values in a column of their own, or ask for t-closeness"
+    yield Caution(code, rule.column, f"{rule.role.value} {name} {why}", remedy)
 
 
 def _of_name(rule: ColumnRule, info: TableInfo) -> Iterator[Caution]:
@@ -230,9 +197,8 @@ def _of_name(rule: ColumnRule, info: TableInfo) -> Iterator[Caution]:
         yield Caution(
             Code.LOOKS_LIKE_IDENTIFIER,
             rule.column,
-            f"{rule.role.value} column {quote_identifier(rule.column)} is published as it is, and"
-            f" looks like an identifier: {reason}",
-            f"give it the role identifier, or the comment 'dbanon: {rule.role.value}'",
+            f"{rule.role.value} column {quote_identifier(rule.column)} looks like an identifier",
+            f"give it the role identifier, as {reason}, or the comment 'dbanon: {rule.role.value}'",
         )
 
 
@@ -262,16 +228,12 @@ def _of_derivation(
     follows = [name for name, known in others if name not in leads_to and determines(known, values)]
     column = f"{rule.role.value} column {quote_identifier(rule.column)}"
     if leads_to:
-        names = ", ".join(map(quote_identifier, leads_to))
-        message = f"{column} determines {names}: it shows as it is what generalizing them hides"
+        names = listed(map(quote_identifier, leads_to))
+        message = f"{column} determines {names}"
         yield Caution(Code.DERIVED, rule.column, message, _COARSEN)
     if follows:
-        names = ", ".join(map(quote_identifier, follows))
-        message = f"{column} follows from {names}: whoever knows one of them knows it, too"
-        if rule.role is Role.INSENSITIVE:
-            message = (
-                f"{column} follows from {names}: it shows a part of what a class hides of them"
-            )
+        names = listed(map(quote_identifier, follows))
+        message = f"{column} follows from {names}"
         yield Caution(Code.DERIVED, rule.column, message, _COARSEN)
 
 
@@ -282,9 +244,8 @@ def _of_masking(rule: ColumnRule, policy: Policy) -> Iterator[Caution]:
         yield Caution(
             Code.MASKED,
             rule.column,
-            f"insensitive column {quote_identifier(rule.column)} is masked by {', '.join(methods)}:"
-            " masking gives no k by itself, and whoever nearly knows somebody's value may find the"
-            " row",
+            f"insensitive column {quote_identifier(rule.column)} is masked by {', '.join(methods)},"
+            " which gives no k",
             "give it the role quasi: classes are then formed of the masked values",
         )
 
@@ -293,8 +254,7 @@ def _alike(column: str, count: int) -> Caution:
     return Caution(
         Code.ALIKE_VALUES,
         column,
-        f"{count:,} values of sensitive column {quote_identifier(column)} differ from another only"
-        " in case, blanks or the form of their characters, and count as different ones",
+        f"{count:,} values of sensitive column {quote_identifier(column)} differ only in spelling",
         "write them the same way, in the table or in a generated column",
     )
 

@@ -491,7 +491,7 @@ def require_no_cautions(found: Sequence[Caution]) -> None:
     found = [one for one in found if one.code is not Code.NEW_COLUMN]
     if found:
         count = "a warning" if len(found) == 1 else f"{len(found)} warnings"
-        lines = [f"the policy has {count}, and --strict refuses:", *(c.with_code for c in found)]
+        lines = [f"the policy has {count}, and --strict refuses:", *map(str, found)]
         allow = f'allow = ["{found[0].code}: why"]'
         raise PolicyError("\n  ".join(lines), hint=f"{found[0].hint}; or, if meant, {allow}")
 

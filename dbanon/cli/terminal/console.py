@@ -82,9 +82,12 @@ def with_hint(error: DbanonError) -> str:
 
 
 def caution(found: Iterable[Caution]) -> None:
-    """Print a warning about a policy on stderr."""
-    for item in found:
-        warn(str(item))
+    """Print the warnings about policies on stderr, each once, and how to have them explained."""
+    texts = dict.fromkeys(map(str, found))
+    for text in texts:
+        warn(text)
+    if texts:
+        err().print("dbanon help CODE explains a warning, and how to acknowledge it")
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:

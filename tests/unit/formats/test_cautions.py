@@ -68,8 +68,7 @@ def test_an_ordinary_policy_is_let_pass():
 def test_values_that_are_nearly_unique_are_told(column, n):
     ((named, message),) = found(PLAIN, contents={column: Contents(100, n)})
     assert named == column
-    assert f"column {column} has a value of its own in nearly every row" in message
-    assert ("l-diversity of it proves little" in message) is (column == "disease")
+    assert f"column {column} has nearly unique values" in message
 
 
 def test_a_column_that_is_empty_or_has_one_value_is_let_pass():
@@ -85,7 +84,7 @@ def test_a_unique_index_is_told_once():
 def test_an_index_of_several_published_columns_is_told():
     ((named, message),) = found(PLAIN, unique=[("disease", "ward"), ("id", "ward")])
     assert named is None
-    assert "columns disease, ward are published as they are" in message
+    assert message == "columns disease, ward are unique together"
 
 
 @pytest.mark.parametrize("name", ["email", "PatientName", "home_address", "passport_no"])
@@ -105,8 +104,8 @@ def test_a_type_of_keys_and_of_machines_is_told(base):
 
 
 def test_a_part_of_the_key_that_is_published_as_it_is_is_told():
-    ((named, message),) = found({**PLAIN, "id": "insensitive"})
-    assert (named, "it is part of the primary key" in message) == ("id", True)
+    (found_,) = told({**PLAIN, "id": "insensitive"})
+    assert (found_.column, "it is part of the primary key" in found_.hint) == ("id", True)
 
 
 def test_the_name_of_a_disease_is_no_name():
@@ -116,9 +115,9 @@ def test_the_name_of_a_disease_is_no_name():
 def test_k_and_l_of_one_are_told():
     one = [ModelSpec("k-anonymity", {"k": 1}), ModelSpec("l-diversity", {"l": 1})]
     texts = [message for _, message in found(PLAIN, *one)]
-    assert [text.partition(" asks")[0].partition(":")[0] for text in texts] == ["k = 1", "l = 1"]
+    assert texts == ["k = 1: a class may be a single row", "l = 1 does not protect disease"]
     (text,) = [message for _, message in found(PLAIN, K5)]
-    assert text.startswith("no model is asked of disease")
+    assert text == "no model protects disease"
     assert found(PLAIN, K5, complete=False) == []
     assert found(PLAIN, K5, ModelSpec("t-closeness", {"t": 0.2})) == []
     assert found({**PLAIN, "disease": "identifier"}, K5) == []
@@ -128,7 +127,7 @@ def test_values_that_are_written_in_several_ways_are_told_of_sensitive_columns()
     contents = {"disease": Contents(100, 7, 3), "ward": Contents(100, 7, 3)}
     ((named, message),) = found(PLAIN, contents=contents)
     assert named == "disease"
-    assert message.startswith("3 values of sensitive column disease differ from another only in")
+    assert message == "3 values of sensitive column disease differ only in spelling"
 
 
 @pytest.mark.parametrize(
@@ -185,7 +184,6 @@ def test_anatomy_is_warned_of_until_somebody_means_it():
     (found,) = told(PLAIN, L3, anatomy=True)
     assert (found.code, found.column) == (Code.ANATOMY, None)
     assert "gives no k" in found.message
-    assert "deFinetti" in found.message
     assert told(PLAIN, L3, anatomy=True, allow=("anatomy: all know who is in it",)) == []
 
 
@@ -234,7 +232,7 @@ def test_persons_with_several_rows_and_no_subject_are_told_with_the_figure():
     for subject in (None, "id"):  # the key of the table, by which a row is a person, too
         (caution,) = told(roles, persons=VISITORS, subject=subject)
         assert (caution.code, caution.column) == (Code.NO_SUBJECT, None)
-        assert caution.message.startswith("8,376 rows, 1,152 persons by column person_id (named")
+        assert caution.message.startswith("8,376 rows, 1,152 persons by column person_id: k counts")
         assert 'subject = "person_id"' in caution.hint
     assert told(roles, persons=VISITORS, subject="person_id") == []
     assert told(roles, persons=VISITORS, allow=("no-subject: a row is a visit",)) == []
@@ -244,7 +242,6 @@ def test_what_may_only_stand_for_persons_is_told_as_such():
     maybe = replace(VISITORS, is_sure=False)
     (caution,) = told({**PLAIN, "person_id": "identifier"}, persons=maybe)
     assert "8,376 rows, 1,152 values of column person_id" in caution.message
-    assert "if these are persons" in caution.message
 
 
 PHONES = [f"555-123-4{i:03}" for i in range(100)]
@@ -255,7 +252,7 @@ def test_values_that_look_like_those_of_an_identifier_are_told_and_never_shown()
     for column, role in (("disease", "sensitive"), ("ward", "insensitive")):
         (caution,) = told(PLAIN, rows={column: PHONES})
         assert (caution.code, caution.column) == (Code.LOOKS_LIKE_PHONE, column)
-        assert f"{role} column {column} holds what looks like telephone numbers" in caution.message
+        assert f"{role} column {column} looks like telephone numbers" in caution.message
         assert "555" not in str(caution)
     assert told(PLAIN, rows={"age": PHONES, "id": PHONES}) == []
 
@@ -312,3 +309,20 @@ def test_a_model_of_listed_values_is_no_diversity_of_the_others():
     assert Code.NO_DIVERSITY == caution.code
     assert caution.message.startswith("only listed values are limited in disease")
     assert [] == told({"disease": Role.SENSITIVE}, K5, L3, spec)
+
+
+LONG = "a_column_of_a_name"
+
+
+@pytest.mark.parametrize("role", ["sensitive", "insensitive"])
+def test_a_warning_fits_a_line_of_a_hundred_characters(role):
+    roles = {**PLAIN, LONG: role, "email": role}
+    rows = {LONG: [f"{i % 90}.12345, 8.{i:05}" for i in range(200)], "age": [*map(str, range(200))]}
+    contents = {LONG: Contents(200, 200, 5)}
+    weak = (ModelSpec("k-anonymity", {"k": 1}), ModelSpec("l-diversity", {"l": 1}))
+    warned = [
+        *told(roles, *weak, contents=contents, rows=rows, unique=[(LONG, "ward", "email")]),
+        *told(roles, L3, persons=VISITORS, anatomy=True, pseudonym="id"),
+    ]
+    assert len({one.code for one in warned}) > 8
+    assert [str(one) for one in warned if len(f"warning: {one}") > 100] == []
