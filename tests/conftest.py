@@ -13,7 +13,7 @@ from forked import forking
 from hypothesis import HealthCheck, Phase, settings
 from packaging.specifiers import SpecifierSet
 from scheduling import is_fast, one_compiler, turn
-from selection import is_for_every_server
+from selection import is_for_all_servers
 from servers import Choice, Server, available
 
 from dbanon.settings import LIBPQ_VARIABLES
@@ -83,18 +83,21 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(tryfirst=True)  # before -m deselects
 def pytest_collection_modifyitems(config, items):
-    first = config.stash[CHOICES][:1]
+    first = next(iter(config.stash[CHOICES]), None)
     items.sort(key=lambda item: turn(item.nodeid))
     for item in items:
         if is_fast(item):
             item.add_marker(pytest.mark.fast)
         callspec = getattr(item, "callspec", None)
         choice = callspec.params.get("server") if callspec else None
-        if choice not in (None, *first) and not is_for_every_server(item):
+        if choice is None:
+            continue
+        specs = [SpecifierSet(marker.args[0]) for marker in item.iter_markers("pg")]
+        is_elsewhere = all(spec.contains(str(first.major)) for spec in specs)
+        if choice is not first and is_elsewhere and not is_for_all_servers(item):
             item.add_marker(pytest.mark.exhaustive)
-        for marker in item.iter_markers("pg"):
-            (spec,) = marker.args
-            if choice is not None and not SpecifierSet(spec).contains(str(choice.major)):
+        for spec in specs:
+            if not spec.contains(str(choice.major)):
                 item.add_marker(pytest.mark.skip(reason=f"needs PostgreSQL {spec}"))
 
 

@@ -163,7 +163,6 @@ def test_distinct_pairs_of_a_column_count_null_as_a_value(database):
         assert catalog.statistics_and_pairs(session, info, ["a"])[2] == {"a": {"b": 4, "d": 3}}
 
 
-@pytest.mark.one_server
 def test_what_a_view_makes_is_made_once_however_much_is_counted(database):
     database.execute("CREATE TABLE public.t (a int, i int)")
     database.execute("INSERT INTO public.t SELECT i % 50, i FROM generate_series(1, 2000) AS i")

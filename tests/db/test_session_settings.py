@@ -80,7 +80,6 @@ def publish_slowly(patients, monkeypatch):
     return 200 - release.loss.n_suppressed, shown
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize("name", ["statement_timeout", "idle_in_transaction_session_timeout"])
 def test_a_long_publication_is_not_ended_by_a_timeout(patients, monkeypatch, name):
     set_for_role(patients, **{name: "500ms"})
@@ -123,7 +122,6 @@ def test_every_session_goes_by_settings_of_its_own(patients, server):
             assert ("0",) == other.execute("SELECT current_setting('statement_timeout')").fetchone()
 
 
-@pytest.mark.one_server
 def test_what_is_published_does_not_depend_on_settings(patients):
     columns = tuple(
         ColumnRule("weight", Role.QUASI, recoding="set") if rule.column == "weight" else rule
@@ -153,7 +151,6 @@ def test_what_cannot_be_undone_is_refused_with_a_hint(patients):
     assert "RESET" in refused.value.hint
 
 
-@pytest.mark.one_server
 def test_a_connection_that_waits_for_the_search_is_kept_alive(patients):
     with connect(patients.settings) as session:
         assert "60" == session.pg.info.get_parameters()["keepalives_idle"]
@@ -162,7 +159,6 @@ def test_a_connection_that_waits_for_the_search_is_kept_alive(patients):
         assert "7" == session.pg.info.get_parameters()["keepalives_idle"]
 
 
-@pytest.mark.one_server
 def test_memory_that_is_spared_for_catalogs_is_there_again_for_rows(bare_database):
     def room(session):
         return session.pg.execute("SHOW work_mem")

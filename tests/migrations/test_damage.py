@@ -3,15 +3,12 @@
 import sys
 
 import pytest
-from selection import one_server_after
 
 import dbanon
 from dbanon.actions.init import init
 from dbanon.cli import main
 from dbanon.db.metadata import tables
 from dbanon.formats import policies
-
-pytestmark = pytest.mark.one_server
 
 POLICY = """
 table = "public.people"
@@ -54,19 +51,16 @@ def run(monkeypatch, capsys):
 
 @pytest.mark.parametrize(
     ("damage", "told"),
-    one_server_after(
-        3,
-        [
-            ("DELETE FROM dbanon.alembic_version", "lost its revision"),
-            ("DROP TABLE dbanon.alembic_version", "lost its revision"),
-            ("DROP TABLE dbanon.verification", "dbanon.verification is gone"),
-            ("ALTER TABLE dbanon.verification DROP COLUMN reason", "verification.reason is gone"),
-            ("DROP TABLE dbanon.policy_version", "dbanon.policy_version is gone"),
-            ("ALTER TABLE dbanon.release DROP COLUMN created_at", "release.created_at is gone"),
-            ("DROP FUNCTION dbanon.check_k_and_l", "dbanon.check_k_and_l is gone"),
-            ("DROP FUNCTION dbanon.verify(regclass)", "dbanon.verify is gone"),
-        ],
-    ),
+    [
+        ("DELETE FROM dbanon.alembic_version", "lost its revision"),
+        ("DROP TABLE dbanon.alembic_version", "lost its revision"),
+        ("DROP TABLE dbanon.verification", "dbanon.verification is gone"),
+        ("ALTER TABLE dbanon.verification DROP COLUMN reason", "verification.reason is gone"),
+        ("DROP TABLE dbanon.policy_version", "dbanon.policy_version is gone"),
+        ("ALTER TABLE dbanon.release DROP COLUMN created_at", "release.created_at is gone"),
+        ("DROP FUNCTION dbanon.check_k_and_l", "dbanon.check_k_and_l is gone"),
+        ("DROP FUNCTION dbanon.verify(regclass)", "dbanon.verify is gone"),
+    ],
 )
 def test_init_mends_what_was_damaged(published, run, damage, told):
     published.execute(damage)

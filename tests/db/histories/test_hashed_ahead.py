@@ -14,7 +14,6 @@ from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import K_ANONYMITY, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 
-pytestmark = pytest.mark.one_server
 STAYS = TableName("public", "stays")
 REMEMBERED = """
 SELECT e.person, v.value ->> 'disease'

@@ -205,14 +205,12 @@ def test_whole_classes_may_come_go_and_come_back(people):
     assert [(4, 2, 2, 4, 0)] == figures(found, "k-anonymity")
 
 
-@pytest.mark.one_server
 def test_a_newcomer_in_a_class_that_was_there_is_alone(people):
     note(people, 1, FIRST)
     found = note(people, 2, [*FIRST, (EMILY, "2", "cancer", None)])
     assert [(2, 2, 1, 3, 1)] == figures(found, "k-anonymity")
 
 
-@pytest.mark.one_server
 def test_whose_value_changes_is_a_cell_of_its_own(people):
     note(people, 1, FIRST)
     changed = [(BOB, "1", "cancer", None), *FIRST[1:]]
@@ -229,7 +227,6 @@ def test_two_views_are_compared_like_two_releases(people):
     assert [(3, 2, 1, 4, 4)] == figures(again, "k-anonymity")
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize("shows", [BOTH, ("disease",)])
 @pytest.mark.parametrize("subject", [None, "person"])
 def test_whose_value_another_view_shows_otherwise_is_a_cell_of_its_own(people, shows, subject):
@@ -241,7 +238,6 @@ def test_whose_value_another_view_shows_otherwise_is_a_cell_of_its_own(people, s
     assert [(3, 2, 1, 3, 2)] == figures(found, "k-anonymity")
 
 
-@pytest.mark.one_server
 def test_whose_value_is_another_one_when_he_comes_back_is_a_cell_of_its_own(people):
     note(people, 1, FIRST)
     note(people, 2, FIRST[2:])
@@ -249,7 +245,6 @@ def test_whose_value_is_another_one_when_he_comes_back_is_a_cell_of_its_own(peop
     assert [(3, 2, 1, 3, 2)] == figures(found, "k-anonymity")
 
 
-@pytest.mark.one_server
 def test_a_sensitive_column_may_have_any_name(people):
     people.execute("ALTER TABLE public.people RENAME disease TO value_id")
     people.execute(
@@ -265,7 +260,6 @@ def test_a_sensitive_column_may_have_any_name(people):
     assert "value_id" in {one.result.column for one in found.results}
 
 
-@pytest.mark.one_server
 def test_a_policy_that_releases_share_is_read_once(people, monkeypatch):
     read = []
 
@@ -285,7 +279,6 @@ def test_a_policy_that_releases_share_is_read_once(people, monkeypatch):
         assert 1 == len(read)
 
 
-@pytest.mark.one_server
 def test_releases_whose_persons_are_told_otherwise_are_said_to_be_unknown(people):
     note(people, 1, FIRST)
     found = note(people, 2, FIRST, subject="person")
@@ -293,7 +286,6 @@ def test_releases_whose_persons_are_told_otherwise_are_said_to_be_unknown(people
     assert "release 1 of public.people left nothing to compare with" in found.warnings[0]
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize("lost", ["history_key", "history_member", "history"])
 def test_what_was_lost_is_said_to_be_unknown(people, lost):
     note(people, 1, FIRST)
@@ -302,7 +294,6 @@ def test_what_was_lost_is_said_to_be_unknown(people, lost):
     assert ((2,), (1,)) == (found.releases, found.unknown)
 
 
-@pytest.mark.one_server
 def test_no_person_and_no_key_can_be_read_where_persons_are_remembered(people):
     note(people, 1, [(i, *row) for i, (_, *row) in enumerate(FIRST, 4711)])
     (persons,) = people.execute("SELECT persons FROM dbanon.history_member")[0]
@@ -317,7 +308,6 @@ def test_no_person_and_no_key_can_be_read_where_persons_are_remembered(people):
     assert not set(persons) & set(others)  # the key is another one, and so is every hash
 
 
-@pytest.mark.one_server
 def test_a_person_is_remembered_in_less_than_40_bytes(people):
     rows = [(i, str(i // 4), "abcd"[i % 4], str(i % 7)) for i in range(20_000)]
     note(people, 1, rows)
@@ -468,7 +458,6 @@ def carried(monkeypatch):
     return found
 
 
-@pytest.mark.one_server
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 def test_every_figure_that_is_carried_on_is_that_of_the_definition(people, carried, steps):
@@ -497,7 +486,6 @@ def promised(stream, ks):
 KS = st.lists(st.sampled_from([2, 3, 5]), min_size=8, max_size=8)
 
 
-@pytest.mark.one_server
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS, ks=KS)
 def test_a_cell_is_as_large_as_the_least_release_that_shows_it_promises(people, carried, steps, ks):
@@ -526,7 +514,6 @@ def test_a_cell_is_as_large_as_the_least_release_that_shows_it_promises(people, 
             assert required == (min(asked) if small else max(asked))
 
 
-@pytest.mark.one_server
 def test_a_cell_that_is_gone_is_owed_nothing_less_by_later_releases(people):
     strict, lax = ((ModelSpec("k-anonymity", {"k": k}), L2) for k in (4, 2))
     gone = [(i, "1", "ab"[i % 2], None) for i in range(3)]
@@ -537,7 +524,6 @@ def test_a_cell_that_is_gone_is_owed_nothing_less_by_later_releases(people):
     assert [(3, 4, 3, 2, 1)] == figures(found, "k-anonymity")
 
 
-@pytest.mark.one_server
 def test_a_release_counts_only_those_whom_it_concerns(people, carried):
     rows = [(i, str(i // 4), "abcd"[i % 4], None) for i in range(40)]
     note(people, 1, rows)
@@ -553,7 +539,6 @@ def test_a_release_counts_only_those_whom_it_concerns(people, carried):
     assert (found,) == dbanon.history(TABLE, settings=people.settings).compositions
 
 
-@pytest.mark.one_server
 def test_no_more_figures_are_kept_than_the_next_release_starts_from(people):
     def kept():
         return [row[0] for row in people.execute("SELECT release_id FROM dbanon.history_figures")]
@@ -569,7 +554,6 @@ def test_no_more_figures_are_kept_than_the_next_release_starts_from(people):
     assert (found,) == dbanon.history(TABLE, settings=people.settings).compositions
 
 
-@pytest.mark.one_server
 def test_figures_that_are_gone_are_counted_anew(people):
     note(people, 1, FIRST)
     people.execute("UPDATE dbanon.history_figures SET figures = '{}'")
@@ -578,7 +562,6 @@ def test_figures_that_are_gone_are_counted_anew(people):
     assert note(people, 3, FIRST).holds
 
 
-@pytest.mark.one_server
 def test_figures_that_disagree_with_what_is_remembered_are_not_believed(people):
     note(people, 1, FIRST)
     note(people, 2, [(BOB, "3", "dyspepsia", None), (DAVID, "3", "gastritis", None)])
@@ -591,7 +574,6 @@ def test_figures_that_disagree_with_what_is_remembered_are_not_believed(people):
     assert "what is remembered of release 2 of public.people was altered" in found.warnings[-1]
 
 
-@pytest.mark.one_server
 def test_a_release_of_which_a_part_is_lost_is_said_to_be_altered(people):
     note(people, 1, FIRST)
     people.execute(
@@ -603,7 +585,6 @@ def test_a_release_of_which_a_part_is_lost_is_said_to_be_altered(people):
     assert "left nothing" not in " ".join(found.warnings)
 
 
-@pytest.mark.one_server
 def test_one_release_is_compared_with_none(people):
     note(people, 1, FIRST)
     (found,) = dbanon.history(TABLE, settings=people.settings).compositions
@@ -618,7 +599,6 @@ def kept_of(database, number):
     return document
 
 
-@pytest.mark.one_server
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stream=RELEASES, l=st.integers(1, 3))
 def test_the_first_release_is_counted_as_all_are(people, stream, l):
@@ -636,7 +616,6 @@ def test_the_first_release_is_counted_as_all_are(people, stream, l):
     assert (again["persons"], again["numbers"]) == (first["persons"], first["numbers"])
 
 
-@pytest.mark.one_server
 def test_the_first_release_is_remembered_in_one_table(people, monkeypatch):
     monkeypatch.setattr(overlay.memory, "cells", None)
     monkeypatch.setattr(overlay.memory, "rows", None)

@@ -7,8 +7,6 @@ from tables import make_patients, patients_policy
 
 import dbanon
 
-pytestmark = pytest.mark.one_server
-
 
 @pytest.fixture
 def patients(database):

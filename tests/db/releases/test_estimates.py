@@ -106,7 +106,6 @@ def bare_ranges(database):
         yield connection
 
 
-@pytest.mark.one_server
 def test_a_share_of_numbers_is_exact(bare_ranges):
     @given(st.tuples(*[st.integers(-50, 50)] * 4))
     def is_exact(ends):

@@ -78,7 +78,6 @@ def test_a_row_whose_quasi_identifier_changed_is_not_shown_under_its_old_group(l
     assert_holds(live)
 
 
-@pytest.mark.one_server
 def test_a_row_that_becomes_another_person_is_not_shown(database):
     table = make_patients(database)
     database.execute(
@@ -259,7 +258,6 @@ def test_doctor_tells_of_a_disabled_guard(live):
     assert any("guard" in finding.message for finding in findings)
 
 
-@pytest.mark.one_server
 def test_only_the_owner_of_the_source_can_publish_a_live_view(database):
     table = make_patients(database)
     publisher = database.role("publisher_not_owner")
@@ -272,7 +270,6 @@ def test_only_the_owner_of_the_source_can_publish_a_live_view(database):
         dbanon.publish(table, kind="view", settings=settings)
 
 
-@pytest.mark.one_server
 def test_doctor_and_the_ledger_say_how_much_a_live_view_hides(live):
     assert dbanon.doctor(settings=live.settings)[-1].level == "ok"
     (release,) = dbanon.list_releases(settings=live.settings)
@@ -292,7 +289,6 @@ def test_doctor_and_the_ledger_say_how_much_a_live_view_hides(live):
     assert [0] == [one.total for one in count_hidden(releases, settings=live.settings).values()]
 
 
-@pytest.mark.one_server
 def test_whoever_reads_the_ledger_alone_lists_releases_without_what_they_hide(live):
     auditor = live.role("ledger_auditor")
     live.execute(f"GRANT USAGE ON SCHEMA dbanon TO {auditor}")

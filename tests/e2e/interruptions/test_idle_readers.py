@@ -8,7 +8,6 @@ from dataclasses import replace
 import psycopg
 import pytest
 from psycopg import IsolationLevel
-from selection import one_server_after
 from tables import define_patients, patients_policy, publish_patients, serve_patients
 
 import dbanon
@@ -117,7 +116,6 @@ def test_a_refresh_waits_for_no_reader_and_no_reader_for_it(published, kind):
     assert [] == [f for f in dbanon.doctor(settings=published.settings) if f.level != "ok"]
 
 
-@pytest.mark.one_server
 @KINDS
 def test_a_dump_that_has_begun_finds_every_relation_that_it_has_listed(published, kind):
     listed = (
@@ -131,8 +129,8 @@ def test_a_dump_that_has_begun_finds_every_relation_that_it_has_listed(published
 
 
 @KINDS
-@pytest.mark.parametrize("level", one_server_after(1, LEVELS))
-@pytest.mark.parametrize("read", one_server_after(1, [True, False]))
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("read", [True, False])
 def test_a_snapshot_sees_the_one_release_of_its_time(published, kind, level, read):
     before = rows_of(published.connect())
     old = begin(published, level=level, read=read)
@@ -178,7 +176,7 @@ def answer(connection, question):
 
 
 @KINDS
-@pytest.mark.parametrize("before", one_server_after(1, ["other columns", "nothing"]))
+@pytest.mark.parametrize("before", ["other columns", "nothing"])
 def test_a_snapshot_older_than_the_tables_of_a_release_gets_an_error(patients, kind, before):
     if before == "other columns":
         publish_other_columns(patients, kind)
@@ -193,7 +191,6 @@ def test_a_snapshot_older_than_the_tables_of_a_release_gets_an_error(patients, k
     assert [(200,)] == answer(old, COUNT)
 
 
-@pytest.mark.one_server
 @KINDS
 def test_a_change_of_columns_gives_up_in_time_and_names_who_is_in_the_way(
     published, kind, monkeypatch
@@ -244,9 +241,7 @@ def test_an_idle_reader_of_the_source_does_not_keep_a_live_view_from_being_repla
 
 
 @KINDS
-@pytest.mark.parametrize(
-    "level", one_server_after(1, [IsolationLevel.REPEATABLE_READ, IsolationLevel.READ_COMMITTED])
-)
+@pytest.mark.parametrize("level", [IsolationLevel.REPEATABLE_READ, IsolationLevel.READ_COMMITTED])
 def test_a_release_is_withdrawn_whoever_reads_it(patients, kind, level, monkeypatch):
     monkeypatch.setattr("dbanon.db.releases.withdrawal.PATIENCE", 0.5)
     analyst = patients.role(f"analyst_{kind}")
@@ -279,7 +274,6 @@ def test_a_release_is_withdrawn_whoever_reads_it(patients, kind, level, monkeypa
         dbanon.drop_release(release.id, settings=patients.settings)
 
 
-@pytest.mark.one_server
 @KINDS
 def test_after_an_unfinished_withdrawal_the_name_can_be_published_again(
     published, kind, monkeypatch
@@ -293,7 +287,6 @@ def test_after_an_unfinished_withdrawal_the_name_can_be_published_again(
     assert [] == [f for f in dbanon.doctor(settings=published.settings) if f.level != "ok"]
 
 
-@pytest.mark.one_server
 @KINDS
 def test_an_idle_reader_keeps_nobody_from_granting_and_revoking(patients, kind):
     analyst = patients.role(f"analyst_revoked_{kind}")
@@ -305,7 +298,6 @@ def test_an_idle_reader_keeps_nobody_from_granting_and_revoking(patients, kind):
     assert [(200,)] == answer(idle, COUNT)
 
 
-@pytest.mark.one_server
 def test_a_dry_run_keeps_nobody_waiting_and_leaves_nothing(published_table):
     state = "SELECT count(*), max(xmin::text) FROM dbanon_data.release_1"
     before, idle = published_table.execute(state), begin(published_table)
@@ -317,7 +309,6 @@ def test_a_dry_run_keeps_nobody_waiting_and_leaves_nothing(published_table):
     assert [] == [f for f in dbanon.doctor(settings=published_table.settings) if f.level != "ok"]
 
 
-@pytest.mark.one_server
 @KINDS
 def test_readers_need_no_right_on_what_tells_an_old_snapshot(patients, kind):
     patients.execute("ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC")
@@ -360,7 +351,6 @@ def test_a_writer_with_a_snapshot_older_than_a_refresh_cannot_slip_past_the_guar
         assert "40001" == answer(writer, statement)
 
 
-@pytest.mark.one_server
 @KINDS
 def test_rows_that_no_snapshot_needs_are_freed(published, kind):
     for _ in range(2):
@@ -373,7 +363,6 @@ def test_rows_that_no_snapshot_needs_are_freed(published, kind):
     assert before == published.execute(pages)
 
 
-@pytest.mark.one_server
 def test_what_is_published_while_leftovers_are_looked_for_is_none_of_them(patients, monkeypatch):
     served_entries = ledger.served_entries
 

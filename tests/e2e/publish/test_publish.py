@@ -37,7 +37,6 @@ def test_what_is_published_holds_in_the_database(patients, kind):
     assert dbanon.check(VIEW, settings=patients.settings).passed
 
 
-@pytest.mark.one_server
 def test_a_policy_by_which_a_table_is_published_again_is_read_once(patients, monkeypatch):
     publish(patients)
     read, from_document = [], policies.from_document
@@ -52,7 +51,6 @@ def test_a_policy_by_which_a_table_is_published_again_is_read_once(patients, mon
     assert 1 == len(read)
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize("kind", ["table", "view"])
 def test_every_published_value_is_true_of_its_row(patients, kind):
     publish(patients, kind=kind)
@@ -81,7 +79,6 @@ def drafted(patients):
     return patients
 
 
-@pytest.mark.one_server
 def test_a_copy_made_without_the_source_is_true_of_it(drafted):
     publish(drafted, keep_assignment=True)
     assert true_rows(drafted) == 200
@@ -98,7 +95,6 @@ def test_a_copy_made_without_the_source_is_true_of_it(drafted):
     assert ids == [(200,)]
 
 
-@pytest.mark.one_server
 def test_rows_left_out_are_in_no_copy_made_without_the_source(drafted):
     drafted.execute(
         "INSERT INTO public.patients SELECT 200 + i, 5000 * i, 'F', born, weight, disease,"
@@ -193,7 +189,6 @@ def test_every_recoding_is_published_in_its_type(patients):
     assert found == [("numeric", "text[]", "date", "text")]
 
 
-@pytest.mark.one_server
 def test_publishing_again_replaces_the_release_cleanly(patients):
     first, second = publish(patients), publish(patients, k=10, keep_assignment=True)
     assert first.id < second.id
@@ -212,7 +207,6 @@ def test_publishing_again_replaces_the_release_cleanly(patients):
     assert second.data_id == first.id
 
 
-@pytest.mark.one_server
 def test_which_row_is_in_which_class_of_a_copy_is_kept_only_if_asked(patients):
     def private():
         found = patients.execute(
@@ -244,7 +238,6 @@ def test_a_release_can_change_its_kind(patients, before, after):
     assert triggers == [(6 if after == "view" else 0,)]
 
 
-@pytest.mark.one_server
 def test_replacing_keeps_grants_and_what_depends_on_the_view(patients):
     reader = patients.role("reader_kept")
     publish(patients, grants=[reader])
@@ -273,7 +266,6 @@ def test_replacing_with_other_columns_keeps_grants(patients):
     )
 
 
-@pytest.mark.one_server
 def test_k_above_the_rows_keeps_the_old_release(patients):
     first = publish(patients)
     with pytest.raises(dbanon.Unsatisfiable, match=r"200.*100,?000"):
@@ -282,13 +274,11 @@ def test_k_above_the_rows_keeps_the_old_release(patients):
     assert dbanon.list_releases(settings=patients.settings)[0].id == first.id
 
 
-@pytest.mark.one_server
 def test_l_above_the_sensitive_values_is_refused(patients):
     with pytest.raises(dbanon.Unsatisfiable, match="disease"):
         publish(patients, l=6)
 
 
-@pytest.mark.one_server
 def test_a_dry_run_leaves_nothing(patients):
     release = publish(patients, dry_run=True)
     assert rows_proved(release) == 200
@@ -296,7 +286,6 @@ def test_a_dry_run_leaves_nothing(patients):
     assert dbanon.list_releases(settings=patients.settings) == []
 
 
-@pytest.mark.one_server
 def test_somebody_else_s_relation_is_never_replaced(patients):
     patients.execute("CREATE SCHEMA anon; CREATE VIEW anon.patients AS SELECT 1 AS one")
     with pytest.raises(dbanon.ConfigError, match="was not published by dbanon"):
@@ -304,7 +293,6 @@ def test_somebody_else_s_relation_is_never_replaced(patients):
     assert patients.execute("SELECT one FROM anon.patients") == [(1,)]
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize("kind", ["table", "view"])
 def test_a_view_put_in_the_place_of_a_release_is_not_replaced(patients, kind):
     publish(patients, kind=kind)
@@ -318,7 +306,6 @@ def test_a_view_put_in_the_place_of_a_release_is_not_replaced(patients, kind):
     assert rows_proved(publish(patients, kind=kind)) == 200
 
 
-@pytest.mark.one_server
 def test_two_tables_cannot_share_a_relation(patients):
     other = make_patients(patients, name="others")
     dbanon.set_policy(other, patients_policy(other), settings=patients.settings)
@@ -327,7 +314,6 @@ def test_two_tables_cannot_share_a_relation(patients):
         dbanon.publish("others", name="patients", settings=patients.settings)
 
 
-@pytest.mark.one_server
 def test_a_plan_agrees_with_the_publication_and_writes_nothing(patients):
     before = patients.execute("SELECT count(*) FROM pg_class")
     plan = dbanon.plan("patients", settings=patients.settings)
@@ -339,7 +325,6 @@ def test_a_plan_agrees_with_the_publication_and_writes_nothing(patients):
         assert column.loss == pytest.approx(column.others[column.recoding])
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize("kind", ["table", "view"])
 def test_the_release_that_is_returned_is_the_one_in_the_ledger(patients, kind):
     publish(patients, kind="table")
@@ -352,7 +337,6 @@ def test_the_release_that_is_returned_is_the_one_in_the_ledger(patients, kind):
     assert (1, True) == (release.earlier, release.served)
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize("with_source", [True, False])
 def test_rows_come_in_an_order_that_tells_nothing_of_the_source(patients, request, with_source):
     if not with_source:
@@ -365,7 +349,6 @@ def test_rows_come_in_an_order_that_tells_nothing_of_the_source(patients, reques
     assert neighbours < 20
 
 
-@pytest.mark.one_server
 def test_suppression_stays_within_the_budget(patients):
     release = publish(patients, max_suppressed=0.05)
     assert release.loss.n_suppressed <= 10
@@ -376,7 +359,6 @@ def test_suppression_stays_within_the_budget(patients):
 KINDS = ["auto", "mondrian", "mdav", "forest", "full-domain", "k-means", "k-member"]
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize(
     "algorithm",
     exhaustive_after(len(KINDS), [*KINDS, *(name for name in ALGORITHMS if name not in KINDS)]),
@@ -413,7 +395,6 @@ def test_a_partitioned_table_is_published(database):
     assert rows_proved(dbanon.publish(table, kind="view", settings=database.settings)) == 500
 
 
-@pytest.mark.one_server
 def test_a_subject_counts_once_however_its_rows_differ(patients):
     policy = patients_policy(TableName("public", "patients"), subject="id")
     dbanon.set_policy("patients", policy, settings=patients.settings)
@@ -431,7 +412,6 @@ def test_a_subject_counts_once_however_its_rows_differ(patients):
     assert publish(patients).loss.n_classes == 1
 
 
-@pytest.mark.one_server
 def test_a_new_column_without_a_role_is_drift(patients):
     publish(patients)
     patients.execute("ALTER TABLE public.patients ADD hiv boolean")
@@ -441,7 +421,6 @@ def test_a_new_column_without_a_role_is_drift(patients):
     assert patients.execute(COUNT) == [(200,)]
 
 
-@pytest.mark.one_server
 def test_rows_committed_after_the_snapshot_are_not_half_published(patients):
     publish(patients)
     with psycopg.connect(patients.dsn) as writer:

@@ -7,7 +7,6 @@ import dbanon
 from dbanon.domain.errors import ConfigError, NotPermitted
 from dbanon.domain.release import CheckFailed
 
-pytestmark = pytest.mark.one_server
 OTHERS = {"new_series": True, "recipients_changed": True}
 
 

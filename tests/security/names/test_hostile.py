@@ -164,7 +164,6 @@ def test_odd_values_of_a_quasi_identifier_are_published_truly(database, columns)
     assert release.loss.n_classes > 1
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize(
     ("declared", "value"),
     [
@@ -188,7 +187,6 @@ def test_values_without_a_place_on_a_line_are_refused_by_column(database, declar
         assert value not in str(caught.value)
 
 
-@pytest.mark.one_server
 @pytest.mark.pg(">= 14")
 def test_infinite_numerics_are_refused_by_column(database):
     with pytest.raises(dbanon.DbanonError, match="odd"):
@@ -214,7 +212,6 @@ def test_any_value_of_another_column_is_published_as_it_is(database, role):
         assert len(values) == len(found), declared
 
 
-@pytest.mark.one_server
 def test_a_megabyte_in_an_insensitive_column_is_published(database):
     values = ["x" * 1_000_000, "short"]
     release = publish_columns(database, [("text", values)], role=Role.INSENSITIVE)
@@ -226,20 +223,17 @@ def test_a_megabyte_in_an_insensitive_column_is_published(database):
 @pytest.mark.parametrize(
     "declared", ["json", "jsonb", "xml", "bytea", "text[]", "int4range", "point"]
 )
-@pytest.mark.one_server
 def test_types_that_cannot_be_quasi_identifiers_are_refused_by_name(database, declared):
     with pytest.raises(dbanon.PolicyError, match="odd"):
         publish_columns(database, [(declared, [None])], role=Role.QUASI)
 
 
 @pytest.mark.parametrize("declared", ["json", "xml", "point"])
-@pytest.mark.one_server
 def test_a_sensitive_type_without_equality_is_refused(database, declared):
     with pytest.raises(dbanon.PolicyError, match="odd"):
         publish_columns(database, [(declared, [None])], role=Role.SENSITIVE)
 
 
-@pytest.mark.one_server
 def test_a_label_cannot_be_run(database):
     labels = ["x'); DROP SCHEMA dbanon CASCADE; --", '"; DROP TABLE public.odd; --', "{}%s"]
     assert rows_proved(publish_columns(database, [("text", labels)], role=Role.QUASI)) == 100
@@ -270,7 +264,6 @@ def test_the_source_s_own_functions_are_not_run_with_search_path_tricks(database
     assert database.execute("SELECT pg_catalog.count(*) FROM anon.people") == [(300,)]
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize("relkind", ["view", "materialized view"])
 def test_a_view_as_source_needs_a_key(database, relkind):
     make(database, TableName("public", "people"), ["id", "age", "kind", "disease", "plain"])
@@ -284,7 +277,6 @@ def test_a_view_as_source_needs_a_key(database, relkind):
         )
 
 
-@pytest.mark.one_server
 def test_row_level_security_stops_publication(database):
     table = TableName("public", "people")
     make(database, table, ["id", "age", "kind", "disease", "plain"])
@@ -293,7 +285,6 @@ def test_row_level_security_stops_publication(database):
         dbanon.publish(table, settings=database.settings)
 
 
-@pytest.mark.one_server
 def test_a_connection_error_shows_no_password(server):
     parts = psycopg.conninfo.conninfo_to_dict(server.admin_dsn)
     dsn = psycopg.conninfo.make_conninfo(

@@ -260,7 +260,7 @@ MOMENTS = {
 }
 
 
-@pytest.mark.parametrize(("moment", "kind"), each_once(MOMENTS, TRAPS, everywhere=1))
+@pytest.mark.parametrize(("moment", "kind"), each_once(MOMENTS, TRAPS))
 def test_a_schema_exchanged_at_any_moment_ends_the_refresh(
     database, stranger, monkeypatch, moment, kind
 ):

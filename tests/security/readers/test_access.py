@@ -1,6 +1,5 @@
 import psycopg
 import pytest
-from selection import one_server_after
 from tables import define_patients, rows_proved
 
 import dbanon
@@ -51,14 +50,12 @@ def test_a_role_that_inherits_the_grant_reads_nothing_else(patients):
     assert_reads_only_the_release(patients.connect_as(member))
 
 
-@pytest.mark.one_server
 def test_public_can_be_granted_and_reads_nothing_else(patients):
     anyone = patients.role("anyone_at_all")
     publish(patients, grants=["public"])
     assert_reads_only_the_release(patients.connect_as(anyone))
 
 
-@pytest.mark.one_server
 def test_without_a_grant_nobody_reads_the_release(patients):
     stranger = patients.role("stranger_none")
     publish(patients)
@@ -68,16 +65,13 @@ def test_without_a_grant_nobody_reads_the_release(patients):
 
 @pytest.mark.parametrize(
     "leak",
-    one_server_after(
-        2,
-        [
-            "GRANT SELECT ON public.patients TO {role}",
-            "GRANT SELECT (age) ON public.patients TO {role}",
-            "GRANT SELECT ON public.patients TO PUBLIC",
-            "GRANT SELECT ON dbanon.release TO {role}",
-            "ALTER DEFAULT PRIVILEGES IN SCHEMA dbanon_data GRANT SELECT ON TABLES TO {role}",
-        ],
-    ),
+    [
+        "GRANT SELECT ON public.patients TO {role}",
+        "GRANT SELECT (age) ON public.patients TO {role}",
+        "GRANT SELECT ON public.patients TO PUBLIC",
+        "GRANT SELECT ON dbanon.release TO {role}",
+        "ALTER DEFAULT PRIVILEGES IN SCHEMA dbanon_data GRANT SELECT ON TABLES TO {role}",
+    ],
 )
 def test_a_grantee_who_can_read_what_is_private_stops_the_publication(patients, leak):
     analyst = patients.role("analyst_leaky")
@@ -95,14 +89,12 @@ def test_a_right_that_comes_with_another_role_is_found(patients):
         publish(patients, grants=[analyst])
 
 
-@pytest.mark.one_server
 def test_public_as_grantee_must_not_read_the_source_either(patients):
     patients.execute("GRANT SELECT ON public.patients TO PUBLIC")
     with pytest.raises(dbanon.NotPermitted, match=r"PUBLIC can read public\.patients"):
         publish(patients, grants=["public"])
 
 
-@pytest.mark.one_server
 def test_a_grant_made_by_hand_is_verified_at_the_next_publication(patients):
     leaky = patients.role("leaky_by_hand")
     publish(patients)
@@ -124,13 +116,11 @@ def test_a_grant_that_does_not_take_is_an_error(patients):
     assert patients.execute("SELECT to_regclass('theirs.patients')") == [(None,)]
 
 
-@pytest.mark.one_server
 def test_an_unknown_grantee_is_named(patients):
     with pytest.raises(dbanon.ConfigError, match="no role nobody_here"):
         publish(patients, grants=["nobody_here"])
 
 
-@pytest.mark.one_server
 def test_a_grantee_can_check_the_release_for_itself(patients):
     analyst = patients.role("analyst_checks")
     publish(patients, grants=[analyst])
@@ -138,7 +128,6 @@ def test_a_grantee_can_check_the_release_for_itself(patients):
     assert dbanon.check("anon.patients", settings=settings).passed
 
 
-@pytest.mark.one_server
 def test_an_auditor_can_call_the_functions_in_plain_sql(patients):
     analyst = patients.role("analyst_audits")
     publish(patients, grants=[analyst])
@@ -149,7 +138,6 @@ def test_an_auditor_can_call_the_functions_in_plain_sql(patients):
     assert found.fetchone() == ("passed",)
 
 
-@pytest.mark.one_server
 def test_a_superuser_is_refused_unless_allowed(patients):
     dsn = patients.server.admin_dsn
     superuser = psycopg.conninfo.make_conninfo(dsn, dbname=patients.name)
@@ -188,7 +176,6 @@ def test_a_release_shows_no_ctid_and_keeps_its_barrier(patients):
     assert found == [(["security_barrier=true"],)]
 
 
-@pytest.mark.one_server
 def test_the_view_s_text_and_comment_hold_no_value(patients):
     publish(patients, seed=123456789)
     text, comment = patients.execute(

@@ -2,7 +2,6 @@
 
 import pytest
 from moles import MOLE, TABLE, K, add_mole, assert_refused, make_people
-from selection import one_server_after
 from servers import Database
 
 import dbanon
@@ -155,7 +154,7 @@ def smallest_class(database: Database, *, role: str, run: str) -> int:
     return database.connect_as("mole").execute("SELECT min(class) FROM mole.seen").fetchone()[0]
 
 
-@pytest.mark.parametrize("case", one_server_after(2, WRITES))
+@pytest.mark.parametrize("case", WRITES)
 def test_who_writes_the_source_does_not_read_its_live_view(live, case):
     given, trap, run, told = WRITES[case]
     live.admin().execute(given)
@@ -171,7 +170,7 @@ def test_who_writes_all_data_does_not_read_a_live_view(live):
     assert_refused(live, "as pg_write_all_data")
 
 
-@pytest.mark.parametrize("case", one_server_after(2, WAITS))
+@pytest.mark.parametrize("case", WAITS)
 def test_who_stands_where_the_source_is_written_does_not_read_its_live_view(live, case):
     given, trap, run, told = WAITS[case]
     live.admin().execute(given)
@@ -180,7 +179,7 @@ def test_who_stands_where_the_source_is_written_does_not_read_its_live_view(live
     assert_refused(live, told)
 
 
-@pytest.mark.parametrize("case", one_server_after(2, CODE))
+@pytest.mark.parametrize("case", CODE)
 def test_code_of_a_reader_does_not_run_where_the_source_is_written(live, case):
     let_in, run = CODE[case]
     live.execute(let_in)
@@ -236,7 +235,7 @@ def test_who_reads_a_live_view_by_a_function_does_not_write_its_source(live):
     assert_refused(live, "mole can write public.people")
 
 
-@pytest.mark.parametrize("right", one_server_after(1, ["INSERT", "TRUNCATE", "INSERT (age)"]))
+@pytest.mark.parametrize("right", ["INSERT", "TRUNCATE", "INSERT (age)"])
 def test_every_right_to_write_the_source_of_a_live_view_counts(live, right):
     live.execute(f"GRANT {right} ON public.people TO mole")
     assert_refused(live, "mole can write public.people")

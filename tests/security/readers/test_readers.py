@@ -93,7 +93,6 @@ def test_two_releases_cannot_be_joined_row_by_row(patients, analyst):
     assert analyst.execute(PAIRS.format("anon", "anon")).fetchone()[0] < 20
 
 
-@pytest.mark.one_server
 def test_a_refresh_does_not_show_which_row_is_new(patients, analyst):
     naive(patients, "CREATE TABLE naive.all AS SELECT note FROM public.patients")
     patients.execute("INSERT INTO naive.all VALUES ('the new one')")
@@ -226,7 +225,6 @@ SELECT string_agg(t, ' ')
 """
 
 
-@pytest.mark.one_server
 def test_no_text_that_everybody_reads_holds_a_value(patients, analyst):
     naive(
         patients,
@@ -244,7 +242,6 @@ def test_no_text_that_everybody_reads_holds_a_value(patients, analyst):
     assert [secret for secret in secrets if secret in text] == []
 
 
-@pytest.mark.one_server
 def test_a_taxonomy_in_the_comment_names_no_value_that_is_left_out(patients, analyst):
     settings = patients.settings
     patients.execute("UPDATE public.patients SET disease = coalesce(disease, 'gout')")
@@ -355,7 +352,6 @@ def dumped(database, *options):
     return run.returncode, run.stdout + run.stderr
 
 
-@pytest.mark.one_server
 def test_a_dump_holds_the_definition_and_no_row(patients, analyst):
     naive(patients, "CREATE TABLE naive.all AS SELECT note, disease FROM public.patients")
     code, text = dumped(patients, "--table=naive.all")
