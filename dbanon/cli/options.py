@@ -79,9 +79,9 @@ AllowSuperuser = Annotated[
 ]
 Json = Annotated[bool, _display("--json", help="print one JSON document")]
 Timings = Annotated[bool, _display("--timings", help="print a timing breakdown to stderr")]
-Progress = Annotated[bool, _display("--progress", help="print progress to stderr every 10 s")]
 Verbose = Annotated[bool, _display("--verbose", "-v", help="print every measure")]
 Quiet = Annotated[bool, _display("--quiet", "-q", help="print only problems")]
+NoProgress = Annotated[bool, _display("--quiet", "-q", help="print no progress")]
 Yes = Annotated[bool, _display("--yes", "-y", help="never prompt")]
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}

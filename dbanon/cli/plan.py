@@ -36,7 +36,7 @@ _MEASURES = ("IL", "C_DM", "C_AVG/k", "CM", "suppressed", "seconds")
 _PLANNING, _JUDGING = 4, 11  # stages of a plan, and of one with its report
 _OF_REFRESH_ALONE = {"allow_superuser"}
 _OF_REFRESH = {
-    *("table", "refresh", "dsn", "owner", "json", "timings", "progress"),
+    *("table", "refresh", "dsn", "owner", "json", "timings", "quiet"),
     *_OF_REFRESH_ALONE,
 }
 
@@ -63,7 +63,7 @@ def plan(
     json: options.Json = False,
     verbose: options.Verbose = False,
     timings: options.Timings = False,
-    progress: options.Progress = False,
+    quiet: options.NoProgress = False,
 ) -> None:
     """Predict the cost of a publication or refresh; store nothing.
 
@@ -77,7 +77,7 @@ def plan(
     dbanon plan --dataset clinic.toml --k 5 --l 3
     dbanon plan patients --refresh
     """
-    watched = partial(console.watched, timings=timings, progress=progress)
+    watched = partial(console.watched, timings=timings, quiet=quiet)
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
     if _is_of_refresh(context, refresh=refresh):
         _forecast(table or "", settings=settings, watched=watched, json=json)

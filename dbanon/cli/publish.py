@@ -29,7 +29,7 @@ def publish(
     json: options.Json = False,
     verbose: options.Verbose = False,
     timings: options.Timings = False,
-    progress: options.Progress = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Publish an anonymized relation, proved by the database.
 
@@ -43,14 +43,14 @@ def publish(
     what = options.one_of(table, dataset)
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
     with (
-        console.watched(timings=timings, steps=9, progress=progress) as stages,
+        console.watched(timings=timings, steps=9, quiet=quiet) as stages,
         interruptible(stages, on_interrupt),
     ):
         releases = _published(what, replace(request, settings=settings, stages=stages))
     if json:
         console.document(releases[0] if dataset is None else releases)
     for release in releases:
-        if not json:
+        if not (json or quiet):
             _show(release, dry_run=request.dry_run, verbose=verbose)
         report.composition(release.composition)
     console.caution(one for release in releases for one in release.warnings)

@@ -34,7 +34,6 @@ def refresh(
     json: options.Json = False,
     quiet: options.Quiet = False,
     timings: options.Timings = False,
-    progress: options.Progress = False,
 ) -> None:
     """Refresh served releases: keep classes, add new persons.
 
@@ -47,7 +46,7 @@ def refresh(
     """
     from dbanon.actions.refresh import refresh as action
 
-    with console.watched(timings=timings, steps=9, progress=progress, quiet=quiet) as stages:
+    with console.watched(timings=timings, steps=9, quiet=quiet) as stages:
         results = action(
             table,
             all_tables=all_,

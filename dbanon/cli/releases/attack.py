@@ -69,7 +69,7 @@ def attack(
     owner: options.Owner = None,
     json: options.Json = False,
     timings: options.Timings = False,
-    progress: options.Progress = False,
+    quiet: options.NoProgress = False,
 ) -> None:
     """Simulate attacks on a published relation.
 
@@ -90,7 +90,7 @@ def attack(
         )
     settings = options.settings(dsn, owner=owner)
     with (
-        console.watched(steps=4, timings=timings, progress=progress) as stages,
+        console.watched(steps=4, timings=timings, quiet=quiet) as stages,
         interruptible(stages),
     ):
         shared: dict[str, Any] = {"settings": settings, "stages": stages, "time_limit": time_limit}

@@ -111,7 +111,7 @@ def report(
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     json: options.Json = False,
-    progress: options.Progress = False,
+    quiet: options.NoProgress = False,
 ) -> None:
     """Report the risk and the utility of a published relation.
 
@@ -131,7 +131,7 @@ def report(
     from dbanon.actions.releases.report import report as action
 
     settings = options.settings(dsn, owner=owner)
-    watched = partial(console.watched, timings=False, progress=progress)
+    watched = partial(console.watched, timings=False, quiet=quiet)
     if dataset is not None:
         _require_alone(relation, against, html)
         _report_dataset(dataset, public=public, settings=settings, watched=watched, json=json)

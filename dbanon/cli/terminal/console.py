@@ -163,22 +163,20 @@ def plain(value: Any) -> Any:  # noqa: ANN401, PLR0911 - any domain value, to an
 
 
 @contextmanager
-def watched(
-    *, timings: bool, steps: int, progress: bool = False, quiet: bool = False
-) -> Iterator[Stages]:
+def watched(*, timings: bool, steps: int, quiet: bool = False) -> Iterator[Stages]:
     """Show the stages of a long command on stderr, and their times at the end if requested.
 
-    A bar on a terminal; elsewhere a line every few seconds with ``progress``. steps: the number of
-    stages; quiet: no explanations of slow stages.
+    A bar on a terminal, lines elsewhere. steps: the number of stages; quiet: show no stage, and no
+    explanation of slow ones.
     """
     console = err()
     notes = None if quiet else lambda text: console.print(spelled(text), style="dim")
-    if console.is_terminal:
-        shown: AbstractContextManager[_Bar | Lines | None] = _drawn(console, steps)
-    elif progress:
-        shown = Lines(lambda text: console.print(spelled(text)))
+    if quiet:
+        shown: AbstractContextManager[_Bar | Lines | None] = nullcontext()
+    elif console.is_terminal:
+        shown = _drawn(console, steps)
     else:
-        shown = nullcontext()
+        shown = Lines(lambda text: console.print(spelled(text)))
     with shown as listener:
         if listener is None:
             stages = Stages(on_note=notes)
@@ -233,14 +231,14 @@ class _Bar:
         )
 
 
-EVERY = 10.0  # seconds
+LONG = 15.0  # seconds
 
 
 class Lines:
-    """Print progress every few seconds, even while the command itself reports nothing."""
+    """Print each stage of a command that takes long, and again whenever its time has doubled."""
 
-    def __init__(self, say: Callable[[str], None], *, every: float = EVERY) -> None:
-        self._say, self._every = say, every
+    def __init__(self, say: Callable[[str], None], *, after: float = LONG) -> None:
+        self._say, self._after = say, after
         self._stage = self._name = "connect"
         self._loss = ""
         self._begun = perf_counter()
@@ -255,10 +253,16 @@ class Lines:
         self._over.set()
         self._thread.join()
 
+    @property
+    def _seconds(self) -> float:
+        return perf_counter() - self._begun
+
     def start(self, stage: str) -> None:
         """Start a stage."""
         self._stage = self._name = stage
         self._loss = ""
+        if self._seconds >= self._after:
+            self._print()
 
     def step(self, name: str) -> None:
         """Start a part of the stage."""
@@ -269,9 +273,13 @@ class Lines:
         self._loss = f", loss {100 * loss:.2f}%"
 
     def _run(self) -> None:
-        while not self._over.wait(self._every):
-            seconds = perf_counter() - self._begun
-            self._say(f"{seconds:.0f} s: {self._name}{self._loss}")
+        wait = self._after
+        while not self._over.wait(wait):
+            self._print()
+            wait = self._seconds
+
+    def _print(self) -> None:
+        self._say(f"{self._seconds:.0f} s: {self._name}{self._loss}")
 
 
 class Stream:

@@ -2,11 +2,13 @@
 
 import random
 import re
+from functools import partial
 
 import pytest
 from selection import at_depth
 
 import dbanon
+from dbanon.cli.terminal import console
 from dbanon.domain.policy import (
     ColumnRule,
     Comparison,
@@ -124,6 +126,7 @@ def run(marked, monkeypatch, capsys):
     from dbanon.cli import main
 
     monkeypatch.setenv("DBANON_DSN", marked.dsn)
+    monkeypatch.setattr(console, "Lines", partial(console.Lines, after=0))
 
     def command(*words):
         monkeypatch.setattr("sys.argv", ["dbanon", *map(str, words)])
@@ -139,7 +142,7 @@ def run(marked, monkeypatch, capsys):
 def attacks(run):
     """Return all that attacks say, for people, as JSON and of how far they are."""
     kinds = [("--as", who) for who in ("prosecutor", "journalist", "marketer")]
-    options = ("--samples", at_depth(300), "--timings", "--progress")
+    options = ("--samples", at_depth(300), "--timings")
     return "".join(
         run("attack", "anon.wards", *kind, *options, *form)
         for kind in (*kinds, ("--with", "anon.coarse"))
@@ -153,9 +156,9 @@ def test_no_value_is_told_that_the_release_does_not_show(marked, run, tmp_path):
     source = marked.execute("SELECT string_agg(w::text, ' ') FROM public.wards AS w")[0][0]
     assert found_in(source, values) == values
     planned, reported = tmp_path / "plan.html", tmp_path / "report.html"
-    log = run("plan", "wards", "--html", planned, "--timings", "--progress")
-    log += run("publish", "wards", "--timings", "--progress")
-    log += run("report", "anon.wards", "--html", reported, "--progress")
+    log = run("plan", "wards", "--html", planned, "--timings")
+    log += run("publish", "wards", "--timings")
+    log += run("report", "anon.wards", "--html", reported)
     document = run("report", "anon.wards", "--json")
     run("publish", "wards", "--name", "coarse", "--k", "40")
     attacked = attacks(run)

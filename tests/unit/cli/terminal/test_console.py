@@ -31,21 +31,34 @@ def test_a_terminal_sees_the_step_of_a_stage(terminal):
     assert "cluster: enforce" in terminal.file.getvalue()
 
 
-def test_nobody_is_told_of_progress_without_a_terminal(capsys):
+def test_a_short_command_prints_no_progress_without_a_terminal(capsys):
     with console.watched(timings=False, steps=2) as stages, stages("cluster"):
-        assert stages.on_progress is None
         stages.progress(0.5, 0.04)
     assert ("", "") == capsys.readouterr()
 
 
-def test_without_a_terminal_lines_are_printed_when_asked_for(capsys, monkeypatch):
-    monkeypatch.setattr(console, "Lines", partial(Lines, every=0.01))
-    with console.watched(timings=False, steps=2, progress=True) as stages, stages("cluster"):
-        stages.step("enforce")
-        stages.progress(0.5, 0.0412)
-        sleep(0.3)
+def test_a_long_command_prints_a_line_for_each_stage_without_a_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(console, "Lines", partial(Lines, after=0))
+    with console.watched(timings=False, steps=2) as stages:
+        with stages("read"):
+            pass
+        with stages("cluster"):
+            stages.step("enforce")
+            stages.progress(0.5, 0.0412)
+            sleep(0.5)
     out, err = capsys.readouterr()
-    assert ("", "0 s: cluster: enforce, loss 4.12%") == (out, err.splitlines()[-1])
+    lines = err.splitlines()
+    assert "" == out
+    assert {"0 s: read", "0 s: cluster"} <= {*lines}
+    assert any(line.endswith(": cluster: enforce, loss 4.12%") for line in lines)
+    assert len(lines) < 40  # again only whenever the time has doubled
+
+
+def test_a_quiet_command_prints_no_progress(capsys, monkeypatch):
+    monkeypatch.setattr(console, "Lines", partial(Lines, after=0))
+    with console.watched(timings=False, steps=2, quiet=True) as stages, stages("cluster"):
+        sleep(0.1)
+    assert ("", "") == capsys.readouterr()
 
 
 def test_a_quiet_command_does_not_say_why_it_takes_long(capsys):
