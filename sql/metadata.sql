@@ -56,6 +56,7 @@ SELECT setval(pg_get_serial_sequence('dbanon.release', 'release_id')::regclass, 
     SELECT substring(c.relname FROM '[0-9]+$')::numeric
       FROM pg_class AS c
      WHERE c.relnamespace = to_regnamespace('dbanon_data')
+       AND c.relname NOT LIKE 'places%'
     UNION ALL
     SELECT r.release_id
       FROM dbanon.release AS r

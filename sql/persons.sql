@@ -1,4 +1,26 @@
--- Hashes of persons, and samples of rows.
+-- Hashes of persons, the places of their rows, and samples of rows.
+
+-- name: count_places
+-- The numbers of rows that came, that went, of all places, of new rows of persons whose row did not change, and of
+-- unchanged rows that are published.
+WITH went AS MATERIALIZED (
+    SELECT w.person, p.state
+      FROM pg_temp.history_went AS w
+      JOIN {places} AS p ON p.ctid = w.place
+)
+SELECT (SELECT count(*) FROM pg_temp.history_came),
+       (SELECT count(*) FROM went),
+       count(*),
+       count(*) FILTER (WHERE p.person IN (SELECT c.person FROM pg_temp.history_came AS c))
+           - (SELECT count(*) FROM went AS w WHERE w.person IN (SELECT c.person FROM pg_temp.history_came AS c)),
+       count(*) FILTER (WHERE p.state >= 0) - (SELECT count(*) FROM went AS w WHERE w.state >= 0)
+  FROM {places} AS p
+
+-- name: count_unchanged
+-- The numbers of rows, of those that no transaction wrote since a snapshot, and of values by column.
+SELECT count(*), count(*) FILTER (WHERE {unchanged}){counts}
+  FROM {source} AS s
+ WHERE {selected}
 
 -- name: count_values
 -- The distinct values of a column, and how many of the rows that are published have each.
@@ -6,19 +28,140 @@ SELECT count(*)::int8, v.value
   FROM (SELECT {value} AS value FROM {source} WHERE {selected}) AS v
  GROUP BY v.value
 
--- name: hashed
--- Persons who were read, by keyed hash, each in the place that the program knows; only within publishing.
+-- name: create_found
+-- A table for rows that changed since a snapshot, or that are to be read.
+CREATE TEMPORARY TABLE {found} (place tid NOT NULL, person uuid) ON COMMIT DROP
+
+-- name: create_hashed
+-- A table for the persons of a source, each by key and keyed hash, with the place of the row.
 CREATE TEMPORARY TABLE {hashed} ON COMMIT DROP AS
-SELECT l.place, {person} AS person
-  FROM {read} AS l
+SELECT {keys}, NULL::uuid AS person, NULL::tid AS place
+  FROM {source} AS s
+  WITH NO DATA
+
+-- name: create_places
+-- The place of each row that was read, and its person. state: -1 of a row that is not published, 0 of one that is as
+-- published, otherwise 1 plus 2 to the power of the number of each sensitive column with another value by now.
+CREATE TABLE {places} (person uuid NOT NULL, state bigint NOT NULL, place tid NOT NULL)
+
+-- name: discard_went
+-- Discard the places of rows that went.
+DELETE FROM {places} AS p
+ USING pg_temp.history_went AS w
+ WHERE w.place = p.ctid
+
+-- name: fill_hashed
+-- Hash the persons of a source.
+INSERT INTO {hashed}
+SELECT {keys}, {person}, {place}
+  FROM {source} AS s
  CROSS JOIN dbanon.history_key AS k
  WHERE k.key_id = {key}
+
+-- name: fill_places
+-- The places of rows, those of a release by key.
+INSERT INTO {places}
+SELECT h.person, CASE WHEN r.group_id IS NULL THEN -1 ELSE 0 END, h.place
+  FROM {hashed} AS h
+  LEFT JOIN {rows} AS r ON {join}
+
+-- name: find_came
+-- The rows that came since a snapshot, with the keyed hash of the person.
+INSERT INTO pg_temp.history_came
+SELECT s.ctid, {person}
+  FROM (SELECT * FROM {source} AS s WHERE {selected} AND NOT {unchanged}) AS s
+ CROSS JOIN dbanon.history_key AS k
+ WHERE k.key_id = {key}
+
+-- name: find_spread
+-- A row with each distinct value of some columns.
+INSERT INTO pg_temp.history_spread
+SELECT min(v.place)
+  FROM (SELECT {values}, s.ctid AS place FROM {source} AS s WHERE {selected}) AS v
+ GROUP BY GROUPING SETS ({sets})
+
+-- name: find_went
+-- The entries of places in which no unchanged row lies.
+INSERT INTO pg_temp.history_went
+SELECT p.ctid, p.person
+  FROM {places} AS p
+ WHERE NOT EXISTS (SELECT FROM {source} AS s WHERE s.ctid = p.place AND {unchanged} AND {selected})
 
 -- name: is_drawn
 -- Whether a row is one of the sample, which its key decides, wherever it lies in the table.
 ({hash} & {mask}) < {most}
 
+-- name: keep_places
+-- Add the places of rows, with the state that the comparison found; everybody else is as published.
+INSERT INTO {places}
+SELECT h.person, coalesce(s.state, 0), h.place
+  FROM {found} AS h
+  LEFT JOIN pg_temp.history_states AS s ON s.person = h.person
+
+-- name: mark_places
+-- Note which rows a release publishes, and which are withdrawn with their class.
+UPDATE {places} AS p
+   SET state = n.state
+  FROM (SELECT e.person, 0 AS state
+          FROM dbanon.history_member AS m
+         CROSS JOIN LATERAL unnest(m.persons, m.classes) AS e (person, class)
+         WHERE m.release_id = {release}
+           AND e.class <> 0
+         UNION ALL
+        SELECT d.person, -1
+          FROM pg_temp.history_departed AS d
+         WHERE NOT d.is_gone) AS n
+ WHERE n.person = p.person
+   AND n.state <> p.state
+
+-- name: owns_places
+-- True if the table of places is there, and the current role may change it.
+SELECT EXISTS (SELECT
+                 FROM pg_class AS c
+                WHERE c.oid = to_regclass(%s)
+                  AND pg_has_role(c.relowner, 'USAGE'))
+
+-- name: pending
+-- The unchanged rows that are not published.
+CREATE TEMPORARY TABLE history_pending ON COMMIT DROP AS
+SELECT p.person, p.place
+  FROM {places} AS p
+ WHERE p.state < 0
+   AND NOT EXISTS (SELECT FROM pg_temp.history_went AS w WHERE w.place = p.ctid)
+
 -- name: person_hash
 -- The keyed hash by which a person is remembered.
 encode(substr(sha256(k.outer_key || sha256(k.inner_key || convert_to(
     json_build_array({person})::text, 'UTF8'))), 1, 16), 'hex')::uuid
+
+-- name: places_to_read
+-- The places of rows that came or are not published, and of a row with each value, and how many these are.
+SELECT array_agg(r.place)::text, count(*)
+  FROM (SELECT c.place FROM pg_temp.history_came AS c
+         UNION
+        SELECT t.place FROM pg_temp.history_pending AS t
+         UNION
+        SELECT s.place FROM pg_temp.history_spread AS s) AS r
+
+-- name: source_facts
+-- The present snapshot, what changes when a table is rewritten or the values of a column change without a new row
+-- version, and true if the identity of the server is readable; no row for what is no plain table.
+SELECT pg_current_snapshot()::text,
+       json_build_array(d.oid, c.oid, pg_relation_filenode(c.oid),
+                        (SELECT json_agg(json_build_array(a.attnum, a.attname, a.atttypid, a.atttypmod,
+                                                          a.attcollation, a.attgenerated, a.attmissingval::text)
+                                         ORDER BY a.attnum)
+                           FROM pg_attribute AS a
+                          WHERE a.attrelid = c.oid
+                            AND a.attnum > 0
+                            AND NOT a.attisdropped))::text,
+       has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')
+  FROM pg_class AS c
+  JOIN pg_am AS m ON m.oid = c.relam
+  JOIN pg_database AS d ON d.datname = current_database()
+ WHERE c.oid = %(relation)s
+   AND c.relkind = 'r'
+   AND m.amname = 'heap'
+   AND NOT c.relrowsecurity
+   AND has_table_privilege(c.oid, 'SELECT')
+   AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE c.oid IN (i.inhparent, i.inhrelid))

@@ -9,6 +9,14 @@ SELECT count(*)
                      JOIN pg_temp.history_before AS c ON c.person = m.person)
    AND NOT EXISTS (SELECT FROM pg_temp.history_departed AS d WHERE d.person = b.person)
 
+-- name: count_found
+-- How many rows are published, how many of them were read again, and how many are gone.
+SELECT (SELECT count(*) FROM pg_temp.history_before),
+       (SELECT count(*)
+          FROM pg_temp.history_source AS s
+          JOIN pg_temp.history_before AS b ON b.person = s.person),
+       (SELECT count(*) FROM pg_temp.history_standing AS s WHERE s.place IS NULL)
+
 -- name: count_leavers
 -- How many are gone whom a relation shows, how many of them for longer than they may be, and since when
 -- the first of them are; and the size of the last pool that did not meet the models as a whole, of any
@@ -132,12 +140,39 @@ SELECT b.person, b.class, b.value_id
 -- Who of those that were read or are published now is not both, or with other values. Everybody else
 -- stays as he is, and is not written down.
 CREATE TEMPORARY TABLE history_standing ON COMMIT DROP AS
-SELECT person, s.place, s.value_id, b.class, b.value_id AS shown_id
+SELECT person, s.place, s.value_id, b.class, b.value_id AS shown_id, NULL::bigint AS state
   FROM pg_temp.history_source AS s
   FULL JOIN pg_temp.history_before AS b USING (person)
  WHERE s.place IS NULL
     OR b.class IS NULL
     OR s.value_id IS DISTINCT FROM b.value_id
+
+-- name: differing_of_changes
+-- The same from the rows that changed or were not published, the places of unchanged rows with other values, and the
+-- persons whose rows went, now or before.
+CREATE TEMPORARY TABLE history_standing ON COMMIT DROP AS
+SELECT s.person, s.place, s.value_id, b.class, b.value_id AS shown_id, NULL::bigint AS state
+  FROM pg_temp.history_source AS s
+  LEFT JOIN pg_temp.history_before AS b ON b.person = s.person
+ WHERE b.class IS NULL
+    OR s.value_id IS DISTINCT FROM b.value_id
+ UNION ALL
+SELECT p.person, -1, NULL, b.class, b.value_id, p.state
+  FROM {places} AS p
+  JOIN pg_temp.history_before AS b ON b.person = p.person
+ WHERE p.state > 0
+   AND NOT EXISTS (SELECT FROM pg_temp.history_went AS w WHERE w.place = p.ctid)
+ UNION ALL
+SELECT b.person, NULL, NULL, b.class, b.value_id, NULL
+  FROM pg_temp.history_before AS b
+ WHERE b.person IN (SELECT w.person FROM pg_temp.history_went AS w
+                     UNION ALL
+                    SELECT u.person
+                      FROM dbanon.history_leaver AS l
+                     CROSS JOIN LATERAL unnest(l.persons) AS u (person)
+                     WHERE l.relation_schema = {view_schema}
+                       AND l.relation_name = {view_name})
+   AND b.person NOT IN (SELECT s.person FROM pg_temp.history_source AS s)
 
 -- name: differing_persons
 -- Of persons who may have several rows, who is published and was not read, and the rows of those who were
@@ -176,6 +211,20 @@ SELECT p.kept, max(p.persons)
    AND r.table_name = %(name)s
  GROUP BY p.kept
 
+-- name: find_former_values
+-- The published rows that have another value by now, by sensitive column.
+CREATE TEMPORARY TABLE history_former_values ON COMMIT DROP AS
+SELECT s.person, q.name, q.number
+  FROM pg_temp.history_standing AS s
+ CROSS JOIN unnest({columns}::text[]) WITH ORDINALITY AS q (name, number)
+  JOIN dbanon.history_value AS v ON v.value_id = s.shown_id
+  LEFT JOIN pg_temp.history_read AS l ON l.place = s.place
+  LEFT JOIN pg_temp.history_codes AS o ON o.code = l.code
+ WHERE CASE WHEN s.state IS NULL
+            THEN l.place IS NOT NULL AND v.value ? q.name AND o.value -> q.name IS DISTINCT FROM v.value -> q.name
+            ELSE s.state & (1::bigint << q.number::integer) <> 0
+       END
+
 -- name: find_leavers
 -- Since when those are gone whom a relation shows: since the first refresh that missed them. A moment
 -- that is yet to come was told by a clock that has been set back.
@@ -207,16 +256,10 @@ DELETE FROM dbanon.history_pool AS p
 
 -- name: former_values
 -- How many published rows have another value by now, by sensitive column; rows that are withdrawn do not count.
-SELECT q.name, count(*)
-  FROM pg_temp.history_standing AS s
-  JOIN pg_temp.history_read AS l ON l.place = s.place
-  JOIN pg_temp.history_codes AS o ON o.code = l.code
-  JOIN dbanon.history_value AS v ON v.value_id = s.shown_id
- CROSS JOIN unnest(%(columns)s::text[]) AS q (name)
- WHERE NOT EXISTS (SELECT FROM pg_temp.history_departed AS d WHERE d.person = s.person)
-   AND v.value ? q.name
-   AND o.value -> q.name IS DISTINCT FROM v.value -> q.name
- GROUP BY q.name
+SELECT f.name, count(*)
+  FROM pg_temp.history_former_values AS f
+ WHERE NOT EXISTS (SELECT FROM pg_temp.history_departed AS d WHERE d.person = f.person)
+ GROUP BY f.name
 
 -- name: fresh
 -- The places of those who were never published.
@@ -257,6 +300,17 @@ SELECT {class} AS class, {kept} AS kept
          GROUP BY {alike}) AS s
   JOIN dbanon.history_key AS k ON k.key_id = {key}
 
+-- name: narrow_source
+-- Keep of the rows that were read those that changed or are not published, and count them.
+WITH other AS (
+    DELETE FROM pg_temp.history_source AS s
+     WHERE s.person NOT IN (SELECT c.person FROM pg_temp.history_came AS c
+                             UNION ALL
+                            SELECT p.person FROM pg_temp.history_pending AS p)
+    RETURNING s.person
+)
+SELECT (SELECT count(*) FROM pg_temp.history_source) - (SELECT count(*) FROM other)
+
 -- name: newcomers
 -- How many persons a release shows who were never published.
 WITH newest AS MATERIALIZED (
@@ -290,6 +344,17 @@ SELECT n.kept::text, q.name, sum(n.rows)::bigint
 SELECT n.kept::text, NULL, sum(n.persons)::bigint
   FROM value AS n
  GROUP BY n.kept
+
+-- name: states
+-- The rows of a source that are not as published, as in the table of places.
+CREATE TEMPORARY TABLE history_states ON COMMIT DROP AS
+SELECT s.person,
+       CASE WHEN s.class IS NULL THEN -1 ELSE 1 + coalesce(f.columns, 0) END AS state
+  FROM pg_temp.history_standing AS s
+  LEFT JOIN (SELECT v.person, sum(1::bigint << least(v.number, 62)::integer)::bigint AS columns
+               FROM pg_temp.history_former_values AS v
+              GROUP BY v.person) AS f ON f.person = s.person
+ WHERE s.place IS NOT NULL
 
 -- name: withdrawn
 -- The classes of which the next release shows nobody.

@@ -227,7 +227,8 @@ def _remedy(session: Session, name: str, kind: str) -> str:
     orphan, number = TableName("dbanon_data", name), name.rpartition("_")[2]
     if is_retired(name):
         return f"DROP {kind} {orphan} CASCADE, with what others made of it"
-    known = number.isdecimal() and ledger.release_by_id(session, int(number))
+    of_release = number.isdecimal() and not name.startswith("places_")
+    known = of_release and ledger.release_by_id(session, int(number))
     return f"dbanon release drop {number}" if known else f"DROP {kind} {orphan}"
 
 

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from dbanon.actions.preparation.loading import Loaded
-    from dbanon.actions.preparation.prepare import Source
     from dbanon.actions.publication.plan import PublicationPlan
+    from dbanon.actions.publication.steps import Work
     from dbanon.db.session import Session
-    from dbanon.domain.release import Release
+    from dbanon.domain.release import Release, SourceState
     from dbanon.domain.table import TableInfo
 
 
@@ -59,11 +59,34 @@ def carry_out(session: Session, plan: PublicationPlan, stages: Stages) -> list[R
     key = plan.places[0].key_of_persons(session) if len(prepared) > 1 else None
     make = partial(build, session, plan, stages=stages, key=key, hashed=ahead.hashed)
     works = [make(one, part=part) for part, one in enumerate(prepared)]
-    digest = fingerprint(session, plan.members, plan.request, of_rows=ahead.of_rows)
+    rows = [ahead.of_rows or digest_of_rows(session, m.loaded.info, m.own) for m in plan.members]
+    digest = fingerprint(session, plan.members, plan.request, of_rows=rows)
     growth = None if sharing is None else sharing.growth
-    works = [replace(one, fingerprint=digest, growth=growth) for one in works]
+    works = [
+        replace(one, fingerprint=digest, growth=growth, state=state_of(session, one, content))
+        for one, content in zip(works, rows, strict=True)
+    ]
     first, *rest = serve(session, plan, works, stages)
     return [replace(first, sharing=sharing), *rest]
+
+
+def state_of(session: Session, work: Work, content: str) -> SourceState | None:
+    """Return the state of the source of a new grouping, with the place of each row if possible."""
+    from dbanon.db import person_hashes
+
+    member = work.member
+    found = person_hashes.count(session, member.loaded.info, member.own, since=None)
+    if found is None:
+        return None
+    loss, frozen = work.prepared.outcome.loss, work.prepared.source.frozen
+    state = replace(found.state, content=content, ncp=loss.ncp)
+    is_as_read = frozen is None or not len(frozen)
+    of_copy = work.publication.kind is ReleaseKind.TABLE
+    if of_copy and is_as_read and person_hashes.keeps_places(member.info, member.policy):
+        before = None if work.previous is None else work.previous.source_state
+        former = None if before is None else before.places
+        return person_hashes.store_places(session, work.publication, state, former=former)
+    return state
 
 
 def publish_dataset_request(dataset: str | Path | Dataset, request: Request) -> list[Release]:
@@ -98,19 +121,20 @@ class Ahead:
     of_rows: str | None = None
 
     @contextmanager
-    def working(self, source: Source) -> Iterator[None]:
+    def working(self) -> Iterator[None]:
         """Work while the block runs, which must not use the session; finish at its end."""
-        with self.session.meanwhile(lambda: self._work(source)):
+        with self.session.meanwhile(self._work):
             yield
 
-    def _work(self, source: Source) -> None:
+    def _work(self) -> None:
         (member,) = self.plan.members
         info, policy = member.info, member.policy
-        if self.plan.request.relation_kind is ReleaseKind.TABLE and policy.subject is None:
+        of_rows = policy.subject is None and policy.sample is None and info.is_table
+        if self.plan.request.relation_kind is ReleaseKind.TABLE and of_rows:
             from dbanon.db.person_hashes import hash_persons
 
             key = self.plan.places[0].key_of_persons(self.session)
-            hash_persons(self.session, source.rows.keys, key)
+            hash_persons(self.session, info, policy, key)
             self.hashed = key
         self.of_rows = digest_of_rows(self.session, info, policy)
 

@@ -7,7 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dbanon.actions.preparation.members import fingerprint, members_of
-from dbanon.actions.publication.growing import Unchanged, grow, obstacle
+from dbanon.actions.publication.growing import (
+    Unchanged,
+    grow,
+    obstacle,
+    reading,
+    state_after,
+)
 from dbanon.actions.publication.plan import resolve
 from dbanon.actions.publication.steps import Work, serve
 from dbanon.actions.publish import carry_out, publishing
@@ -25,8 +31,8 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from dbanon.actions.preparation.loading import Loaded
+    from dbanon.actions.publication.growing import Reading
     from dbanon.actions.publication.plan import PublicationPlan
-    from dbanon.anonymization.problem import Problem
     from dbanon.db.session import Session
     from dbanon.domain.release import Growth, Mark, Release
 
@@ -43,7 +49,8 @@ class Refreshed:
     refresh; ``regrouped``: reason of a new grouping; ``former_ncp``: previous loss
     (``LossReport``); ``new_ncp``: about what a new search would lose, if classes were preserved;
     ``advice``: a remedy if it would lose much less; ``stale``: a warning if more rows show former
-    values than the policy's ``max_stale``.
+    values than the policy's ``max_stale``; ``all_read``: why all rows were read, None if
+    only changed ones were.
     """
 
     relation: TableName
@@ -56,6 +63,7 @@ class Refreshed:
     new_ncp: float | None = None
     advice: str | None = None
     stale: str | None = None
+    all_read: str | None = None
 
 
 def refresh(
@@ -166,7 +174,7 @@ def _again(
     with publishing([one.table for one in releases], request) as (session, loaded):
         present = _all_present(session, releases, of=len(asked.dataset))
         if [one.id for one in present] == [one.id for one in releases]:
-            is_same = partial(_is_same, session, loaded, releases, stages, anew=now.new_series)
+            is_same = partial(_is_same, session, loaded, present, stages, anew=now.new_series)
             if unless_since is not None and all(map(unless_since.precedes, present)):
                 return _kept(session, loaded, present)
             if if_changed and is_same():
@@ -178,7 +186,7 @@ def _again(
         else:
             _withdraw(session)
     if found is not None:  # after the commit, as how long the estimate takes depends on values
-        return _with_stale(_estimated(found, plan.sampled), loaded)
+        return _with_stale(_estimated(found, plan, request), loaded)
     return _again(present, now, if_changed=if_changed, unless_since=unless_since)
 
 
@@ -199,13 +207,19 @@ def _with_stale(found: Sequence[Refreshed], loaded: Sequence[Loaded]) -> list[Re
     ]
 
 
-def _estimated(found: list[Refreshed], sampled: Sequence[Problem]) -> list[Refreshed]:
-    """Return the result for a table that keeps classes with the loss of a new search."""
-    from dbanon.anonymization.estimate import ncp_of_search
+def _estimated(found: list[Refreshed], plan: PublicationPlan, request: Request) -> list[Refreshed]:
+    """Return the result for a table that keeps classes with the loss of a new search.
 
-    if len(found) > 1 or not sampled:
+    If only changed rows were read, it is that of the last time that all were.
+    """
+    one, *others = found
+    state = one.release.source_state
+    if others:
         return found
-    (one,), ncp = found, ncp_of_search(sampled)
+    if plan.sampled:
+        ncp = _of_search(one.release, plan, request)
+    else:
+        ncp = None if state is None or one.growth is None else state.ncp
     if ncp is None:
         return found
     advice, now = None, one.release.loss.ncp
@@ -214,6 +228,17 @@ def _estimated(found: list[Refreshed], sampled: Sequence[Problem]) -> list[Refre
         new = command("dbanon publish", one.release.table, options=options)
         advice = f"a new search would lose less, for an audience without these releases: {new}"
     return [replace(one, new_ncp=ncp, advice=advice)]
+
+
+def _of_search(release: Release, plan: PublicationPlan, request: Request) -> float | None:
+    """Return about the loss of a new search of the rows that were read, and store it."""
+    from dbanon.anonymization.estimate import ncp_of_search
+    from dbanon.db.metadata import ledger
+
+    ncp, state = ncp_of_search(plan.sampled), release.source_state
+    if ncp is not None and state is not None and state.places is not None and not request.dry_run:
+        ledger.note_search(request.settings or Settings.load(), release.id, replace(state, ncp=ncp))
+    return ncp
 
 
 def _renewed(
@@ -260,14 +285,20 @@ def _grown(
     from dbanon.db.metadata import ledger
 
     since = [ledger.pool_since(session, one.relation) for one in present]
-    grown = grow(session, plan, stages, present=present)
+    with stages("compare"):
+        pairs = zip(plan.members, present, strict=True)
+        readings = [reading(session, plan, member, one) for member, one in pairs]
+    for one in readings:
+        stages.remark(
+            f"all rows were read: {one.reason}" if one.reason else "changed rows were read"
+        )
+    grown = grow(session, plan, stages, present=present, changes=readings[0].changes)
     found = [_with_pool(one, past) for one, past in zip(grown, since, strict=True)]
     unchanged = [one for one in found if isinstance(one, Unchanged)]
     if unchanged:
-        return _same(session, plan, unchanged, present)
+        return _same(session, plan, unchanged, present, readings)
     works = [one for one in found if isinstance(one, Work)]
-    digest = _by_classes(session, fingerprint(session, plan.members, plan.request), present)
-    works = [replace(one, fingerprint=digest) for one in works]
+    works = _with_states(session, plan, works, readings, present)
     new = serve(session, plan, works, stages)
     return [
         Refreshed(
@@ -276,8 +307,30 @@ def _grown(
             changed=True,
             growth=one.growth,
             former_ncp=former.loss.ncp,
+            all_read=read.reason,
         )
-        for release, one, former in zip(new, works, present, strict=True)
+        for release, one, former, read in zip(new, works, present, readings, strict=True)
+    ]
+
+
+def _with_states(
+    session: Session,
+    plan: PublicationPlan,
+    works: Sequence[Work],
+    readings: Sequence[Reading],
+    present: Sequence[Release],
+) -> list[Work]:
+    """Return tables with the states of their sources, after their places were stored."""
+    states = [
+        state_after(session, one.member, read, release=one.publication.id)
+        for one, read in zip(works, readings, strict=True)
+    ]
+    rows = [None if state is None else state.content for state in states]
+    digest = fingerprint(session, plan.members, plan.request, of_rows=rows)
+    digest = _by_classes(session, digest, present)
+    return [
+        replace(one, fingerprint=digest, state=state)
+        for one, state in zip(works, states, strict=True)
     ]
 
 
@@ -291,6 +344,7 @@ def _same(
     plan: PublicationPlan,
     unchanged: Sequence[Unchanged],
     present: Sequence[Release],
+    readings: Sequence[Reading],
 ) -> list[Refreshed]:
     """Preserve releases without withdrawn or new classes."""
     from dbanon.db.metadata import ledger, store
@@ -300,19 +354,26 @@ def _same(
         if one.now is not None:
             store.save_baseline(session, one.info.name, one.now, name=one.wanted)
     asked = Request.from_ledger(present[0].overrides)
-    compared = _by_classes(session, fingerprint(session, plan.members, asked), present)
-    for release, same in zip(present, unchanged, strict=True):
-        ledger.note_compared(session, release.id, compared, growth=same.growth)
+    states = [
+        state_after(session, member, read, release=0)
+        for member, read in zip(plan.members, readings, strict=True)
+    ]
+    rows = [None if state is None else state.content for state in states]
+    compared = fingerprint(session, plan.members, asked, of_rows=rows)
+    compared = _by_classes(session, compared, present)
+    for release, same, state in zip(present, unchanged, states, strict=True):
+        ledger.note_compared(session, release.id, compared, growth=same.growth, state=state)
     _leave(session, loaded, present)
     return [
         Refreshed(
             release.relation,
-            replace(release, warnings=same.warnings, growth=same.growth),
+            replace(release, warnings=same.warnings, growth=same.growth, source_state=state),
             changed=False,
             growth=same.growth,
             former_ncp=release.loss.ncp,
+            all_read=read.reason,
         )
-        for release, same in zip(present, unchanged, strict=True)
+        for release, same, state, read in zip(present, unchanged, states, readings, strict=True)
     ]
 
 
@@ -366,6 +427,7 @@ def _is_same(
 
     The last refresh already compared pending and deleted rows. anew: group all rows from scratch.
     """
+    from dbanon.db.person_hashes import content_since
     from dbanon.db.releases import guards
 
     with stages("compare"):
@@ -373,7 +435,12 @@ def _is_same(
         same = same and not _is_due(session, loaded, releases)
         if same:
             asked = Request.from_ledger(releases[0].overrides)
-            found = fingerprint(session, members_of(loaded, asked), asked)
+            members = members_of(loaded, asked)
+            rows = [
+                content_since(session, member.loaded.info, member.own, one.source_state)
+                for member, one in zip(members, releases, strict=True)
+            ]
+            found = fingerprint(session, members, asked, of_rows=rows)
             others = _others(session, releases)
             grown = [one.id for one in others if one.fingerprint.startswith(_CLASSES)]
             # What another relation published since comes here, too.

@@ -82,12 +82,14 @@ def pin(session: Session, info: TableInfo) -> None:
     """Create a private view of an admitted relation, unless the transaction is read-only.
 
     Creating it runs no code, and its lock shows the relation that it is bound to, so a later
-    exchange of names has no effect. For tables it has ``tableoid``, too.
+    exchange of names has no effect. For tables it has ``tableoid``, too, and for plain ones the
+    place and the transaction of a row version.
     """
     if info.oid in session.pins or session.pg.read_only:
         return
     name = TableName(DATA_SCHEMA, f"pin_{session.pg.info.backend_pid}_{info.oid}")
     columns = "s.*, s.tableoid" if info.is_table else "s.*"
+    columns += ", s.ctid, s.xmin" if info.relkind == "r" else ""
     statement = sql.SQL("CREATE VIEW {} AS SELECT {} FROM {} AS s")
     with at_once(session.pg):
         session.pg.execute(statement.format(relation(name), sql.SQL(columns), relation(info.name)))

@@ -1,17 +1,31 @@
-"""Keyed hashes of persons, computed before a release or as its rows are read."""
+"""Keyed hashes of persons, and the places of their rows, by which a refresh finds changed rows.
+
+A place is a hint, never the proof: it is used only if the storage and the columns of the source are
+unchanged, and numbers that must add up are checked.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
-from dbanon.db.queries import equal_text, identifiers, template
-from dbanon.db.transfer import write_table
+from dbanon.db import identity
+from dbanon.db.queries import equal_text, identifiers, key_values, query, template
+from dbanon.db.releases.publication import data_table
+from dbanon.db.session import at_once
+from dbanon.db.transfer import selected, value_of, write_table
 from dbanon.domain.errors import DatabaseError
+from dbanon.domain.policy import Role
+from dbanon.domain.release import SourceState
+from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,25 +35,28 @@ if TYPE_CHECKING:
 
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
+    from dbanon.domain.policy import Policy
+    from dbanon.domain.table import ColumnInfo, TableInfo
 
-_READ = sql.Identifier("pg_temp", "history_keys")
 _HASHED = sql.Identifier("pg_temp", "history_hashed")
+_CAME = sql.Identifier("pg_temp", "history_came")
+_FOUND = [sql.Identifier("pg_temp", f"history_{name}") for name in ("came", "went", "spread")]
 
 
 class Members(NamedTuple):
-    """The rows ``r`` of a release, the hash of each person, and temporary tables to drop later."""
+    """The rows ``r`` of a release, and the hash of each person."""
 
     rows: sql.Composable
     person: sql.Composable
-    tables: tuple[sql.Identifier, ...] = ()
 
 
 def members(publication: Publication, key: UUID | None) -> Members:
     """Compose the members of a release; uses existing hashes if they have the same key."""
     rows, subject = publication.rows, publication.policy.subject
     if key is not None and publication.hashed == key:
-        joined = sql.SQL("{} AS r JOIN {} AS h ON h.place = r.place").format(rows, _HASHED)
-        return Members(joined, sql.Identifier("h", "person"), (_HASHED,))
+        slots = {"rows": rows, "hashed": _HASHED, "join": _by_key(publication)}
+        joined = sql.SQL("{rows} AS r JOIN {hashed} AS h ON {join}").format(**slots)
+        return Members(joined, sql.Identifier("h", "person"))
     if subject is not None:
         of_subject = equal_text(publication.info.column(subject), sql.Identifier("s", subject))
         source = publication.reading
@@ -51,6 +68,12 @@ def members(publication: Publication, key: UUID | None) -> Members:
         for name, column in columns
     ]
     return Members(sql.SQL("{} AS r").format(rows), person_hash(sql.SQL(", ").join(parts)))
+
+
+def _by_key(publication: Publication) -> sql.Composed:
+    """Compose the join of rows ``r`` with hashed persons ``h``."""
+    names = map(sql.Identifier, publication.key_columns)
+    return sql.SQL(" AND ").join(sql.SQL("h.{0} = r.{0}").format(name) for name in names)
 
 
 def require_all(publication: Publication, noted: int, shown: psycopg.Cursor) -> None:
@@ -68,12 +91,27 @@ def person_hash(texts: sql.Composable) -> sql.Composed:
     return template("persons.person_hash", person=texts)
 
 
-def hash_persons(session: Session, persons: pa.Table, key: UUID) -> None:
-    """Write the keyed hash of each row's person (its identifying columns) to _HASHED, by place."""
-    person = write_persons(session, _READ, persons, beside={})
-    slots = {"hashed": _HASHED, "person": person, "read": _READ, "key": sql.Literal(key)}
-    session.pg.execute(template("persons.hashed", **slots))
-    session.pg.execute(sql.SQL("DROP TABLE {}").format(_READ))
+def _hash_of_row(info: TableInfo) -> sql.Composed:
+    """Compose the hash of the person of a row ``s``, which is identified by the key."""
+    texts = (equal_text(info.column(name), sql.Identifier("s", name)) for name in info.primary_key)
+    return person_hash(sql.SQL(", ").join(texts))
+
+
+def hash_persons(session: Session, info: TableInfo, policy: Policy, key: UUID) -> None:
+    """Write the key and the keyed hash of each person of a table, and the place, to _HASHED."""
+    names = (sql.Identifier(f"k{i}") for i in range(1, len(info.primary_key) + 1))
+    keys = sql.SQL(", ").join(
+        sql.SQL("{} AS {}").format(value, name)
+        for value, name in zip(key_values(info, of="s"), names, strict=True)
+    )
+    source = identity.readable(session, info)
+    place = sql.SQL("s.ctid" if info.relkind == "r" else "NULL")
+    rows = sql.SQL("(SELECT * FROM {} WHERE {})").format(source, selected(policy, info))
+    slots = {"hashed": _HASHED, "keys": keys, "key": sql.Literal(key)}
+    session.pg.execute(template("persons.create_hashed", source=source, **slots))
+    person = _hash_of_row(info)
+    fill = template("persons.fill_hashed", source=rows, person=person, place=place, **slots)
+    identity.harmless(session, fill, keep=True)
 
 
 def write_persons(
@@ -90,3 +128,289 @@ def write_persons(
     columns_named = ["place", *beside, *names]
     write_table(session, relation, pa.table([places, *beside.values(), *texts], columns_named))
     return person_hash(identifiers(names, of="l"))
+
+
+# The places of rows.
+
+_FARTHEST = 10**9
+"""Transactions since a snapshot at most: row versions have numbers modulo 2^32."""
+_MOST_READ = 0.5
+_MOST_CHANGED = 0.1
+"""Shares of rows: of those to read, and of those that changed since all were read, at most."""
+_MOST_COLUMNS = 60  # sensitive ones, which are bits of a state
+_AT = "at:"
+
+
+class Counted(NamedTuple):
+    """A source now.
+
+    state: with the content of before if nothing changed; unchanged: rows since the state before;
+    is_comparable: whether that can be known; values: their numbers by sensitive column.
+    """
+
+    state: SourceState
+    unchanged: int
+    is_comparable: bool
+    values: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The rows of a source that changed since its last state, in temporary tables.
+
+    within: the condition of the rows to read; places: their table; published: unchanged rows that
+    are published; came: changed rows; pending: unchanged rows that are not published; now: the
+    state of the source; values: the numbers of its values by sensitive column.
+    """
+
+    within: sql.Composed
+    places: sql.Identifier
+    published: int
+    came: int
+    pending: int
+    now: SourceState
+    values: Mapping[str, int]
+
+
+def count(
+    session: Session, info: TableInfo, policy: Policy, *, since: SourceState | None
+) -> Counted | None:
+    """Count rows, and those that are unchanged since a state; None for what is no plain table."""
+    found = _facts(session, info, policy)
+    if found is None:
+        return None
+    snapshot, facts = found
+    same = since is not None and since.facts == facts and _is_near(since.snapshot, snapshot)
+    names = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    counted = template(
+        "persons.count_unchanged",
+        source=identity.readable(session, info),
+        selected=selected(policy, info),
+        unchanged=_unchanged(since.snapshot) if since is not None and same else sql.SQL("false"),
+        counts=sql.SQL("").join(sql.SQL(", count({})").format(sql.Identifier(n)) for n in names),
+    )
+    rows, unchanged, *values = identity.harmless(session, counted).fetchone() or (0, 0)
+    numbers = dict(zip(names, values, strict=True))
+    if since is not None and same:
+        state = replace(since, snapshot=snapshot, rows=rows)
+        if unchanged != rows or rows != since.rows:
+            state = replace(state, content=f"{_AT}{uuid4()}")
+        return Counted(state, unchanged, is_comparable=True, values=numbers)
+    state = SourceState(facts, snapshot, rows, f"{_AT}{uuid4()}")
+    return Counted(state, 0, is_comparable=False, values=numbers)
+
+
+def content_since(
+    session: Session, info: TableInfo, policy: Policy, since: SourceState | None
+) -> str | None:
+    """Return what stands for the rows if they can be compared with a state without reading them.
+
+    It is the content of the state if nothing changed. Rows that were written again may still have
+    the same values, which a digest shows.
+    """
+    now = None if since is None else count(session, info, policy, since=since)
+    if now is None or since is None or not now.is_comparable:
+        return None
+    is_known = now.state.content == since.content or since.content.startswith(_AT)
+    return now.state.content if is_known else None
+
+
+def _facts(session: Session, info: TableInfo, policy: Policy) -> tuple[str, str] | None:
+    """Return the present snapshot, and a digest of what it means that a row version is unchanged.
+
+    None if that is unknown: of what is no plain table, or has values that change otherwise.
+    """
+    names = _read_columns(info, policy)
+    columns = [column for column in info.columns if column.name in names]
+    if info.relkind != "r" or not all(map(_is_lasting, columns)):
+        return None
+    row = session.pg.execute(query("persons.source_facts"), {"relation": info.oid}).fetchone()
+    if row is None or not row[2]:
+        return None
+    (server,) = session.one("SELECT system_identifier::text FROM pg_control_system()")
+    texts = [equal_text(column, sql.Identifier(column.name)).as_string() for column in columns]
+    values = [astuple(replace(column, comment=None)) for column in columns]
+    where = selected(policy, info).as_string(session.pg)
+    document = json.dumps([server, row[1], values, texts, where], default=str)
+    return row[0], hashlib.sha256(document.encode()).hexdigest()
+
+
+def _read_columns(info: TableInfo, policy: Policy) -> set[str]:
+    masked = {name for step in policy.masking for name in (*step.columns, *step.within)}
+    used = {rule.column for rule in policy.columns if rule.role.is_published}
+    used |= {policy.subject or "", policy.class_label or "", *info.primary_key, *masked}
+    return used | {condition.column for condition in policy.where}
+
+
+def _is_lasting(column: ColumnInfo) -> bool:
+    """Return True if a value can only change with its row version, or with the catalog facts."""
+    kind = column.base_type.removeprefix("_")
+    built_in = column.base_schema == "pg_catalog" and not kind.startswith("reg")
+    return not column.is_virtual and (bool(column.labels) or (built_in and kind != "aclitem"))
+
+
+def _is_near(before: str, now: str) -> bool:
+    """Return True if two snapshots are of one course of transactions, and not too far apart."""
+    (former, *_), (oldest, newest, *_) = (map(int, s.split(":")[:2]) for s in (before, now))
+    return former <= oldest and newest - former < _FARTHEST
+
+
+def _unchanged(snapshot: str) -> sql.Composed:
+    """Compose whether a row version ``s`` was there when a snapshot was taken.
+
+    ``pg_visible_in_snapshot`` would also accept savepoints of transactions in progress.
+    """
+    oldest = int(snapshot.split(":", maxsplit=1)[0]) % 2**32
+    return sql.SQL("age(s.xmin) > age({}::xid)").format(sql.Literal(str(oldest)))
+
+
+def places(number: int | None) -> sql.Identifier:
+    """Name the table of places."""
+    return data_table("places", number or 0)
+
+
+def keeps_places(info: TableInfo, policy: Policy) -> bool:
+    """Return True if places are stored: each row of the policy is a person, with values as read."""
+    keys = map(info.column, info.primary_key)
+    return (
+        policy.subject is None
+        and not (policy.key or policy.masking or policy.anatomy or policy.class_label)
+        and (policy.sample, policy.population, policy.pseudonym) == (None, None, None)
+        and all(column.is_equal_by_text for column in keys)
+        and len(policy.with_role(Role.SENSITIVE)) <= _MOST_COLUMNS
+    )
+
+
+def find_changes(
+    session: Session, info: TableInfo, policy: Policy, now: Counted, since: SourceState
+) -> Changes | str:
+    """Find the rows that changed since a state; returns the reason if all are to be read.
+
+    Raises DatabaseError if the stored places do not add up.
+    """
+    rows = now.state.rows
+    changed = since.changed + rows - now.unchanged + since.rows - now.unchanged
+    if changed > _MOST_CHANGED * rows:
+        return "much has changed since all rows were read"
+    table = places(since.places)
+    if session.one(query("persons.owns_places"), (table.as_string(),)) != (True,):
+        return "the places of its rows are gone, or another role's"
+    slots = {
+        "places": table,
+        "source": identity.readable(session, info),
+        "selected": selected(policy, info),
+        "unchanged": _unchanged(since.snapshot),
+        "key": sql.Literal(since.key),
+        "person": _hash_of_row(info),
+    }
+    session.allow_memory()
+    with at_once(session.pg):
+        for found in _FOUND:
+            session.pg.execute(template("persons.create_found", found=found))
+    identity.harmless(session, template("persons.find_came", **slots), keep=True)
+    identity.harmless(session, template("persons.find_went", **slots), keep=True)
+    session.run(sql.SQL("ANALYZE {}").format(found) for found in _FOUND[:2])
+    came, went, known, twice, published = session.one(
+        template("persons.count_places", places=table)
+    )
+    if (came, went, twice) != (rows - now.unchanged, known - now.unchanged, 0):
+        raise _faulty(info)
+    session.pg.execute(template("persons.pending", places=table))
+    identity.harmless(session, _spread(info, policy, slots), keep=True)
+    listed, n_read = session.one(query("persons.places_to_read"))
+    if n_read > _MOST_READ * rows:
+        return "much of it is not published, or has values of its own"
+    within = sql.SQL("ctid = ANY ({}::tid[])").format(sql.Literal(listed or "{}"))
+    pending = known - went - published
+    state = replace(now.state, changed=changed)
+    return Changes(within, table, published, came, pending, state, now.values)
+
+
+def _spread(info: TableInfo, policy: Policy, slots: Mapping[str, sql.Composable]) -> sql.Composed:
+    """Compose a row with each distinct value, which scales and warnings depend on."""
+    rules = (*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE))
+    values = [value_of(info.column(rule.column), rule.role) for rule in rules]
+    names = [sql.Identifier(f"v{i}") for i in range(1, len(values) + 1)]
+    listed = [sql.SQL("{} AS {}").format(*pair) for pair in zip(values, names, strict=True)]
+    sets = sql.SQL(", ").join(sql.SQL("({})").format(name) for name in names)
+    asked = {name: slots[name] for name in ("source", "selected")}
+    return template("persons.find_spread", values=sql.SQL(", ").join(listed), sets=sets, **asked)
+
+
+def _faulty(info: TableInfo) -> DatabaseError:
+    return DatabaseError(
+        f"what is remembered of the places of rows does not fit {info.name}; nothing was published",
+        hint=f"{command('dbanon publish', info.name)}, which reads all rows",
+    )
+
+
+def require_found(session: Session, info: TableInfo, changes: Changes) -> None:
+    """Keep in ``history_source`` the rows that changed or are pending; raise if one is missing."""
+    (found,) = session.one(query("standing.narrow_source"))
+    if found != changes.came + changes.pending:
+        raise _faulty(info)
+
+
+def require_standing(session: Session, info: TableInfo, changes: Changes) -> None:
+    """Raise DatabaseError unless each published row is unchanged, was read, or is gone."""
+    before, read, gone = session.one(query("standing.count_found"))
+    if before != changes.published + read + gone:
+        raise _faulty(info)
+
+
+def store_places(
+    session: Session, publication: Publication, state: SourceState, *, former: int | None
+) -> SourceState:
+    """Store the place of each row for a release that groups all rows; returns the new state.
+
+    former: the number of the table that the previous release used.
+    """
+    key = publication.key
+    assert key is not None  # noqa: S101 - its persons are remembered
+    if publication.hashed != key:
+        hash_persons(session, publication.info, publication.policy, key)
+    state = _emptied(session, state, key, former=former)
+    slots = {"places": places(state.places), "hashed": _HASHED, "rows": publication.rows}
+    session.pg.execute(template("persons.fill_places", join=_by_key(publication), **slots))
+    return state
+
+
+def _emptied(session: Session, state: SourceState, key: UUID, *, former: int | None) -> SourceState:
+    """Return a state with an empty table of places, the former one if a dump may have listed it."""
+    table = places(former)
+    if session.one(query("persons.owns_places"), (table.as_string(),)) == (True,):
+        session.pg.execute(sql.SQL("DELETE FROM {}").format(table))
+        number = former
+    else:
+        (number,) = session.one("SELECT pg_current_xact_id()::text::bigint")
+        session.pg.execute(template("persons.create_places", places=places(number)))
+    return replace(state, places=number, key=str(key), changed=0)
+
+
+def update_places(
+    session: Session,
+    info: TableInfo,
+    policy: Policy,
+    state: SourceState,
+    *,
+    release: int,
+    key: UUID | None,
+    former: int | None = None,
+) -> SourceState:
+    """Store what a refresh found, and which rows its release publishes (0 for none).
+
+    key: of the hashes, if all rows were read, None if only changes were; former: as in
+    ``store_places``. Returns the new state.
+    """
+    found = _CAME
+    if key is not None:
+        hash_persons(session, info, policy, key)
+        state, found = _emptied(session, state, key, former=former), _HASHED
+    table = places(state.places)
+    with at_once(session.pg):
+        if key is None:
+            session.pg.execute(template("persons.discard_went", places=table))
+        session.pg.execute(template("persons.keep_places", places=table, found=found))
+        marks = template("persons.mark_places", places=table, release=sql.Literal(release))
+        session.pg.execute(marks)
+    return state

@@ -14,7 +14,7 @@ from dbanon.domain.text import is_seen, visible
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dbanon.domain.table import ColumnInfo, TableName
+    from dbanon.domain.table import ColumnInfo, TableInfo, TableName
 
 
 def query(name: str) -> sql.SQL:
@@ -80,6 +80,16 @@ def lasting_value(column: ColumnInfo, value: sql.Composable) -> sql.Composable:
     if column.foreign_collation:
         value = sql.SQL('{} COLLATE pg_catalog."default"').format(value)
     return value
+
+
+def key_values(info: TableInfo, *, of: str) -> list[sql.Composed]:
+    """Compose the primary key of the relation ``of`` in base types, without domain code."""
+    return [
+        sql.SQL("{}::{}").format(
+            sql.Identifier(of, column.name), sql.Identifier(column.base_schema, column.base_type)
+        )
+        for column in map(info.column, info.primary_key)
+    ]
 
 
 def identifiers(names: Iterable[str], *, of: str | None = None) -> sql.Composed:

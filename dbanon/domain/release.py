@@ -324,6 +324,26 @@ class ReleaseKind(StrEnum):
     VIEW = "view"
 
 
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """A source when a release was last compared with it, to find what changed since then.
+
+    facts: digest of its storage and columns; snapshot: of that transaction; rows: that meet the
+    policy's conditions; content: digest of them, or a random name; places: number of the table with
+    the place of each row, None without one; key: of the hashes in it; changed: rows since all were
+    read; ncp: of a new search at that time.
+    """
+
+    facts: str
+    snapshot: str
+    rows: int
+    content: str
+    places: int | None = None
+    key: str | None = None
+    changed: int = 0
+    ncp: float | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """Origin of a served release, all that is needed to serve another instead.
@@ -331,7 +351,7 @@ class Entry:
     ``served``: the release is served now. ``content``: digest of the publication, for a live view
     of its definition, None if lost. ``data_id``: number of its private tables, the release they
     were made for. ``policy_name``: of the table's policy; ``dataset``: tables published together,
-    including itself.
+    including itself. ``source_state``: of the source, None if it is no plain table.
     """
 
     id: int
@@ -343,6 +363,7 @@ class Entry:
     data_id: int = 0
     policy_name: str = DEFAULT_NAME
     dataset: tuple[str, ...] = ()
+    source_state: SourceState | None = None
 
     @property
     def sources(self) -> tuple[TableName, ...]:

@@ -448,9 +448,17 @@ def cautions_of_release(session: Session, release: Release) -> list[Caution]:
 
 
 def cautions_of_rows(
-    session: Session, policy: Policy, info: TableInfo, columns: pa.Table
+    session: Session,
+    policy: Policy,
+    info: TableInfo,
+    columns: pa.Table,
+    *,
+    filled: Mapping[str, int] | None = None,
 ) -> list[Caution]:
-    """Return the warnings before a publication, which has read the sensitive columns already."""
+    """Return the warnings before a publication, which has read the sensitive columns already.
+
+    filled: the number of values of each, if only a row with each distinct value was read for sure.
+    """
     from dbanon.db import catalog
     from dbanon.formats.cautions import unknown
     from dbanon.formats.suggestions import candidates
@@ -461,7 +469,10 @@ def cautions_of_rows(
     contents = {name: _filled(stats[name]) for name in insensitive if name in stats}
     for rule in policy.with_role(Role.SENSITIVE):
         is_text = info.column(rule.column).kind in _TEXTS
-        contents[rule.column] = _contents(columns.column(rule.column), look=is_text)
+        found = _contents(columns.column(rule.column), look=is_text)
+        if filled is not None:
+            found = replace(found, n_filled=filled[rule.column])
+        contents[rule.column] = found
     looked = _Looked(contents, stats, keys, rows)
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     values = {name: _values(columns.column(name)) for name in sensitive}

@@ -181,13 +181,21 @@ def digest_of_rows(session: Session, info: TableInfo, policy: Policy) -> str:
 
 
 def fingerprint(
-    session: Session, members: Sequence[Member], request: Request, *, of_rows: str | None = None
+    session: Session,
+    members: Sequence[Member],
+    request: Request,
+    *,
+    of_rows: Sequence[str | None] = (),
 ) -> str:
     """Return a digest of all inputs of releases; equal digests mean that nothing changed.
 
-    of_rows: the result of ``digest_of_rows`` for a single table on this snapshot, if known.
+    of_rows: what stands for the rows of each table, by default ``digest_of_rows``.
     """
-    parts = [_digest(session, one, request, of_rows=of_rows) for one in members]
+    rows = of_rows or [None] * len(members)
+    parts = [
+        _digest(session, one, request, of_rows=known)
+        for one, known in zip(members, rows, strict=True)
+    ]
     return parts[0] if len(parts) == 1 else hashlib.sha256("".join(parts).encode()).hexdigest()
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.problem import Problem
     from dbanon.db.models.functions import TreeDocument
     from dbanon.db.session import Session
-    from dbanon.db.transfer import SourceRows
+    from dbanon.db.transfer import SourceRows, Within
     from dbanon.domain.assignment import EncodedTable, Taxonomy
     from dbanon.domain.caution import Caution
     from dbanon.domain.deeds import Stages
@@ -86,7 +86,8 @@ class Source:
     rows outside of the policy's conditions; n_not_drawn: other rows outside of the sample;
     n_of_nobody: rows of persons outside of the dataset; quasi: requested quasi-identifiers as read;
     draws: (n, c) secret numbers of each row, if the policy deals persons or chooses rows; unmasked:
-    the rows before masking, if masked values depend on other rows.
+    the rows before masking, if masked values depend on other rows; n_unread: unchanged rows that
+    were not read.
     """
 
     rows: SourceRows
@@ -101,6 +102,7 @@ class Source:
     quasi: pa.Table | None = None
     draws: NDArray[np.uint64] | None = None
     unmasked: SourceRows | None = None
+    n_unread: int = 0
 
     def problem(self, policy: Policy, *, atoms: NDArray[np.int32] | None = None) -> Problem:
         """Return the rows as a problem to solve; atoms: as in ``Problem``."""
@@ -179,7 +181,7 @@ def prepare(
     *,
     strict: bool = False,
     weigh: bool = False,
-    meanwhile: Callable[[Source], AbstractContextManager[None]] | None = None,
+    meanwhile: Callable[[], AbstractContextManager[None]] | None = None,
 ) -> Prepared:
     """Read the table on the open transaction's snapshot and group its rows; writes nothing.
 
@@ -201,7 +203,7 @@ def prepare(
     def group(source: Source, *, again: bool) -> tuple[Source, Outcome]:
         if again:
             return source, _all_of(source, member.policy, search)
-        with meanwhile(source) if meanwhile and is_whole else nullcontext():
+        with meanwhile() if meanwhile and is_whole else nullcontext():
             return source, search(source.problem(member.policy))
 
     source, outcome = among_published(session, member, source, group, stages=stages)
@@ -235,16 +237,18 @@ def cautions(
     *,
     strict: bool,
     others: Sequence[Policy] = (),
+    filled: Mapping[str, int] | None = None,
 ) -> tuple[Caution, ...]:
     """Return the warnings of a table; others: the policies of the other tables of the dataset.
 
-    Raises PolicyError if there are some and ``strict``.
+    filled: the numbers of values of sensitive columns, if not all rows were read. Raises
+    PolicyError if there are some and ``strict``.
     """
     from dbanon.actions.preparation.loading import cautions_of_rows, notes, require_no_cautions
     from dbanon.formats.cautions import repeated
 
     found = (
-        *cautions_of_rows(session, member.own, member.loaded.info, columns),
+        *cautions_of_rows(session, member.own, member.loaded.info, columns, filled=filled),
         *repeated(member.own, others),
         *notes(member.loaded),
     )
@@ -284,11 +288,12 @@ def read_source(
     kind: ReleaseKind,
     linked: bool = False,
     quasi: Sequence[str] = (),
+    within: Within | None = None,
 ) -> Source:
     """Read and encode the table on the open transaction's snapshot.
 
     linked: whether rows belong to persons of another table, any number each; quasi:
-    quasi-identifiers that are also needed as read.
+    quasi-identifiers that are also needed as read; within: a further condition of the rows to read.
     """
     from dbanon.db import transfer
 
@@ -301,7 +306,7 @@ def read_source(
         transfer.require_fit(session, info, policy)
         transfer.require_one_text(session, info, policy)
         with stages("read"), _loading_kernels():
-            rows, n_not_drawn = _read(session, info, policy, several=several)
+            rows, n_not_drawn = _read(session, info, policy, several=several, within=within)
         source = _encoded(session, member, rows, stages, several=several, quasi=quasi)
     n_filtered = transfer.count_left_out(session, info, policy)
     return replace(source, n_filtered=n_filtered, n_not_drawn=n_not_drawn)
@@ -396,14 +401,20 @@ def require_valid(loaded: Loaded, policy: Policy) -> None:
 
 
 def _read(
-    session: Session, info: TableInfo, policy: Policy, *, several: bool
+    session: Session,
+    info: TableInfo,
+    policy: Policy,
+    *,
+    several: bool,
+    within: Within | None,
 ) -> tuple[SourceRows, int]:
     """Read the rows of the sample, and count the others."""
     from dbanon.actions.preparation.masking import draw
     from dbanon.db import transfer
 
     owned = several or policy.sample is not None or bool(policy.masking) or policy.anatomy
-    source = transfer.read(session, info, with_subject(policy) if owned else policy)
+    shown = with_subject(policy) if owned else policy
+    source = transfer.read(session, info, shown, within=within or transfer.ALL)
     return draw(session, source, policy)
 
 

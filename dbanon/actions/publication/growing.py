@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.linked import LinkedSource, read_linked
+from dbanon.actions.preparation.members import digest_of_rows
 from dbanon.actions.preparation.prepare import cautions, read_source
 from dbanon.actions.publication.late import with_late
 from dbanon.actions.publication.pooling import narrowed, pooled, requirements, widened
@@ -23,23 +24,26 @@ from dbanon.formats.support import Mode, reasons
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from uuid import UUID
 
     import pyarrow as pa
 
+    from dbanon.actions.preparation.members import Member
     from dbanon.actions.preparation.prepare import Prepared, Source
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.actions.publication.pooling import Pooled
     from dbanon.actions.publication.steps import Work
     from dbanon.anonymization.outcome import Outcome
-    from dbanon.db.histories.members import Member
+    from dbanon.db.histories.members import Member as MemberStanding
     from dbanon.db.histories.standing import Standing
+    from dbanon.db.person_hashes import Changes, Counted
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.assignment import EncodedColumn, LossReport
     from dbanon.domain.caution import Caution
     from dbanon.domain.deeds import Stages
     from dbanon.domain.policy import Policy
-    from dbanon.domain.release import Growth, Release
+    from dbanon.domain.release import Growth, Release, SourceState
     from dbanon.domain.table import TableInfo
     from dbanon.request import Request
 
@@ -50,6 +54,65 @@ class Unchanged:
 
     growth: Growth
     warnings: tuple[Caution, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a refresh finds what changed in a table.
+
+    counted: its state now, None if unknown; changes: the rows that changed, if only these are read;
+    reason: otherwise, why all are; key: the hash key by which places can be stored, None if not;
+    former: the number of the present table of places.
+    """
+
+    counted: Counted | None
+    changes: Changes | None = None
+    reason: str | None = None
+    key: UUID | None = None
+    former: int | None = None
+
+
+def reading(session: Session, plan: PublicationPlan, member: Member, present: Release) -> Reading:
+    """Find what changed in a table since its release was last compared with it."""
+    from dbanon.db import person_hashes
+    from dbanon.db.histories import memory
+
+    info, policy, since = member.loaded.info, member.own, present.source_state
+    now = person_hashes.count(session, info, policy, since=since)
+    if now is None:
+        return Reading(now, reason="the version of a row does not show if its values changed")
+    known = memory.of_series(session, info.name, present.relation)
+    alone = len(plan.members) == 1 and {*known.relations.values()} == {present.relation}
+    alone = alone and widened(session, member, present.relation) is member
+    if not alone or not person_hashes.keeps_places(info, policy):
+        return Reading(now, reason="the policy or other releases need all rows")
+    anew = partial(Reading, now, key=known.key, former=None if since is None else since.places)
+    if since is None or since.places is None or since.key != str(known.key):
+        return anew(reason="the places of its rows are not stored")
+    if not now.is_comparable:
+        return anew(reason="it was rewritten, or its columns changed")
+    changes = person_hashes.find_changes(session, info, policy, now, since)
+    return anew(reason=changes) if isinstance(changes, str) else Reading(now, changes)
+
+
+def state_after(
+    session: Session, member: Member, reading: Reading, *, release: int
+) -> SourceState | None:
+    """Store the places of a table after its refresh, and return its state.
+
+    release: the new one, 0 for none.
+    """
+    from dbanon.db import person_hashes
+
+    info, policy = member.loaded.info, member.own
+    if reading.counted is None:
+        return None
+    update = partial(person_hashes.update_places, session, info, policy, release=release)
+    if reading.changes is not None:
+        return update(reading.changes.now, key=None)
+    content = digest_of_rows(session, info, policy)
+    state = replace(reading.counted.state, content=content, places=None, key=None, ncp=None)
+    return state if reading.key is None else update(state, key=reading.key, former=reading.former)
 
 
 def obstacle(session: Session, plan: PublicationPlan, present: Sequence[Release]) -> str | None:
@@ -112,17 +175,20 @@ def grow(
     stages: Stages,
     *,
     present: Sequence[Release],
+    changes: Changes | None = None,
 ) -> list[Work] | list[Unchanged]:
     """Build the next release of each table incrementally; ``obstacle`` must return None.
 
-    Raise CheckFailed if the combined disclosure grows, Unsatisfiable if a table would be empty.
+    changes: the rows to read, if not all of them are. Raise CheckFailed if the combined disclosure
+    grows, Unsatisfiable if a table would be empty.
     """
     from dbanon.db.histories import members
 
-    read, whole = _read(session, plan, stages)
+    read, whole = _read(session, plan, stages, changes)
     served = _served(read, present)
     with stages("compare"):
-        stay = _stand(session, read, served, k=requirements(session, read.members)[0].k)
+        k = requirements(session, read.members)[0].k
+        stay = _stand(session, read, served, k=k, changes=changes)
     new = _born(session, whole, stay, plan.request, present=present, stages=stages)
     add, late = partial(with_late, session, read, new), stay.persons.elsewhere
     rows, outcomes = add(late, relation=present[0].relation, stages=stages)
@@ -145,11 +211,11 @@ def grow(
 
 
 def _read(
-    session: Session, plan: PublicationPlan, stages: Stages
+    session: Session, plan: PublicationPlan, stages: Stages, changes: Changes | None
 ) -> tuple[LinkedSource, LinkedSource]:
     """Read the source and its warnings, and the same with hidden columns that pools need.
 
-    A single table is a dataset of one.
+    A single table is a dataset of one. changes: the rows to read, if not all of them are.
     """
     from dbanon.anonymization.estimate import parts
 
@@ -158,10 +224,16 @@ def _read(
         return read, read
     (member,) = plan.members
     owned, whole = member.policy.subject is not None, widened(session, member, plan.view(member))
-    found = read_source(session, whole, stages, kind=plan.request.relation_kind, linked=owned)
+    within, filled = (None, None) if changes is None else (changes.within, changes.values)
+    kind = plan.request.relation_kind
+    found = read_source(session, whole, stages, kind=kind, linked=owned, within=within)
+    if changes is not None:
+        found = replace(found, n_unread=changes.now.rows - found.encoded.n_rows)
     source = narrowed(found, member.policy)
-    plan.sampled[:] = parts(source.problem(member.policy))
-    warnings = cautions(session, member, source.rows.columns, strict=plan.request.strict)
+    if changes is None:
+        plan.sampled[:] = parts(source.problem(member.policy))
+    columns, strict = source.rows.columns, plan.request.strict
+    warnings = cautions(session, member, columns, strict=strict, filled=filled)
     read = LinkedSource([member], [source], [], [warnings])
     return read, LinkedSource([whole], [found], [], [warnings])
 
@@ -181,7 +253,7 @@ class _Stay:
     """The retained data: of the persons, and of the other tables, which follow them."""
 
     persons: Standing
-    others: Sequence[Member]
+    others: Sequence[MemberStanding]
 
     @property
     def withdrawn(self) -> list[tuple[int, ...]]:
@@ -189,7 +261,14 @@ class _Stay:
         return [self.persons.withdrawn, *(one.withdrawn for one in self.others)]
 
 
-def _stand(session: Session, read: LinkedSource, served: Sequence[Publication], *, k: int) -> _Stay:
+def _stand(
+    session: Session,
+    read: LinkedSource,
+    served: Sequence[Publication],
+    *,
+    k: int,
+    changes: Changes | None,
+) -> _Stay:
     """Compare the persons with the served release, then the rows of other tables."""
     from dbanon.db.histories import members, standing
 
@@ -200,17 +279,15 @@ def _stand(session: Session, read: LinkedSource, served: Sequence[Publication], 
     is_row = policy.subject is None or len(served) > 1
     owners = None if is_row else owners_of(source, policy)
     kept = {rule.column for one in read.members for rule in one.policy.columns if rule.keep}
-    persons = standing.stand(
-        session, served[0], source.rows, terms=terms, kept=kept, persons=owners
-    )
+    stand = partial(standing.stand, terms=terms, kept=kept, persons=owners, changes=changes)
+    persons = stand(session, served[0], source.rows)
     if len(served) > 1:
         members.hand_over(session)
     others = []
     for part, one in enumerate(served[1:], 1):
         source = read.sources[part]
         of_rows = owners_of(source, one.policy)
-        stand = partial(members.stand, session, one, source.rows, of_rows)
-        others.append(stand(kept=kept, part=part))
+        others.append(members.stand(session, one, source.rows, of_rows, kept=kept, part=part))
     return _Stay(persons, others)
 
 
@@ -311,7 +388,7 @@ def loss_of(present: Release, of_born: LossReport, growth: Growth, source: Sourc
     Retained classes are assumed to have the mean loss of the previous release.
     """
     stays = growth.kept + growth.deferred
-    total = source.encoded.n_rows + growth.deferred
+    total = source.encoded.n_rows + source.n_unread + growth.deferred
     added = growth.births
     left_out = total - stays - added
 

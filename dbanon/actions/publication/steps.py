@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from dbanon.actions.preparation.members import Member
-    from dbanon.actions.preparation.prepare import Prepared, Source
+    from dbanon.actions.preparation.prepare import Prepared
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.actions.publication.series import Difference, Placement
     from dbanon.db.releases.publication import Publication
@@ -36,7 +36,14 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.deeds import Stages
-    from dbanon.domain.release import CheckReport, Composition, Entry, Growth, Sharing
+    from dbanon.domain.release import (
+        CheckReport,
+        Composition,
+        Entry,
+        Growth,
+        Sharing,
+        SourceState,
+    )
     from dbanon.domain.table import TableInfo, TableName
 
     Run = Callable[["Sender", PublicationPlan, Sequence["Work"]], list["Work"]]
@@ -50,6 +57,7 @@ class Work:
 
     publication: the release as SQL names it; previous: the release that it replaces; growth:
     changes since that one, if this one is made of it; fingerprint: of all inputs of the release;
+    state: of the source;
     differs: the masked values to compare; candidate: the view to prove, not readable yet; report:
     of the models; composition: combined disclosure of all releases of the table; release: the
     ledger entry; notes: for the operator.
@@ -62,6 +70,7 @@ class Work:
     previous: Entry | None
     growth: Growth | None = None
     fingerprint: str = ""
+    state: SourceState | None = None
     differs: Difference | None = None
     candidate: TableInfo | None = None
     report: CheckReport | None = None
@@ -76,7 +85,7 @@ def group(
     stages: Stages,
     *,
     weigh: bool = False,
-    meanwhile: Callable[[Source], AbstractContextManager[None]] | None = None,
+    meanwhile: Callable[[], AbstractContextManager[None]] | None = None,
 ) -> tuple[list[Prepared], Sharing | None]:
     """Group the rows in the way that fits: linked persons, blocks, earlier classes or new ones.
 
@@ -486,6 +495,7 @@ def _entry(session: Session, plan: PublicationPlan, work: Work) -> Release:
         loss=prepared.outcome.loss,
         fingerprint=work.fingerprint,
         growth=work.growth,
+        source_state=work.state,
         overrides=request.to_ledger(),
         taxonomies=prepared.taxonomies,
         content=_content(session, publication, work.candidate),

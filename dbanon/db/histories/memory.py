@@ -436,7 +436,7 @@ def _present(session: Session, publication: Publication, key: UUID | None) -> No
         with session.sharing_rows():
             noted = session.pg.execute(present)
         shown = session.pg.execute(sql.SQL("SELECT count(*) FROM {}").format(publication.rows))
-        drop(session, publication.codes, *read_from.tables)
+        drop(session, publication.codes)
     require_all(publication, noted.rowcount, shown)
 
 

@@ -14,7 +14,7 @@ from psycopg import sql
 from dbanon.db import catalog
 from dbanon.db.histories import atoms, memory
 from dbanon.db.metadata import ledger
-from dbanon.db.person_hashes import write_persons
+from dbanon.db.person_hashes import require_found, require_standing, write_persons
 from dbanon.db.proofs import subjects
 from dbanon.db.queries import equal_text, identifiers, query, template
 from dbanon.db.releases import beside, copies, relations
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.histories.atoms import Elsewhere
     from dbanon.db.histories.memory import Memory
+    from dbanon.db.person_hashes import Changes
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
@@ -92,14 +93,17 @@ def stand(
     terms: Terms,
     kept: Collection[str] = (),
     persons: pa.Table | None = None,
+    changes: Changes | None = None,
 ) -> Standing:
     """Compare rows with a served publication; raise PolicyError if two rows have the same key.
 
-    kept: columns of kept values; persons: person column of each row, if it is not the key.
-    ``history_departed`` contains the
-    withdrawn persons until the transaction ends; ENTRIES and BEFORE stay unpacked.
+    kept: columns of kept values; persons: person column of each row, if it is not the key;
+    changes: if only these rows were read. ``history_departed`` contains the withdrawn persons until
+    the transaction ends, ``history_states`` the rows that are not as published, if each row is a
+    person; ENTRIES and BEFORE stay unpacked.
     """
-    with standing(session, publication, rows, rows.keys if persons is None else persons) as known:
+    of_rows = rows.keys if persons is None else persons
+    with standing(session, publication, rows, of_rows, changes=changes) as known:
         if persons is None:
             columns = identifiers(publication.key_columns, of="r")
             subjects.require_key(session, publication, _READ, columns)
@@ -140,7 +144,12 @@ def count_rows(session: Session, departed: sql.Identifier) -> tuple[Growth, int]
 
 @contextmanager
 def standing(
-    session: Session, publication: Publication, rows: SourceRows, persons: pa.Table
+    session: Session,
+    publication: Publication,
+    rows: SourceRows,
+    persons: pa.Table,
+    *,
+    changes: Changes | None = None,
 ) -> Iterator[Memory]:
     """Compare rows, identified by ``persons``, with a served publication during the block."""
     known = memory.unpack_shown(session, publication)
@@ -158,7 +167,15 @@ def standing(
     with at_once(session.pg):
         session.pg.execute(template("histories.source", **slots))
         session.pg.execute(sql.SQL("ANALYZE {} (person)").format(_SOURCE))
+    if changes is None:
         session.pg.execute(query("standing.differing" if one_row else "standing.differing_persons"))
+    else:
+        require_found(session, publication.info, changes)
+        view = publication.view
+        slots = {"view_schema": sql.Literal(view.schema), "view_name": sql.Literal(view.name)}
+        slots["places"] = changes.places
+        session.pg.execute(template("standing.differing_of_changes", **slots))
+        require_standing(session, publication.info, changes)
     yield known
     memory.drop(session, _READ, _CODES, _SOURCE, _STANDING)
 
@@ -195,8 +212,10 @@ def _former(session: Session, publication: Publication, shown: int) -> dict[str,
     if publication.policy.subject is not None:
         return {}
     columns = [rule.column for rule in publication.policy.with_role(Role.SENSITIVE)]
-    found = session.pg.execute(query("standing.former_values"), {"columns": columns})
-    return {name: rows / max(shown, 1) for name, rows in found}
+    found = template("standing.find_former_values", columns=sql.Literal(columns))
+    session.run((found, query("standing.states")))
+    counts = session.pg.execute(query("standing.former_values"))
+    return {name: rows / max(shown, 1) for name, rows in counts}
 
 
 def withdrawn(session: Session, departed: sql.Identifier) -> tuple[int, ...]:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
+import psycopg
 import sqlalchemy as sa
 
 from dbanon.db.metadata import tables as m
 from dbanon.db.metadata.store import of_table
 from dbanon.db.queries import query
+from dbanon.db.session import connect
 from dbanon.domain.assignment import LossReport
 from dbanon.domain.deeds import Deed
-from dbanon.domain.errors import DatabaseError, PolicyError
+from dbanon.domain.errors import DatabaseError, DbanonError, PolicyError
 from dbanon.domain.policy import DEFAULT_NAME
 from dbanon.domain.release import (
     CheckReport,
@@ -25,6 +27,7 @@ from dbanon.domain.release import (
     Growth,
     Release,
     ReleaseKind,
+    SourceState,
     Verdict,
     Verification,
 )
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.session import Session
     from dbanon.domain.policy import Policy
+    from dbanon.settings import Settings
 
 
 def next_release_id(session: Session) -> int:
@@ -73,6 +77,7 @@ def add_release(session: Session, release: Release) -> Release:
             loss=asdict(release.loss),
             fingerprint=release.fingerprint,
             growth=_counts(release.growth),
+            source_state=_state(release.source_state),
             content=release.content,
             data_id=release.data_id,
             served=True,
@@ -115,14 +120,37 @@ def withdraw(session: Session, release_id: int) -> bool:
     return found.rowcount > 0
 
 
-def note_compared(session: Session, release_id: int, fingerprint: str, *, growth: Growth) -> None:
+def note_compared(
+    session: Session,
+    release_id: int,
+    fingerprint: str,
+    *,
+    growth: Growth,
+    state: SourceState | None,
+) -> None:
     """Record the source and the counts of a refresh that had nothing to publish."""
     table = m.release
     session.sa.execute(
         sa.update(table)
         .where(table.c.release_id == release_id)
-        .values(compared=fingerprint, growth=_counts(growth))
+        .values(compared=fingerprint, growth=_counts(growth), source_state=_state(state))
     )
+
+
+def note_search(settings: Settings, release_id: int, state: SourceState) -> None:
+    """Record a state with about what a new search would lose, unless it is another by now.
+
+    It is for information: errors are ignored.
+    """
+    c = m.release.c
+    same = c.source_state["snapshot"].astext == state.snapshot
+    statement = sa.update(m.release).where(c.release_id == release_id, same)
+    with (
+        suppress(psycopg.Error, sa.exc.DBAPIError, DbanonError),
+        connect(settings, writes=True) as session,
+        session.transaction(),
+    ):
+        session.sa.execute(statement.values(source_state=_state(state)))
 
 
 def pool_since(session: Session, relation: TableName) -> timedelta | None:
@@ -132,6 +160,10 @@ def pool_since(session: Session, relation: TableName) -> timedelta | None:
     newest = sa.select(sa.func.max(c.created_at)).where(*_of_relation(relation), births > 0)
     past = sa.select(sa.func.now() - newest.scalar_subquery())
     return cast("timedelta | None", session.sa.execute(past).scalar_one())
+
+
+def _state(state: SourceState | None) -> dict[str, Any] | None:
+    return None if state is None else asdict(state)
 
 
 def _counts(growth: Growth | None) -> dict[str, Any] | None:
@@ -208,6 +240,7 @@ def _entries(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator[
         c.served,
         c.content,
         c.data_id,
+        c.source_state,
         _policy_name(),
         c.overrides,
     )
@@ -226,7 +259,7 @@ def _policy_name() -> sa.Label[str]:
 def _place(row: sa.RowMapping) -> dict[str, Any]:
     """Return the fields of an entry; raises ValueError for a dataset without its own table."""
     table = TableName(row["table_schema"], row["table_name"])
-    dataset = row["overrides"].get("dataset", [])
+    dataset, state = row["overrides"].get("dataset", []), row["source_state"]
     if dataset and (not isinstance(dataset, list) or str(table) not in dataset):
         raise ValueError(dataset)
     return {
@@ -239,6 +272,7 @@ def _place(row: sa.RowMapping) -> dict[str, Any]:
         "data_id": row["data_id"],
         "policy_name": row["policy_name"],
         "dataset": tuple(dataset),
+        "source_state": None if state is None else SourceState(**state),
     }
 
 

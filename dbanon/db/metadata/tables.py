@@ -9,7 +9,7 @@ SCHEMA = "dbanon"
 DATA_SCHEMA = "dbanon_data"
 
 # The newest revision under migrations/versions; a test holds the two together.
-REVISION = "0018"
+REVISION = "0019"
 
 metadata = sa.MetaData(
     schema=SCHEMA,
@@ -109,6 +109,7 @@ release = sa.Table(
     sa.Column("compared", sa.Text),
     sa.Column("relation_mark", sa.Text),
     sa.Column("growth", sa.JSON),
+    sa.Column("source_state", JSONB),
     sa.CheckConstraint("kind IN ('table', 'view')", name="release_release_kind_check_check"),
     sa.Index(
         "release_served_key",

@@ -159,8 +159,11 @@ def vacuum(session: Session, releases: Iterable[Entry]) -> None:
             of_copy = release.kind is ReleaseKind.TABLE
             if of_copy and release.data_id == release.id:
                 continue  # nothing was ever deleted from it
-            for prefix in ("release",) if of_copy else ("rows", "groups"):
-                table = data_table(prefix, release.data_id)
+            names = ("release",) if of_copy else ("rows", "groups")
+            tables = [data_table(prefix, release.data_id) for prefix in names]
+            if release.source_state is not None and release.source_state.places is not None:
+                tables.append(data_table("places", release.source_state.places))
+            for table in tables:
                 statement = sql.SQL("VACUUM (SKIP_LOCKED, TRUNCATE false) {}")
                 with suppress(psycopg.Error):
                     session.pg.execute(statement.format(table))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db.metadata.tables import DATA_SCHEMA
-from dbanon.db.queries import equal_text, lasting_value, relation, template
+from dbanon.db.queries import equal_text, key_values, lasting_value, relation, template
 from dbanon.db.releases.immutability import seen
 from dbanon.domain.policy import BOUNDS, BUCKET, CENTER, GLOBAL, PAIRS, Role
 from dbanon.domain.release import ReleaseKind
@@ -92,7 +92,7 @@ class Publication:
     """The key by which its persons are remembered, if they are not by another one already, and by
     which their pseudonyms are made."""
     hashed: UUID | None = None
-    """The key by which all who were read are hashed already, each in its place, if they are."""
+    """The key by which all persons of the source are hashed already, if they are."""
 
     @property
     def data_id(self) -> int:
@@ -172,20 +172,11 @@ class Publication:
     @property
     def noted_columns(self) -> tuple[str, ...]:
         """The columns of ``rows`` that are dropped once the membership is stored in the history."""
-        if self.kind is ReleaseKind.VIEW:
-            return ()
-        return ("value",) if self.hashed is None else ("value", "place")
+        return () if self.kind is ReleaseKind.VIEW else ("value",)
 
     def keys(self, *, of: str) -> list[sql.Composed]:
         """Compose the primary key of the relation ``of`` in base types, without domain code."""
-        columns = [self.info.column(name) for name in self.info.primary_key]
-        return [
-            sql.SQL("{}::{}").format(
-                sql.Identifier(of, column.name),
-                sql.Identifier(column.base_schema, column.base_type),
-            )
-            for column in columns
-        ]
+        return key_values(self.info, of=of)
 
     @property
     def join(self) -> sql.Composed:

@@ -52,8 +52,10 @@ if TYPE_CHECKING:
 def needed_tables(release: Entry) -> tuple[str, ...]:
     """Return the possible names of the private tables of a served release."""
     membership = membership_id(release)
-    prefixes = ("rows", "groups", "marks")
-    return f"release_{release.data_id}", *(f"{prefix}_{membership}" for prefix in prefixes)
+    prefixes, state = ("rows", "groups", "marks"), release.source_state
+    places = () if state is None or state.places is None else (f"places_{state.places}",)
+    names = (f"{prefix}_{membership}" for prefix in prefixes)
+    return f"release_{release.data_id}", *names, *places
 
 
 def membership_id(release: Entry) -> int:

@@ -146,8 +146,6 @@ def fill(
         codes, objects = column_values.number(source.columns, publication.info)
         write_codes(session, publication.codes, objects)
         numbers.append(codes)
-    if publication.hashed is not None:
-        numbers.append(np.arange(len(group), dtype=np.int32))
     into_rows, into_groups, *into_draft = copy_statements(publication)
     send(session, into_rows, _rows(source.keys, numbers, _row_columns(publication)))
     try:

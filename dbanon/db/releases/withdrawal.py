@@ -18,6 +18,7 @@ from psycopg import sql
 from dbanon.db import identity, rights
 from dbanon.db.locks import Held, patiently
 from dbanon.db.metadata import ledger
+from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.queries import query, template
 from dbanon.db.releases import aside, beside, copies, guards, immutability, relations
 from dbanon.db.releases.publication import data_table
@@ -102,6 +103,8 @@ def drop(session: Session, release: Entry) -> None:
                     kind.drop(session, release.relation)
             relations.drop(session, release.relation, data_id=release.data_id)
             relations.drop_copy(session, release.data_id)
+        if not shared and release.source_state is not None:
+            _drop_table(session, data_table("places", release.source_state.places or 0))
         if not shared or release.kind is ReleaseKind.TABLE:
             relations.drop_membership(session, relations.membership_id(release))
 
@@ -130,6 +133,10 @@ def _sweep(session: Session) -> list[Entry]:
         if aside.is_retired(name):
             with suppress(Held, psycopg.Error):
                 patiently(session, partial(aside.drop, session, name, kind), on=[], budget=0)
+        if re.fullmatch("places_[0-9]+", name):
+            drop_it = partial(_drop_table, session, sql.Identifier(DATA_SCHEMA, name))
+            with suppress(Held, psycopg.Error):
+                patiently(session, drop_it, on=[], budget=0)
         found = re.fullmatch("(release|rows|groups)_([0-9]+)", name)
         if found and ledger.release_by_id(session, int(found[2])):
             drop_one = relations.drop_copy if found[1] == "release" else relations.drop_membership
@@ -145,6 +152,10 @@ def tidy(session: Session, table: TableName) -> None:
         with session.transaction(snapshot=True):
             served = [entry for entry in _sweep(session) if entry.table == table]
         copies.vacuum(session, served)
+
+
+def _drop_table(session: Session, table: sql.Identifier) -> None:
+    session.pg.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table))
 
 
 def _exists(session: Session, table: sql.Identifier) -> bool:

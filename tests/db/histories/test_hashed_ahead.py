@@ -82,9 +82,9 @@ def test_a_new_series_is_remembered_by_a_key_of_its_own(stays):
 def test_nothing_is_published_when_somebody_was_not_hashed(stays, monkeypatch):
     hash_persons = person_hashes.hash_persons
 
-    def all_but_one(session, keys, key):
-        hash_persons(session, keys, key)
-        session.pg.execute("DELETE FROM pg_temp.history_hashed WHERE place = 7")
+    def all_but_one(session, info, policy, key):
+        hash_persons(session, info, policy, key)
+        session.pg.execute("DELETE FROM pg_temp.history_hashed WHERE k2 = 7")
 
     monkeypatch.setattr(person_hashes, "hash_persons", all_but_one)
     with pytest.raises(DatabaseError, match="not everybody"):
@@ -94,7 +94,7 @@ def test_nothing_is_published_when_somebody_was_not_hashed(stays, monkeypatch):
 
 
 def test_nothing_is_published_when_hashing_fails(stays, monkeypatch):
-    def fail(session, keys, key):
+    def fail(session, info, policy, key):
         session.pg.execute("SELECT 1 / 0")
 
     monkeypatch.setattr(person_hashes, "hash_persons", fail)

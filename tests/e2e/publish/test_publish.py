@@ -84,7 +84,8 @@ def test_a_copy_made_without_the_source_is_true_of_it(drafted):
     assert true_rows(drafted) == 200
     tables = drafted.execute(
         "SELECT relname::text, relpersistence::text FROM pg_class"
-        " WHERE relnamespace = 'dbanon_data'::regnamespace AND relkind = 'r' ORDER BY 1"
+        " WHERE relnamespace = 'dbanon_data'::regnamespace AND relkind = 'r'"
+        " AND relname NOT LIKE 'places%' ORDER BY 1"
     )
     assert tables == [("groups_1", "p"), ("release_1", "p"), ("rows_1", "p")]
     ids = drafted.execute(
@@ -200,7 +201,7 @@ def test_publishing_again_replaces_the_release_cleanly(patients):
     ]
     left = patients.execute(
         "SELECT relname FROM pg_class WHERE relnamespace = 'dbanon_data'::regnamespace"
-        " AND relkind = 'r' ORDER BY relname"
+        " AND relkind = 'r' AND relname NOT LIKE 'places%' ORDER BY relname"
     )
     tables = f"groups_{second.id}", f"release_{first.id}", f"rows_{second.id}"
     assert left == [(name,) for name in tables]
@@ -211,7 +212,7 @@ def test_which_row_is_in_which_class_of_a_copy_is_kept_only_if_asked(patients):
     def private():
         found = patients.execute(
             "SELECT relname::text FROM pg_class WHERE relnamespace = 'dbanon_data'::regnamespace"
-            " AND relkind = 'r' ORDER BY relname"
+            " AND relkind = 'r' AND relname NOT LIKE 'places%' ORDER BY relname"
         )
         return [row[0] for row in found]
 

@@ -1,0 +1,344 @@
+"""A refresh reads changed rows, found by their places, and all rows if places do not show changes.
+
+Each result is compared with that of a refresh that reads all rows.
+"""
+
+import json
+import random
+
+import psycopg
+import pytest
+from psycopg import sql
+
+import dbanon
+from dbanon.actions.preparation import members
+from dbanon.db import person_hashes
+from dbanon.domain.errors import DatabaseError
+from dbanon.domain.policy import (
+    DROP,
+    K_ANONYMITY,
+    ColumnRule,
+    Comparison,
+    Condition,
+    ModelSpec,
+    Policy,
+    Role,
+)
+from dbanon.domain.table import TableName
+
+TABLE = TableName("public", "people")
+MAKE = """
+CREATE TYPE public.mood AS ENUM ('calm', 'glad', 'sad', 'wild');
+CREATE TABLE public.people (
+    id integer PRIMARY KEY, age integer, sex text, mood public.mood, here boolean DEFAULT true
+) WITH (autovacuum_enabled = false);
+INSERT INTO public.people
+SELECT i, 20 + i % 20, CASE WHEN i % 3 = 0 THEN 'F' ELSE 'M' END,
+       (ARRAY['calm', 'glad', 'sad', 'wild']::public.mood[])[1 + i % 4]
+  FROM generate_series(1, 600) AS i
+"""
+COLUMNS = (
+    ColumnRule("id", Role.IDENTIFIER),
+    ColumnRule("age", Role.QUASI),
+    ColumnRule("sex", Role.QUASI),
+    ColumnRule("mood", Role.SENSITIVE),
+    ColumnRule("here", Role.IDENTIFIER),
+)
+POLICY = Policy(
+    table=TABLE,
+    columns=COLUMNS,
+    models=(ModelSpec(K_ANONYMITY, {"k": 3}),),
+    algorithm="mondrian",
+    rest=DROP,
+)
+HERE = Condition("here", Comparison.EQUAL, value=True)
+CHANGE = """
+INSERT INTO people SELECT i, 30, 'F', 'sad' FROM generate_series(701, 712) AS i;
+DELETE FROM people WHERE id IN (7, 27, 47);
+UPDATE people SET mood = 'wild' WHERE id BETWEEN 10 AND 20
+"""
+
+
+@pytest.fixture
+def people(database):
+    """Return a published table, of which a reader may have the release."""
+    database.execute(MAKE)
+    publish(database, POLICY)
+    return database
+
+
+def publish(database, policy):
+    dbanon.set_policy(TABLE, policy, settings=database.settings)
+    dbanon.publish(TABLE, settings=database.settings)
+    database.execute("GRANT SELECT ON anon.people TO public")
+
+
+def refresh(database, **options):
+    (found,) = dbanon.refresh(TABLE, settings=database.settings, **options)
+    return found
+
+
+def reading_all(database):
+    """Return what a refresh would do that reads all rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(person_hashes, "find_changes", lambda *_: "a test reads all")
+        return refresh(database, dry_run=True)
+
+
+def refresh_as_if_all_were_read(database):
+    """Refresh, and require the result of a refresh that reads all rows, now and after it."""
+    expected = reading_all(database)
+    found = refresh(database)
+    assert (expected.changed, expected.growth) == (found.changed, found.growth)
+    assert expected.release.loss == found.release.loss
+    assert expected.release.checks.results == found.release.checks.results
+    require_places(database)
+    again, at_once = reading_all(database), refresh(database)
+    assert not again.changed
+    assert (None, again.growth) == (at_once.all_read, at_once.growth)
+    return found
+
+
+def state(database):
+    ((document,),) = database.execute(
+        "SELECT source_state FROM dbanon.release WHERE served AND table_name = 'people'"
+    )
+    return document
+
+
+def require_places(database, where="true"):
+    """Require that each row of the source has its place, and is marked if it is not published."""
+    number = state(database)["places"]
+    table = sql.Identifier("dbanon_data", f"places_{number}")
+    statement = sql.SQL(
+        "SELECT count(*) FILTER (WHERE p.place IS NULL OR s.id IS NULL),"
+        "       count(*), count(DISTINCT p.person)"
+        "  FROM (SELECT s.ctid AS place, s.id FROM public.people AS s WHERE {}) AS s"
+        "  FULL JOIN {} AS p ON p.place = s.place"
+    )
+    ((wrong, rows, persons),) = database.execute(statement.format(sql.SQL(where), table))
+    assert (0, rows) == (wrong, persons)
+
+
+def test_only_changed_rows_are_read_and_all_is_as_if_all_were(people):
+    people.execute(CHANGE)
+    found = refresh_as_if_all_were_read(people)
+    assert (None, True, 12) == (found.all_read, found.changed, found.growth.births)
+    assert (3, 8) == (found.growth.deferred, found.growth.changed)
+    assert {"mood": 8 / 600} == found.growth.former
+    assert found.new_ncp is not None
+
+
+def test_a_long_stream_of_changes_is_found_as_if_all_rows_were_read(people, monkeypatch):
+    monkeypatch.setattr(person_hashes, "_MOST_CHANGED", 10)
+    chance, new = random.Random(5), 1000  # noqa: S311 - rows, not secrets
+    for _ in range(8):
+        some = [chance.randrange(1, 601) for _ in range(6)]
+        people.execute("DELETE FROM people WHERE id = ANY (%s)", (some[:2],))
+        people.execute("UPDATE people SET mood = 'glad' WHERE id = ANY (%s)", (some[2:4],))
+        people.execute("UPDATE people SET age = age + 1 WHERE id = ANY (%s)", (some[4:],))
+        people.execute("VACUUM people")
+        size = chance.randrange(8)
+        people.execute(
+            "INSERT INTO people (id, age, sex, mood)"
+            " SELECT i, 20 + i %% 20, 'M', 'calm'"
+            "   FROM generate_series(%s::integer, %s::integer) AS i",
+            (new + 1, new + size),
+        )
+        new += size
+        assert refresh_as_if_all_were_read(people).all_read is None
+
+
+def test_whole_classes_that_go_and_persons_who_come_back_are_found(people):
+    people.execute("CREATE TABLE gone AS SELECT * FROM people WHERE age = 25 AND sex = 'M'")
+    people.execute("DELETE FROM people WHERE age = 25 AND sex = 'M' AND id > 25")
+    found = refresh_as_if_all_were_read(people)
+    assert (None, True) == (found.all_read, found.growth.withdrawn > 0)
+    people.execute("INSERT INTO people SELECT * FROM gone ON CONFLICT DO NOTHING")
+    found = refresh_as_if_all_were_read(people)
+    assert (None, True) == (found.all_read, found.growth.withheld > 0)
+
+
+def test_rows_that_begin_and_cease_to_meet_a_condition_are_found(database):
+    database.execute(MAKE)
+    database.execute("UPDATE people SET here = false WHERE id > 590")
+    publish(database, Policy(**{**vars_of(POLICY), "where": (HERE,)}))
+    database.execute("UPDATE people SET here = NOT here WHERE id BETWEEN 585 AND 595")
+    expected, found = reading_all(database), refresh(database)
+    assert expected.growth == found.growth
+    assert (None, 6) == (found.all_read, found.growth.deferred)
+    require_places(database, "here")
+
+
+def vars_of(policy):
+    return {name: getattr(policy, name) for name in policy.__dataclass_fields__}
+
+
+REWRITES = {
+    "vacuum full": "VACUUM FULL people",
+    "cluster": "CLUSTER people USING people_pkey",
+    "truncate": "CREATE TABLE kept AS TABLE people; TRUNCATE people; INSERT INTO people TABLE kept",
+    "another type": "ALTER TABLE people ALTER here TYPE text USING here::text",
+    "the same column with a default": "ALTER TABLE people DROP COLUMN sex,"
+    " ADD COLUMN sex text DEFAULT 'F'",
+}
+
+
+@pytest.mark.parametrize("rewrite", REWRITES)
+def test_all_rows_are_read_after_what_changes_values_without_row_versions(people, rewrite):
+    people.execute(CHANGE)
+    refresh(people)
+    for statement in REWRITES[rewrite].split("; "):
+        people.execute(statement)
+    dbanon.set_policy(TABLE, POLICY, settings=people.settings)  # which has looked at the columns
+    found = refresh_as_if_all_were_read(people)
+    assert "rewritten" in found.all_read
+
+
+def test_all_rows_are_read_after_a_column_with_a_default_was_added(people):
+    people.execute("ALTER TABLE people ADD COLUMN more text DEFAULT 'x'")
+    more = (*COLUMNS, ColumnRule("more", Role.IDENTIFIER))
+    dbanon.set_policy(
+        TABLE, Policy(**{**vars_of(POLICY), "columns": more}), settings=people.settings
+    )
+    before, found = state(people), refresh(people)
+    assert found.regrouped or found.release.sharing or found.all_read
+    assert before["facts"] != state(people)["facts"]
+    people.execute("DELETE FROM people WHERE id = 9")
+    assert 1 == refresh_as_if_all_were_read(people).growth.deferred
+
+
+def test_all_rows_are_read_after_a_value_of_an_enum_was_renamed(people):
+    people.execute("ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'")
+    dbanon.set_policy(TABLE, POLICY, settings=people.settings)  # which has looked at it
+    found = refresh_as_if_all_were_read(people)
+    assert ("rewritten" in found.all_read, 150) == (True, found.growth.changed)
+
+
+@pytest.mark.pg(">= 18")
+def test_a_virtual_column_is_always_read(database):
+    database.execute(MAKE)
+    database.execute(
+        "CREATE FUNCTION public.one() RETURNS text IMMUTABLE RETURN 'x';"
+        "ALTER TABLE people ADD COLUMN kind text GENERATED ALWAYS AS ('a' || sex) VIRTUAL"
+    )
+    rules = (*COLUMNS, ColumnRule("kind", Role.SENSITIVE))
+    publish(database, Policy(**{**vars_of(POLICY), "columns": rules}))
+    assert state(database) is None
+    database.execute("ALTER TABLE people ALTER kind SET EXPRESSION AS ('b' || sex)")
+    found = refresh(database)
+    assert ("version of a row" in found.all_read, 600) == (True, found.growth.changed)
+
+
+def test_a_savepoint_released_in_a_transaction_in_progress_is_found_once_it_is_committed(people):
+    other = psycopg.connect(people.dsn)
+    other.execute("UPDATE people SET mood = 'wild' WHERE id = 4")
+    other.execute("SAVEPOINT one")
+    other.execute("INSERT INTO people (id, age, sex, mood) VALUES (701, 30, 'F', 'sad')")
+    other.execute("RELEASE one")
+    people.execute("DELETE FROM people WHERE id = 9")  # a later transaction
+    assert 1 == refresh_as_if_all_were_read(people).growth.deferred
+    other.commit()
+    other.close()
+    found = refresh_as_if_all_were_read(people)
+    assert (None, 1) == (found.all_read, found.growth.waiting + found.growth.births)
+    assert 1 == found.growth.changed
+
+
+def test_a_row_that_moves_into_the_place_of_a_deleted_one_is_another(people):
+    ((place,),) = people.execute("SELECT ctid FROM people WHERE id = 600")
+    people.execute("DELETE FROM people WHERE id = 600")
+    people.execute("VACUUM people")
+    people.execute("UPDATE people SET mood = 'wild', sex = 'F' WHERE id = 598")
+    assert [(place,)] == people.execute("SELECT ctid FROM people WHERE id = 598")
+    found = refresh_as_if_all_were_read(people)
+    assert (None, 1) == (found.all_read, found.growth.deferred)
+
+
+def test_frozen_rows_are_unchanged(people):
+    people.execute("VACUUM FREEZE people")
+    people.execute("DELETE FROM people WHERE id = 9")
+    found = refresh_as_if_all_were_read(people)
+    assert (None, 1) == (found.all_read, found.growth.deferred)
+
+
+@pytest.mark.parametrize(
+    "snapshot", ["9000000000:9000000000:", "-1000000000:-1000000000:"], ids=["later", "earlier"]
+)
+def test_all_rows_are_read_where_the_numbers_of_transactions_are_of_another_time(people, snapshot):
+    people.execute(
+        "UPDATE dbanon.release SET source_state = jsonb_set(source_state, '{snapshot}', %s)",
+        (json.dumps(snapshot),),
+    )
+    people.execute("DELETE FROM people WHERE id = 9")
+    assert refresh_as_if_all_were_read(people).all_read is not None
+
+
+def test_all_rows_are_read_in_a_copy_of_the_database(people, server):
+    with server.database(people.name) as copy:
+        copy.execute("DELETE FROM people WHERE id = 9")
+        found = refresh_as_if_all_were_read(copy)
+        assert "rewritten" in found.all_read
+
+
+def test_all_rows_are_read_again_once_much_has_changed(people):
+    people.execute("UPDATE people SET mood = 'wild' WHERE id <= 40")
+    expected, found = reading_all(people), refresh(people)
+    assert expected.growth == found.growth
+    assert ("much has changed" in found.all_read, 0) == (True, state(people)["changed"])
+
+
+@pytest.mark.parametrize("fault", ["lost", "another", "twice"])
+def test_places_that_do_not_add_up_refuse_the_refresh(people, fault):
+    table = f"dbanon_data.places_{state(people)['places']}"
+    faults = {
+        "lost": f"DELETE FROM {table} WHERE place = '(0,5)'",
+        "another": f"UPDATE {table} SET place = '(9999,1)' WHERE place = '(0,5)'",
+        "twice": f"INSERT INTO {table} SELECT * FROM {table} WHERE place = '(0,5)'",
+    }
+    people.execute(faults[fault])
+    people.execute("DELETE FROM people WHERE id = 9")
+    before = people.execute("SELECT count(*), max(release_id) FROM dbanon.release")
+    with pytest.raises(DatabaseError, match="places of rows does not fit") as refused:
+        refresh(people)
+    assert "dbanon publish" in refused.value.hint
+    assert before == people.execute("SELECT count(*), max(release_id) FROM dbanon.release")
+    dbanon.publish(TABLE, settings=people.settings)
+    people.execute("DELETE FROM people WHERE id = 19")
+    assert refresh_as_if_all_were_read(people).all_read is None
+
+
+def test_all_rows_are_read_where_their_places_are_gone(people):
+    people.execute(f"DROP TABLE dbanon_data.places_{state(people)['places']}")
+    people.execute("DELETE FROM people WHERE id = 9")
+    assert "are gone" in refresh_as_if_all_were_read(people).all_read
+
+
+def test_an_unchanged_table_is_not_read_to_see_that(people, monkeypatch):
+    people.execute(CHANGE)
+    refresh(people)
+    monkeypatch.setattr(members, "digest_of_rows", None)
+    assert not refresh(people, if_changed=True).changed
+    assert refresh(people, if_changed=True).growth is None
+
+
+def test_rows_that_are_written_again_with_the_same_values_change_nothing(people):
+    people.execute("UPDATE people SET mood = mood WHERE id < 20")
+    assert refresh(people, if_changed=True).growth is None  # by a digest of all rows
+    found = refresh_as_if_all_were_read(people)
+    assert (None, False, 0) == (found.all_read, found.changed, found.growth.changed)
+
+
+def test_nobody_but_the_owner_reads_places_and_they_go_with_the_release(people):
+    name = f"places_{state(people)['places']}"
+    find = "SELECT relname::text FROM pg_class WHERE relname LIKE 'places%' AND relkind = 'r'"
+    assert [(name,)] == people.execute(find)
+    assert [(None,)] == people.execute("SELECT relacl FROM pg_class WHERE relname = %s", (name,))
+    dbanon.publish(TABLE, settings=people.settings)
+    assert [(name,)] == people.execute(find)
+    dbanon.drop_release(release(people), settings=people.settings)
+    assert [] == people.execute(find)
+
+
+def release(database):
+    return database.execute("SELECT max(release_id) FROM dbanon.release WHERE served")[0][0]
