@@ -287,7 +287,7 @@ SELECT c.relname, CASE c.relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END
  WHERE n.nspname = 'dbanon_data'
    AND (c.relkind = 'r' OR c.relkind = 'v' AND c.relname ~ '^retired_[0-9]+$')
    AND c.relname <> ALL (%s::text[])
- ORDER BY c.relname
+ ORDER BY c.relname LIKE 'places%%', c.relname
 
 -- name: plain_tables
 -- Test if all tables have indexes, except one that needs none, and no rules, triggers, policies or children.

@@ -65,6 +65,11 @@ def withdraw(session: Session, release: Entry) -> bool:
             kind.withdraw(session, release.relation)
     if release.kind is ReleaseKind.TABLE:
         _empty_copy(session, release)
+        state = release.source_state
+        if state is not None and _exists(
+            session, places := data_table("places", state.places or 0)
+        ):
+            session.pg.execute(sql.SQL("DELETE FROM {}").format(places))
     else:
         _hide(session, release)
     return ledger.withdraw(session, release.id)
