@@ -42,7 +42,9 @@ SELECT {keys}, NULL::uuid AS person, NULL::tid AS place
 -- name: create_places
 -- The place of each row that was read, and its person. state: -1 of a row that is not published, 0 of one that is as
 -- published, otherwise 1 plus 2 to the power of the number of each sensitive column with another value by now.
-CREATE TABLE {places} (person uuid NOT NULL, state bigint NOT NULL, place tid NOT NULL)
+CREATE TABLE {places} (person uuid NOT NULL, state bigint NOT NULL, place tid NOT NULL);
+-- A table in a logical publication needs it to be updated.
+ALTER TABLE {places} REPLICA IDENTITY FULL
 
 -- name: discard_went
 -- Discard the places of rows that went.

@@ -160,4 +160,4 @@ def test_doctor_names_publications_of_a_private_schema(patients):
     admin.execute("DROP PUBLICATION everything")
     admin.execute("CREATE PUBLICATION data FOR TABLES IN SCHEMA dbanon_data")
     (finding,) = warned(patients)
-    assert "publication data sends 1 private table to its subscribers" == finding.message
+    assert "publication data sends 2 private tables to its subscribers" == finding.message

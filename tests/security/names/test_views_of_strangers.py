@@ -112,11 +112,11 @@ def test_a_view_cannot_be_replaced_while_it_is_read(database, stranger, monkeypa
     beside = database.connect()
     beside.execute("SET lock_timeout = '200ms'")
 
-    def replaced(*args):
+    def replaced(*args, **options):
         with pytest.raises(Exception, match="lock timeout"):
             beside.execute(SPYING)
         waited.append(True)
-        return read(*args)
+        return read(*args, **options)
 
     monkeypatch.setattr(transfer, "read", replaced)
     act(VIEW, settings=database.settings)
@@ -164,11 +164,11 @@ def test_a_schema_that_is_exchanged_meanwhile_is_noticed(database, stranger, mon
     )
     read = transfer.read
 
-    def swapped(*args):
+    def swapped(*args, **options):
         stranger.execute(
             "BEGIN; ALTER SCHEMA clinic RENAME TO aside; ALTER SCHEMA trap RENAME TO clinic; COMMIT"
         )
-        return read(*args)
+        return read(*args, **options)
 
     monkeypatch.setattr(transfer, "read", swapped)
     with pytest.raises(dbanon.DatabaseError, match="another relation by now"):
