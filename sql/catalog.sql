@@ -235,13 +235,13 @@ SELECT a.attname::text
 -- The comment of a relation.
 SELECT obj_description(%s, 'pg_class')
 
--- name: relation_oid
--- The relation of that schema and name, if there is one.
+-- name: relation_oids
+-- The relations of those schemas and names that exist.
 SELECT c.oid
-  FROM pg_class AS c
-  JOIN pg_namespace AS n ON n.oid = c.relnamespace
- WHERE n.nspname = %s
-   AND c.relname = %s
+  FROM unnest(%s::text[], %s::text[]) WITH ORDINALITY AS a (schema, name, place)
+  JOIN pg_namespace AS n ON n.nspname = a.schema
+  JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = a.name
+ ORDER BY a.place
 
 -- name: schema_exists
 -- Test if a schema of that name exists.

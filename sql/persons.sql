@@ -42,9 +42,7 @@ SELECT {keys}, NULL::uuid AS person, NULL::tid AS place
 -- name: create_places
 -- The place of each row that was read, and its person. state: -1 of a row that is not published, 0 of one that is as
 -- published, otherwise 1 plus 2 to the power of the number of each sensitive column with another value by now.
-CREATE TABLE {places} (person uuid NOT NULL, state bigint NOT NULL, place tid NOT NULL);
--- A table in a logical publication needs it to be updated.
-ALTER TABLE {places} REPLICA IDENTITY FULL
+CREATE TABLE {places} (person uuid NOT NULL, state bigint NOT NULL, place tid NOT NULL)
 
 -- name: discard_went
 -- Discard the places of rows that went.
@@ -117,11 +115,12 @@ UPDATE {places} AS p
    AND n.state <> p.state
 
 -- name: owns_places
--- True if the table of places is there, and the current role may change it.
+-- True if the table of places is there, and the current role may change it; and the number of another one.
 SELECT EXISTS (SELECT
                  FROM pg_class AS c
                 WHERE c.oid = to_regclass(%s)
-                  AND pg_has_role(c.relowner, 'USAGE'))
+                  AND pg_has_role(c.relowner, 'USAGE')),
+       pg_current_xact_id()::text::bigint
 
 -- name: pending
 -- The unchanged rows that are not published.

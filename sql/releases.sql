@@ -415,7 +415,8 @@ SELECT count(DISTINCT (pg_get_viewdef(c.oid), c.reloptions, c.relowner,
                               ORDER BY a.attnum))) = 1
    AND count(*) = 2
   FROM pg_class AS c
- WHERE c.oid IN (%(one)s, %(other)s)
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE (n.nspname, c.relname) IN ((%s, %s), (%s, %s))
    AND c.relkind = 'v'
 
 -- name: seen_body

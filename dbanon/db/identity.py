@@ -23,7 +23,7 @@ from dbanon.domain.table import TableName, quote_identifier
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from dbanon.db.session import Session
+    from dbanon.db.session import Session, Statement
     from dbanon.domain.table import TableInfo
 
 _AGAIN = "run the command again; if it fails again, find out who owns the schema"
@@ -145,10 +145,11 @@ def readable_elsewhere(session: Session, info: TableInfo) -> sql.Identifier:
 
 
 def harmless(
-    session: Session, statement: sql.SQL | sql.Composed, *, keep: bool = False
+    session: Session, statement: Statement, *, keep: bool = False, after: Iterable[Statement] = ()
 ) -> psycopg.Cursor[Any]:
     """Run a statement in a read-only subtransaction; with ``keep`` it may fill temporary tables.
 
+    after: statements that create these tables, and read no relation of others.
     The owner of a table can add statistics at any moment, and planning a query evaluates constant
     expressions in them with the rights of the current role. No reader's lock prevents that.
     """
@@ -156,13 +157,14 @@ def harmless(
         return session.pg.execute(statement)
     with session.pg.transaction(force_rollback=not keep):
         with at_once(session.pg):
+            session.run(after)
             before = session.pg.execute(_ACTING)
             session.pg.execute("SET TRANSACTION READ ONLY")
             found = session.pg.execute(statement)
             opened = _opened(session)
-            after = session.pg.execute(_ACTING)
+            still = session.pg.execute(_ACTING)
         _require_none_opened(session, opened)
-        if before.fetchone() != after.fetchone():
+        if before.fetchone() != still.fetchone():
             raise NotPermitted("reading the table changed what this session acts as")
     return found
 

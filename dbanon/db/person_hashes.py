@@ -19,8 +19,7 @@ from psycopg import sql
 
 from dbanon.db import identity
 from dbanon.db.queries import equal_text, identifiers, key_values, query, template
-from dbanon.db.releases.publication import data_table
-from dbanon.db.session import at_once
+from dbanon.db.releases.publication import data_table, identity_statement
 from dbanon.db.transfer import selected, value_of, write_table
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import Role
@@ -108,10 +107,9 @@ def hash_persons(session: Session, info: TableInfo, policy: Policy, key: UUID) -
     place = sql.SQL("s.ctid" if info.relkind == "r" else "NULL")
     rows = sql.SQL("(SELECT * FROM {} WHERE {})").format(source, selected(policy, info))
     slots = {"hashed": _HASHED, "keys": keys, "key": sql.Literal(key)}
-    session.pg.execute(template("persons.create_hashed", source=source, **slots))
-    person = _hash_of_row(info)
+    create, person = template("persons.create_hashed", source=source, **slots), _hash_of_row(info)
     fill = template("persons.fill_hashed", source=rows, person=person, place=place, **slots)
-    identity.harmless(session, fill, keep=True)
+    identity.harmless(session, fill, keep=True, after=[create])
 
 
 def write_persons(
@@ -293,7 +291,7 @@ def find_changes(
     if changed > _MOST_CHANGED * rows:
         return "much has changed since all rows were read"
     table = places(since.places)
-    if session.one(query("persons.owns_places"), (table.as_string(),)) != (True,):
+    if not session.one(query("persons.owns_places"), (table.as_string(),))[0]:
         return "the places of its rows are gone, or another role's"
     slots = {
         "places": table,
@@ -304,10 +302,8 @@ def find_changes(
         "person": _hash_of_row(info),
     }
     session.allow_memory()
-    with at_once(session.pg):
-        for found in _FOUND:
-            session.pg.execute(template("persons.create_found", found=found))
-    identity.harmless(session, template("persons.find_came", **slots), keep=True)
+    create = [template("persons.create_found", found=found) for found in _FOUND]
+    identity.harmless(session, template("persons.find_came", **slots), keep=True, after=create)
     identity.harmless(session, template("persons.find_went", **slots), keep=True)
     session.run(sql.SQL("ANALYZE {}").format(found) for found in _FOUND[:2])
     came, went, known, twice, published = session.one(
@@ -369,22 +365,25 @@ def store_places(
     assert key is not None  # noqa: S101 - its persons are remembered
     if publication.hashed != key:
         hash_persons(session, publication.info, publication.policy, key)
-    state = _emptied(session, state, key, former=former)
+    state, empty = _emptied(session, state, key, former=former)
     slots = {"places": places(state.places), "hashed": _HASHED, "rows": publication.rows}
-    session.pg.execute(template("persons.fill_places", join=_by_key(publication), **slots))
+    fill = template("persons.fill_places", join=_by_key(publication), **slots)
+    session.run([*empty, fill])
     return state
 
 
-def _emptied(session: Session, state: SourceState, key: UUID, *, former: int | None) -> SourceState:
-    """Return a state with an empty table of places, the former one if a dump may have listed it."""
+def _emptied(
+    session: Session, state: SourceState, key: UUID, *, former: int | None
+) -> tuple[SourceState, list[sql.Composed]]:
+    """Return a state, and what empties its places, if a dump may list them, or creates them."""
     table = places(former)
-    if session.one(query("persons.owns_places"), (table.as_string(),)) == (True,):
-        session.pg.execute(sql.SQL("DELETE FROM {}").format(table))
-        number = former
+    is_own, number = session.one(query("persons.owns_places"), (table.as_string(),))
+    if is_own:
+        number, make = former, [sql.SQL("DELETE FROM {}").format(table)]
     else:
-        (number,) = session.one("SELECT pg_current_xact_id()::text::bigint")
-        session.pg.execute(template("persons.create_places", places=places(number)))
-    return replace(state, places=number, key=str(key), changed=0)
+        table = places(number)
+        make = [template("persons.create_places", places=table), identity_statement(table)]
+    return replace(state, places=number, key=str(key), changed=0), make
 
 
 def update_places(
@@ -402,15 +401,13 @@ def update_places(
     key: of the hashes, if all rows were read, None if only changes were; former: as in
     ``store_places``. Returns the new state.
     """
-    found = _CAME
-    if key is not None:
+    if key is None:
+        found, make = _CAME, [template("persons.discard_went", places=places(state.places))]
+    else:
         hash_persons(session, info, policy, key)
-        state, found = _emptied(session, state, key, former=former), _HASHED
+        found, (state, make) = _HASHED, _emptied(session, state, key, former=former)
     table = places(state.places)
-    with at_once(session.pg):
-        if key is None:
-            session.pg.execute(template("persons.discard_went", places=table))
-        session.pg.execute(template("persons.keep_places", places=table, found=found))
-        marks = template("persons.mark_places", places=table, release=sql.Literal(release))
-        session.pg.execute(marks)
+    keep = template("persons.keep_places", places=table, found=found)
+    marks = template("persons.mark_places", places=table, release=sql.Literal(release))
+    session.run([*make, keep, marks])
     return state

@@ -70,7 +70,8 @@ class Session:
     is the role's own, while the connection itself resolves names in pg_catalog only. ``admitted``
     has the relations that the open transaction may read, by OID, and ``pins`` their private views:
     ``dbanon.db.identity`` manages both. ``deeds`` records the outcome of commits. ``lasting`` has
-    what the open transaction wrote that is to be kept if it is rolled back.
+    what the open transaction wrote that is to be kept if it is rolled back. ``policies`` has
+    the stored policies of the releases of tables, once the open transaction has read them.
     """
 
     pg: psycopg.Connection
@@ -83,6 +84,7 @@ class Session:
     pins: dict[int, TableName] = field(default_factory=dict)
     deeds: Deeds = field(default_factory=deeds.present)
     lasting: list[Callable[[Session], None]] = field(default_factory=list)
+    policies: dict[TableName, Sequence[Any]] = field(default_factory=dict)
 
     @contextmanager
     def transaction(
@@ -104,6 +106,7 @@ class Session:
         self.admitted.clear()
         self.pins.clear()
         self.lasting.clear()
+        self.policies.clear()
         if snapshot and not read_only:  # it creates at least temporary tables
             _refuse_event_triggers(foreign_event_triggers(self.pg))
             self.pg.commit()

@@ -55,6 +55,7 @@ _KNOWN_LATER = (m.release.c.created_at, m.release.c.created_by, m.release.c.poli
 def add_release(session: Session, release: Release) -> Release:
     """Record a release as the one that its relation serves; returns it with its date."""
     document = policies.to_document(release.policy)
+    session.policies.clear()
     before = (*_of_relation(release.relation), m.release.c.served)
     session.sa.execute(sa.update(m.release).where(*before).values(served=False))
     earlier = sa.select(sa.func.count()).where(
@@ -195,9 +196,11 @@ def policies_by_release(
 ) -> dict[int, Policy]:
     """Return the policy of every release of a table by number; parses each one once."""
     c = m.release.c
-    rows = session.sa.execute(sa.select(c.release_id, c.policy).where(*of_table(m.release, table)))
+    if table not in session.policies:
+        select = sa.select(c.release_id, c.policy).where(*of_table(m.release, table))
+        session.policies[table] = session.sa.execute(select).all()
     read = {_text(policies.to_document(policy)): policy for policy in known}
-    texts = {number: _text(document) for number, document in rows}
+    texts = {number: _text(document) for number, document in session.policies[table]}
     return {number: read.get(text) or _read(text) for number, text in texts.items()}
 
 

@@ -110,8 +110,7 @@ def _is_like(
     """Return True if a view equals the one that ``create`` composes now."""
     candidate = former.candidate
     session.pg.execute(create(former, candidate))
-    like, present = relations.oid_of(session, candidate) or 0, relations.oid_of(session, view) or 0
-    same = relations.same(session, present, like)
+    same = relations.same(session, view, candidate)
     session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(candidate)))
     return same
 
@@ -163,9 +162,8 @@ def vacuum(session: Session, releases: Iterable[Entry]) -> None:
             tables = [data_table(prefix, release.data_id) for prefix in names]
             if release.source_state is not None and release.source_state.places is not None:
                 tables.append(data_table("places", release.source_state.places))
-            for table in tables:
-                statement = sql.SQL("VACUUM (SKIP_LOCKED, TRUNCATE false) {}")
-                with suppress(psycopg.Error):
-                    session.pg.execute(statement.format(table))
+            statement = sql.SQL("VACUUM (SKIP_LOCKED, TRUNCATE false) {}")
+            with suppress(psycopg.Error):
+                session.pg.execute(statement.format(sql.SQL(", ").join(tables)))
     finally:
         session.pg.autocommit = False

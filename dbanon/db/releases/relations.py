@@ -41,7 +41,7 @@ from dbanon.domain.wording import (
 from dbanon.formats.policies import model_documents, models_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
@@ -294,15 +294,15 @@ def dropping(name: TableName) -> Iterator[None]:
         ) from None
 
 
-def oids_of(session: Session, names: Iterable[TableName]) -> list[int]:
+def oids_of(session: Session, names: Sequence[TableName]) -> list[int]:
     """Return the OIDs of those relations that exist."""
-    return [oid for name in names if (oid := oid_of(session, name)) is not None]
+    asked = [name.schema for name in names], [name.name for name in names]
+    return [oid for (oid,) in session.pg.execute(query("catalog.relation_oids"), asked)]
 
 
 def oid_of(session: Session, name: TableName) -> int | None:
     """Return the OID of the relation with that name, None if there is none."""
-    row = session.pg.execute(query("catalog.relation_oid"), (name.schema, name.name)).fetchone()
-    return row[0] if row else None
+    return next(iter(oids_of(session, [name])), None)
 
 
 def replace(session: Session, view: TableName, create: sql.Composed) -> TableName | None:
@@ -325,9 +325,10 @@ def replace(session: Session, view: TableName, create: sql.Composed) -> TableNam
     return left
 
 
-def same(session: Session, one: int, other: int) -> bool:
-    """Return True if two views, given by OID, have equal definitions and column types."""
-    return session.one(query("releases.same_view"), {"one": one, "other": other}) == (True,)
+def same(session: Session, one: TableName, other: TableName) -> bool:
+    """Return True if two views exist and have equal definitions and column types."""
+    names = (one.schema, one.name, other.schema, other.name)
+    return session.one(query("releases.same_view"), names) == (True,)
 
 
 def put_in_place(
@@ -338,17 +339,14 @@ def put_in_place(
     Replacing needs an exclusive lock, in short attempts. Raises Held if readers do not release
     theirs; returns the result of ``replace``.
     """
-    like, present = oid_of(session, candidate) or 0, oid_of(session, view)
     left: list[TableName | None] = []
-    if present is None or not same(session, present, like):
-        on = [] if present is None else [present]
+    if not same(session, view, candidate):
 
         def act() -> None:
             left[:] = [replace(session, view, create)]
 
-        patiently(session, act, on=on, budget=PATIENCE)
-        made = oid_of(session, view)
-        if made is None or not same(session, made, like):
+        patiently(session, act, on=oids_of(session, [view]), budget=PATIENCE)
+        if not same(session, view, candidate):
             raise DatabaseError(f"{view} is not the view that was proved", hint="dbanon doctor")
     session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(candidate)))
     return left[0] if left else None

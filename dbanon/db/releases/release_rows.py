@@ -63,13 +63,13 @@ def staged(session: Session, publication: Publication, source: SourceRows) -> Pu
     if publication.kind is ReleaseKind.VIEW or (drafted and not proved):
         return publication
     create, fill_it = _stage_statements(publication)
-    session.pg.execute(create)
     if source.kept is not None:
+        session.pg.execute(create)
         names = [*source.keys.column_names, *source.kept.column_names]
         rows = pa.table([*source.keys.columns, *source.kept.columns], names=names)
         write_table(session, publication.stage, rows)
     else:
-        identity.harmless(session, fill_it, keep=True)
+        identity.harmless(session, fill_it, keep=True, after=[create])
         if source.frozen is not None and len(source.frozen):
             _freeze(session, publication, source.take(source.frozen))
     session.pg.execute(sql.SQL("ANALYZE {}").format(publication.stage))

@@ -105,10 +105,9 @@ def _pause(session: Session, source: TableInfo, deadline: float) -> None:
 def _await(session: Session, source: TableInfo, deadline: float) -> None:
     patience = max(1, round(1000 * (deadline - time.monotonic())))
     try:
-        with session.transaction():
-            session.pg.execute(query("turns.enter_turn"), (source.oid,))
-        with session.transaction(keep=False), at_once(session.pg):
+        with session.transaction(), at_once(session.pg):
             session.pg.execute("SELECT set_config('lock_timeout', %s, true)", (str(patience),))
+            session.pg.execute(query("turns.enter_turn"), (source.oid,))
             session.pg.execute(query("turns.await_turn"), (source.oid,))
     except psycopg.errors.LockNotAvailable:
         raise DatabaseError(
