@@ -1,4 +1,4 @@
-"""Which tests run on all servers, and which values of a grid are left to the exhaustive run."""
+"""Which values of a grid are left to the exhaustive run."""
 
 from __future__ import annotations
 
@@ -10,28 +10,6 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-
-# Before a change lands, tests run on the first server, and these on the others as well: SQL that
-# asks for the version or reads catalogs, functions of checks, every way to write below a guard,
-# migrations, and a few whole commands.
-ALL_SERVERS = (
-    "tests/db/test_servers.py",
-    "tests/db/test_catalog.py",
-    "tests/db/proofs/test_check_functions.py",
-    "tests/db/releases/test_guarded_writes.py",
-    "tests/migrations/test_migrations.py",
-    "tests/security/readers/test_rights_of_readers.py::test_a_right_that_leads_to_what_is_private_is_found",
-    "tests/security/readers/test_rights_of_readers.py::test_the_role_that_was_given_a_right_is_named",
-    "tests/e2e/publish/test_publish.py::test_what_is_published_holds_in_the_database",
-    "tests/e2e/publish/test_publish.py::test_every_recoding_is_published_in_its_type",
-    "tests/e2e/publish/test_publish.py::test_a_partitioned_table_is_published",
-)
-
-
-def is_for_all_servers(item: pytest.Item) -> bool:
-    """Whether a test is run on all servers, and not only in the exhaustive run."""
-    return item.nodeid.startswith(ALL_SERVERS)
 
 
 def exhaustive_after(count: int, values: Iterable[object]) -> list[object]:
