@@ -107,20 +107,25 @@ SELECT coalesce(sum(p.shown - p.gone + least(p.gone, p.came)), 0)::bigint,
 -- somebody for too long. Nothing but these numbers decides it.
 CREATE TEMPORARY TABLE history_departed ON COMMIT DROP AS
 WITH touched AS MATERIALIZED (
-    SELECT b.class, count(DISTINCT b.person) AS gone, bool_or(m.is_overdue) AS is_overdue
-      FROM pg_temp.history_missed AS m
-      JOIN pg_temp.history_before AS b ON b.person = m.person
+    SELECT b.class, count(DISTINCT b.person) AS gone,
+           bool_or(b.person IN (SELECT m.person FROM pg_temp.history_missed AS m WHERE m.is_overdue)) AS is_overdue
+      FROM pg_temp.history_before AS b
+     WHERE b.person IN (SELECT m.person FROM pg_temp.history_missed AS m)
      GROUP BY b.class
 ),
-sized AS (
-    SELECT b.class, count(DISTINCT b.person) AS persons
+shown AS MATERIALIZED (
+    SELECT b.person, b.class, b.value_id
       FROM pg_temp.history_before AS b
      WHERE b.class IN (SELECT t.class FROM touched AS t)
-     GROUP BY b.class
+),
+sized AS (
+    SELECT s.class, count(DISTINCT s.person) AS persons
+      FROM shown AS s
+     GROUP BY s.class
 )
 SELECT b.person, b.class, b.value_id,
        b.person IN (SELECT m.person FROM pg_temp.history_missed AS m) AS is_gone
-  FROM pg_temp.history_before AS b
+  FROM shown AS b
  WHERE b.class IN (SELECT t.class
                      FROM touched AS t
                      JOIN sized AS s ON s.class = t.class

@@ -20,7 +20,7 @@ from psycopg import sql
 from dbanon.db import identity
 from dbanon.db.queries import equal_text, identifiers, key_values, query, template
 from dbanon.db.releases.publication import data_table, identity_statement
-from dbanon.db.transfer import selected, value_of, write_table
+from dbanon.db.transfer import selected, write_table
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import Role
 from dbanon.domain.release import SourceState
@@ -325,12 +325,12 @@ def find_changes(
 def _spread(info: TableInfo, policy: Policy, slots: Mapping[str, sql.Composable]) -> sql.Composed:
     """Compose a row with each distinct value, which scales and warnings depend on."""
     rules = (*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE))
-    values = [value_of(info.column(rule.column), rule.role) for rule in rules]
-    names = [sql.Identifier(f"v{i}") for i in range(1, len(values) + 1)]
-    listed = [sql.SQL("{} AS {}").format(*pair) for pair in zip(values, names, strict=True)]
+    columns = [info.column(rule.column) for rule in rules]
+    texts = [equal_text(column, sql.Identifier(column.name)) for column in columns]
+    names = [sql.Identifier(f"v{i}") for i in range(1, len(texts) + 1)]
+    listed = [sql.SQL('({}) COLLATE "C" AS {}').format(*p) for p in zip(texts, names, strict=True)]
     sets = sql.SQL(", ").join(sql.SQL("({})").format(name) for name in names)
-    asked = {name: slots[name] for name in ("source", "selected")}
-    return template("persons.find_spread", values=sql.SQL(", ").join(listed), sets=sets, **asked)
+    return template("persons.find_spread", values=sql.SQL(", ").join(listed), sets=sets, **slots)
 
 
 def _faulty(info: TableInfo) -> DatabaseError:

@@ -305,7 +305,7 @@ def read_source(
         several = linked or several_a_person(session, policy, info, mode=mode)
         transfer.require_fit(session, info, policy)
         transfer.require_one_text(session, info, policy)
-        with stages("read"), _loading_kernels():
+        with stages("read"), _loading_kernels() if within is None else nullcontext():
             rows, n_not_drawn = _read(session, info, policy, several=several, within=within)
         source = _encoded(session, member, rows, stages, several=several, quasi=quasi)
     n_filtered = transfer.count_left_out(session, info, policy)
