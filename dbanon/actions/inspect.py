@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.domain.deeds import Deed, Stages
-from dbanon.domain.table import TableName
+from dbanon.domain.table import ColumnKind, TableName
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.policy import ColumnRule
     from dbanon.domain.report import UniqueSet
-    from dbanon.domain.table import ColumnInfo, ColumnStats, TableInfo
+    from dbanon.domain.table import ColumnInfo, ColumnStats, ForeignKey, TableInfo
     from dbanon.formats.suggestions import Persons, Proposal
 
 MOST_ROWS = 50_000
 """Of how many rows it is found what makes rows unique."""
+_SAMPLED = 2_000  # rows of which texts are compared with patterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ def inspect_query(
 
 def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
     from dbanon.db import catalog, identity
+    from dbanon.formats.contents import LONGEST
     from dbanon.formats.suggestions import candidates, differing, find, key_of, suggest, told
 
     identity.admit(session, info)
@@ -115,12 +117,19 @@ def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
     key = info.primary_key
     if not key and not info.volatile:  # otherwise a key of this moment would not last
         key = key_of(info, stats, persons, pairs=pairs)
-    suggested = suggest(replace(info, primary_key=key), stats, persons)
+    rows = catalog.first_rows(session, info, _texts(info, stats), limit=_SAMPLED, length=LONGEST)
+    suggested = suggest(replace(info, primary_key=key), stats, persons, keys=keys, rows=rows)
     with stages("unique sets"):
         sampled, sets = _unique_sets(session, info, suggested, stats, n_rows=n_rows)
     stats |= _with_spreads(session, info, suggested, stats)
     columns = tuple(
-        _column(info.column(rule.column), stats.get(rule.column), rule, told(reason, rule, sets))
+        InspectedColumn(
+            info.column(rule.column),
+            stats.get(rule.column),
+            rule,
+            told(reason, rule, sets),
+            _proposal(info.column(rule.column), stats.get(rule.column), rule, keys=keys),
+        )
         for rule, reason in suggested
     )
     return Inspection(
@@ -177,11 +186,19 @@ def _unique_sets(
     return len(rows), unique_sets(list(zip(names, codes, strict=True)))
 
 
-def _column(
-    column: ColumnInfo, stats: ColumnStats | None, rule: ColumnRule, reason: str
-) -> InspectedColumn:
+def _proposal(
+    column: ColumnInfo,
+    stats: ColumnStats | None,
+    rule: ColumnRule,
+    *,
+    keys: Sequence[ForeignKey],
+) -> Proposal | None:
     from dbanon.domain.policy import Role
     from dbanon.formats.suggestions import propose
 
-    proposal = propose(column, stats) if rule.role is Role.QUASI else None
-    return InspectedColumn(column, stats, rule, reason, proposal)
+    return propose(column, stats, keys) if rule.role is Role.QUASI else None
+
+
+def _texts(info: TableInfo, stats: Mapping[str, ColumnStats]) -> list[str]:
+    """Return the counted columns of texts."""
+    return [c.name for c in info.columns if c.name in stats and c.kind is ColumnKind.CATEGORY]

@@ -247,7 +247,7 @@ def _deed(table: str | TableName, policy: str, done: str) -> Deed:
 def suggest_policy(table: str | TableName, *, settings: Settings | None = None) -> str:
     """Return a policy file to edit: a role for every column, with the reason as a comment."""
     from dbanon.actions.inspect import inspect
-    from dbanon.formats.suggestions import draft
+    from dbanon.formats.policies import draft
 
     inspection = inspect(table, settings=settings)
     suggested = [(column.suggestion, column.reason) for column in inspection.columns]

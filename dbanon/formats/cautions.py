@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-import re
 import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from dbanon.domain.caution import Caution, Code
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Role
-from dbanon.domain.table import ColumnKind, quote_identifier
+from dbanon.domain.table import ColumnStats, quote_identifier
 from dbanon.domain.text import listed
+from dbanon.formats.contents import signs
 from dbanon.formats.document_reader import did_you_mean
 from dbanon.formats.suggestions import identifies, is_known, names_a_place
 from dbanon.models.base import LISTED, Scope
 from dbanon.models.registry import of_scope, sensitive_of, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from dbanon.domain.caution import Contents
     from dbanon.domain.policy import ColumnRule, Policy
@@ -75,7 +75,7 @@ def cautions(
     for rule in rules:
         known = contents.get(rule.column)
         found += _of_values(rule, known, is_key=(rule.column,) in keys)
-        found += _of_name(rule, info)
+        found += _of_name(rule, info, known)
         found += _of_looks(rule, info.column(rule.column), rows.get(rule.column, ()))
         found += _of_masking(rule, policy)
         found += _of_derivation(rule, policy.with_role(Role.QUASI), rows)
@@ -190,9 +190,9 @@ def _of_values(rule: ColumnRule, known: Contents | None, *, is_key: bool) -> Ite
     yield Caution(code, rule.column, f"{rule.role.value} {name} {why}", remedy)
 
 
-def _of_name(rule: ColumnRule, info: TableInfo) -> Iterator[Caution]:
-    in_key = rule.column in info.primary_key
-    reason = identifies(info.column(rule.column), in_key=in_key)
+def _of_name(rule: ColumnRule, info: TableInfo, known: Contents | None) -> Iterator[Caution]:
+    stats = None if known is None else ColumnStats(known.n_filled, 0, known.n_distinct)
+    reason = identifies(info, rule.column, stats)
     if reason is not None:
         yield Caution(
             Code.LOOKS_LIKE_IDENTIFIER,
@@ -323,104 +323,3 @@ def is_allowed(caution: Caution, policy: Policy) -> bool:
 def _parts(entry: str) -> tuple[str, str]:
     code, _, reason = entry.partition(":")
     return code.strip(), reason.strip()
-
-
-LONGEST = 200
-"""Characters of a value that are looked at."""
-
-_SSN = re.compile(r"(?<![\d-])(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}(?![\d-])")
-_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}")
-_PHONE = re.compile(r"(?=.*[-+ ().])\+?[\d\s().-]{7,22}")
-# Texts with the characters of telephone numbers that are none: dates, numbers, ranges, ZIP+4,
-# codes of tests (LOINC) and of drugs (NDC), addresses of machines.
-_NO_PHONE = re.compile(
-    r"\d{1,4}[.-]\d{1,2}[.-]\d{1,4}\.?|-?\d*\.?\d+|\d+(\.\d+)?\s*-\s*\d+(\.\d+)?"
-    r"|\d{5}-\d{4}|\d+-\d|\d{4,5}-\d{3,4}-\d{1,2}|(\d{1,3}\.){3}\d{1,3}"
-)
-_LOCAL_PHONE = re.compile(r"\d{3}-\d{4}")
-_FEWEST_DIGITS, _MOST_DIGITS = 7, 15
-_COORDINATES = re.compile(r"\(?[-+]?\d{1,3}\.\d{3,}\s*[,; ]\s*[-+]?\d{1,3}\.\d{3,}\)?")
-_WORD_OF_NAME = r"[^\W\d_]['\u2019.\w-]*"
-_NAME = re.compile(rf"{_WORD_OF_NAME}(?:,? {_WORD_OF_NAME}){{1,3}}")
-_GIVEN_NAMES = """
-aisha alexander alice amanda amy andrea andrew angela anna anthony antonio barbara benjamin
-betty brian carlos carol charles chen christina christopher cynthia daniel david deborah dennis
-diana donald donna dorothy edward elena elizabeth emily emma eric fatima frank gary george hans
-helen henry ines ivan jack jacob james janet jason jean jennifer jessica joan john jonathan
-jorge jose joseph joshua joyce juan judith julia julie karen katherine kathleen keith kelly
-kenneth kevin kimberly larry laura lauren linda lisa luca luis margaret maria marie mark martha
-martin mary matthew megan melissa michael michelle mohamed mohammed monika nancy nicholas nicole
-noah olga olivia pamela patricia patrick paul pedro peter philip rachel raymond rebecca richard
-robert roger ronald rosa ruth ryan samantha samuel sandra sara sarah scott sharon shirley sofia
-sophia stefan stephanie stephen steven susan teresa theresa thomas timothy tyler victoria
-virginia walter wei william
-"""
-_GIVEN = frozenset(_GIVEN_NAMES.split())
-_HOLDS_ANYTHING = frozenset({"bytea", "hstore", "json", "jsonb", "tsvector", "xml"})
-_MOMENTS = frozenset({ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})
-_SECONDS = re.compile(r"\d\d:\d\d:(?!00(?:[^.\d]|$))")
-_FEWEST_VALUES = 5  # minimum number of distinct values for a result
-_ENOUGH = 2000  # different texts are looked at
-_SOME, _FIFTH, _MANY, _MOST = 0.05, 0.2, 0.5, 0.8
-
-
-def signs(column: ColumnInfo, values: Sequence[str | None]) -> Iterator[Code]:
-    """Yield the warnings about the contents of a column that is published unchanged.
-
-    values: of some rows, as PostgreSQL prints them, at most ``LONGEST`` characters each.
-    """
-    filled = [value.strip() for value in values if value]
-    distinct = list(dict.fromkeys(filled))
-    if column.kind in _MOMENTS:
-        if len(distinct) > 1 and _share(distinct, _SECONDS.search) > _SOME:
-            yield Code.TO_THE_SECOND
-    elif column.base_type in _HOLDS_ANYTHING:
-        yield Code.FREE_TEXT
-    elif column.base_type == "point":
-        yield Code.LOOKS_LIKE_COORDINATES
-    elif column.kind is ColumnKind.CATEGORY and distinct:
-        yield from _of_texts(distinct[:_ENOUGH], are_own=len(distinct) > _MANY * len(filled))
-
-
-def _of_texts(distinct: Sequence[str], *, are_own: bool) -> Iterator[Code]:
-    """Yield the warnings about texts; are_own: most values are distinct."""
-    if _share(distinct, _SSN.search) > _SOME:
-        yield Code.LOOKS_LIKE_SSN
-    if _share(distinct, _EMAIL.search) > _SOME:
-        yield Code.LOOKS_LIKE_EMAIL
-    if _share(distinct, _COORDINATES.fullmatch) > _MANY:
-        yield Code.LOOKS_LIKE_COORDINATES
-    elif _share(distinct, _is_phone) > _MANY:
-        yield Code.LOOKS_LIKE_PHONE
-    if len(distinct) < _FEWEST_VALUES:
-        return
-    are_names = are_own and _share(distinct, _is_full_name) > _MOST
-    if are_names or _share(distinct, _is_given_name) > _FIFTH:
-        yield Code.LOOKS_LIKE_NAME
-    if are_own and _share(distinct, _is_sentence) > _FIFTH:
-        yield Code.FREE_TEXT
-
-
-def _share(values: Sequence[str], holds: Callable[[str], object]) -> float:
-    return sum(bool(holds(value)) for value in values) / len(values)
-
-
-def _is_phone(text: str) -> bool:
-    if not _PHONE.fullmatch(text) or _SSN.fullmatch(text):
-        return False
-    if _NO_PHONE.fullmatch(text) and not _LOCAL_PHONE.fullmatch(text):
-        return False
-    return _FEWEST_DIGITS <= sum(c.isdigit() for c in text) <= _MOST_DIGITS
-
-
-def _is_full_name(text: str) -> bool:
-    words = re.split(r"[ ,]+", text)
-    return bool(_NAME.fullmatch(text)) and all(word[0].isupper() for word in words if word)
-
-
-def _is_given_name(text: str) -> bool:
-    return text.casefold() in _GIVEN
-
-
-def _is_sentence(text: str) -> bool:
-    return len(text) > 30 and text.count(" ") >= 5  # noqa: PLR2004 - seven words, or so

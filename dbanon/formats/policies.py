@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import (
+    DROP,
     ColumnRule,
     Comparison,
     Condition,
@@ -32,14 +33,16 @@ from dbanon.domain.policy import (
 from dbanon.domain.table import ColumnKind, Structure, TableName, quote_identifier
 from dbanon.formats.cautions import flaws
 from dbanon.formats.document_reader import Section, did_you_mean
+from dbanon.formats.suggestions import propose
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS, SHORT, of_scope, problems
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from dbanon.domain.policy import Key, Scalar, Value
-    from dbanon.domain.table import ColumnInfo, TableInfo
+    from dbanon.domain.table import ColumnInfo, ColumnStats, TableInfo
+    from dbanon.formats.suggestions import Persons, Proposal
 
 
 _NULLS = frozenset({Comparison.IS_NULL, Comparison.IS_NOT_NULL})
@@ -668,3 +671,102 @@ def _by_name(listed: list[object], path: str, key: str) -> Iterator[tuple[str, o
             params = fields.pop("params", {})  # of a model
             fields |= params if isinstance(params, Mapping) else {}
             yield from _flat(fields, Section({}, path, []).path_of(str(item.get(key))))
+
+
+_MOST_COLUMNS = 25  # in a table of which one looks at each
+
+
+def draft(
+    info: TableInfo,
+    suggested: Iterable[tuple[ColumnRule, str]],
+    persons: Persons | None = None,
+    *,
+    stats: Mapping[str, ColumnStats] | None = None,
+    key: Sequence[str] = (),
+    differing: Sequence[str] = (),
+) -> str:
+    """Return a policy file to edit, with the reasons for roles and recodings as comments.
+
+    stats: by column name; key: columns that distinguish rows, if known; differing:
+    quasi-identifiers that vary between the rows of a person.
+    """
+    import tomli_w
+
+    rules = list(suggested)
+    models = {"k": 5}
+    if any(rule.role is Role.SENSITIVE for rule, _ in rules):
+        models["l"] = 2
+    parts = [
+        tomli_w.dumps({"table": str(info.name)})
+        + _rest(len(rules))
+        + _key(info, key)
+        + _subject(persons, dict(map(_named, rules)), differing)
+    ]
+    parts.append(tomli_w.dumps({"models": models}))
+    columns = {column.name: column for column in info.columns}
+    for rule, reason in rules:
+        proposal = None
+        if rule.role is Role.QUASI and rule.column in columns:
+            proposal = propose(columns[rule.column], (stats or {}).get(rule.column))
+        parts.append(_column(rule, reason, proposal))
+    return "\n".join(parts)
+
+
+def _column(rule: ColumnRule, reason: str, proposal: Proposal | None) -> str:
+    import tomli_w
+
+    settings: dict[str, object] = {"role": rule.role.value}
+    reasons, recoding = [reason], ""
+    if proposal is not None:
+        settings |= proposal.floor
+        reasons += [proposal.why] if proposal.why else []
+        recoding = f'# recoding = "{proposal.recoding}"  # {proposal.reason}\n'
+    column = tomli_w.dumps({"columns": {rule.column: settings}})
+    return f"# {'; '.join(reasons)}\n{column}{recoding}"
+
+
+def _rest(n_columns: int) -> str:
+    import tomli_w
+
+    if n_columns <= _MOST_COLUMNS:
+        return ""
+    why = f"# {n_columns} columns: what is not named is left out, such as new ones"
+    return f"{why}\n{tomli_w.dumps({'rest': DROP})}"
+
+
+def _key(info: TableInfo, key: Sequence[str]) -> str:
+    import tomli_w
+
+    if info.primary_key:
+        return ""
+    if not key:
+        return '# no column alone tells the rows apart: name several\n# key = ["...", "..."]\n'
+    return "# other values in every row\n" + tomli_w.dumps({"key": list(key)})
+
+
+def _named(suggested: tuple[ColumnRule, str]) -> tuple[str, Role]:
+    return suggested[0].column, suggested[0].role
+
+
+def _subject(persons: Persons | None, roles: Mapping[str, Role], differing: Sequence[str]) -> str:
+    """Return the line that names the subject, as a comment if it needs a decision."""
+    import tomli_w
+
+    if persons is None:
+        return ""
+    unless = []
+    if not persons.is_sure:
+        unless.append("if these are persons")
+    if persons.n_null:
+        unless.append(f"once its {persons.n_null:,} NULLs are filled or left out by where")
+    if roles[persons.column] is not Role.IDENTIFIER:
+        unless.append("with the role identifier")
+    why = f"{persons.figure} ({persons.reason})" + ", " * bool(unless) + " and ".join(unless)
+    setting = ("# " if unless else "") + tomli_w.dumps({"subject": persons.column})
+    if differing:
+        names = ", ".join(map(quote_identifier, differing))
+        setting += (
+            f"# rows of a person differ in {names}, and classes are as wide as they are; another\n"
+            "# role, a floor or one row of each may cost less\n# rows_per_subject = 1\n"
+        )
+    return f"# {why}\n{setting}"

@@ -8,14 +8,17 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from dbanon.domain.policy import DROP, ColumnRule, Role
+from dbanon.domain.caution import Code
+from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import ColumnKind, quote_identifier
+from dbanon.formats.contents import matches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from dbanon.domain.report import UniqueSet
     from dbanon.domain.table import ColumnInfo, ColumnStats, ForeignKey, TableInfo
+    from dbanon.formats.contents import Match
 
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -25,34 +28,58 @@ def _list(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-NAMES_A_PERSON = _list(
+class _Vocabulary:
+    """Words of names; ``diagnos*`` are all that begin so, and ``*statin`` all that end so."""
+
+    def __init__(self, text: str) -> None:
+        entries = text.split()
+        self._whole = frozenset(entries)
+        self._first = tuple(entry[:-1] for entry in entries if entry.endswith("*"))
+        self._last = tuple(entry[1:] for entry in entries if entry.startswith("*"))
+
+    def has(self, words: Iterable[str]) -> bool:
+        """Return True if it has one of the words."""
+        return any(
+            word in self._whole or word.startswith(self._first) or word.endswith(self._last)
+            for word in words
+        )
+
+
+NAMES_A_PERSON = _Vocabulary(
     "account alias birthname cookie cpr displayname drivers email familyname fax fingerprint "
     "firstname fname forename fullname givenname guid handle iban image imei initials ip lastname "
     "licence license lname login maidenname mail medicaid medicare middlename mname mobile mrn "
     "nhs nickname nin nino passport passwd password phone photo picture plate rowguid signature "
     "ssn surname tel telephone token url username uuid vin"
 )
-DESCRIBES_A_PERSON = _list(
-    "admission age birth birthdate birthday birthplace birthyear born branch canton citizenship "
-    "city class country county date dateofbirth deathdate department dept discharge district dob "
-    "education employer ethnic ethnicity fips gender height hire hispanic hospital job language "
-    "lat latitude lng location lon longitude marital married municipality nationality native "
+DESCRIBES_A_PERSON = _Vocabulary(
+    "admi* age birth birthdate birthday birthplace birthyear born branch canton citizen* city "
+    "class country county date dateofbirth deathdate department dept discharg* district dob "
+    "education employer ethnic* fips gender height hire hispan* hospital insur* job language lat "
+    "latitude lng location lon longitude marital marst married municipality nationality native "
     "occupation organization payer plz postal postalcode postcode profession province race region "
-    "relationship religion school sex shop state store town ward weight work workclass year yr "
-    "zip zipcode"
+    "relationship religion school sex shop specialty state statefip countyfip store town ward "
+    "weight work workclass year yr zip zipcode"
 )
 PLACES_A_PERSON = _list("address id key name names nr street")
-HARMS_A_PERSON = _list(
-    "allergy cause chapter charge comorbidity condition conviction cpt crime death debt diagnoses "
-    "diagnosis disability disease disorder drug dx finding hiv icd illness immunization income "
-    "loinc medication offence offense orientation pregnancy pregnant prescription procedure "
-    "reasoncode reasondescription recid recidivism salary sentence snomed symptom treatment "
-    "verdict wage"
+HARMS_A_PERSON = _Vocabulary(
+    "allerg* alive asthma cancer cause chapter charge claim comorbid* condition* conviction cpt "
+    "crime death debt deceased delinq* diabetes* diag diagnos* died disab* disease* disorder* "
+    "dosage dose drug* dx finding hiv icd* illness immuni* *inc income inctot incwage *insulin "
+    "loan* loinc medication* offence offense orientation poverty pregnan* prescription procedure* "
+    "readmi* reasoncode reasondescription recid* relaps* salary sentence snomed surviv* symptom* "
+    "treatment* verdict vital* wage* "
+    "a1c albumin bilirubin bmi cholesterol creatinine glucose haemoglobin hba1c hdl hemoglobin ldl "
+    "potassium serum sodium triglycerides "
+    "acarbose aspirin *azole *buride *cillin *formin *gliptin *glinide *glitazone *mab *mycin "
+    "*olol *piride *pizide *pril *sartan *statin warfarin"
 )
-MEASURES_A_PERSON = _list(
-    "amount balance bonus claim commission cost decile expense expenses fee gpa premium price "
-    "rate score"
+MEASURES_A_PERSON = _Vocabulary(
+    "amnt amount amt balance bonus commission cost decile dti expense expenses fee gain gpa grade "
+    "installment loss *outcome premium price profit pymnt rate recover* *result revol* score "
 )
+_NAMES_AN_OUTCOME = _list("class default label outcome target y")
+_COUNTS = _list("count counts n num number")
 _PLACES = _list("coordinates lat latitude lng lon longitude")
 _OF_BIRTH = _list("birth birthdate birthday birthyear born dateofbirth dob")
 _POSTCODES = _list("plz postal postalcode postcode zip zipcode")
@@ -60,12 +87,29 @@ _SEEN_OF_A_PERSON = _list("age ethnicity gender race sex")
 _OF_NAMES = _list(
     "family first full given initial last maiden middle name names nick nm prefix suffix"
 )
-_TELLS_ROWS_APART = _list("id identifier key nbr no nr num number ref")
-_HARM_LISTED = _list(
-    "allergies careplans claims conditions diagnoses diagnosis encounters immunizations "
-    "medications observations prescriptions procedures treatments visits"
+_TELLS_ROWS_APART = _list("id identifier key nbr no nr num number ref reference")
+_OF_HEALTH = _Vocabulary(
+    "allerg* careplan* claim* condition* diagnos* drug* immuni* lab labs labevents labresults "
+    "measurement* medicat* microbiolog* observation* prescri* procedure* specimen* treatment* "
+    "vaccin*"
 )
-_SAYS_WHICH = _list("code description reason result value")
+_OF_VISITS = _list("encounter encounters visit visits")
+_SAYS_WHY = _list("code description reason")
+_SAYS_WHICH = _Vocabulary(
+    "code concept description display finding interpretation item itemid nval reason* result* sig "
+    "tval val value*"
+)
+_ABOUT_A_CODE = _Vocabulary("category class route status system type unit* version")
+_HAS_NO_ORDER = _Vocabulary(
+    "bpl branch category citizen* city class code concept country county department dept district "
+    "empstat ethnic* flag gender gq hispan* id ind industry job kind language location marital "
+    "marst metro nationality occ occupation puma race region relate relationship religion sample "
+    "school sex shop state* county* status store type ward"
+)
+_STAFF = _Vocabulary(
+    "agent caregiver doctor manager nurse officer performer physician practitioner provider* "
+    "requester staff teacher"
+)
 
 _ANYBODY = _list("human individual participant person subject")
 _PERSONS = _ANYBODY | _list(
@@ -157,12 +201,15 @@ def is_of_names(column: str) -> bool:
 def tells_rows_apart(column: str) -> bool:
     """Return True if a name ends like that of a key, and not only like that of a code."""
     found = parts(column)
-    return bool(found) and found[-1] in _TELLS_ROWS_APART
+    return bool(found) and (found[-1] in _TELLS_ROWS_APART or found[0] == "id")
 
 
 def says_which_harm(column: str, table: str) -> bool:
     """Return True if a column describes the illness, drug or test of a row of the table."""
-    return bool(words(column) & _SAYS_WHICH and words(table) & _HARM_LISTED)
+    found, listed = words(column), words(table)
+    if _OF_HEALTH.has(listed):
+        return _SAYS_WHICH.has(found)
+    return bool(found & _SAYS_WHY and listed & _OF_VISITS)
 
 
 def is_number(column: str) -> bool:
@@ -180,6 +227,7 @@ def _person(word: str) -> str | None:
 
 _FEWEST = 20  # minimum values of a key that may identify persons
 _FEWEST_ROWS, _MOST_ROWS = 1.05, 20.0  # of one value, on average
+_MOST_ROWS_OF_ONE = 1000  # of a person; a value of more is a kind, such as citizen
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +294,12 @@ def _counted(candidate: _Candidate, stats: Mapping[str, ColumnStats]) -> Persons
     filled = known.n_rows - known.n_null
     if not 0 < known.n_distinct < filled:
         return None
-    if not candidate.is_sure and not (
-        known.n_distinct >= _FEWEST and _FEWEST_ROWS <= filled / known.n_distinct <= _MOST_ROWS
+    is_kind = known.n_distinct < _FEWEST and filled > _MOST_ROWS_OF_ONE * known.n_distinct
+    if is_kind or (
+        not candidate.is_sure
+        and not (
+            known.n_distinct >= _FEWEST and _FEWEST_ROWS <= filled / known.n_distinct <= _MOST_ROWS
+        )
     ):
         return None
     return Persons(*candidate, known.n_rows, known.n_distinct, known.n_null)
@@ -278,13 +330,16 @@ def _listed(info: TableInfo) -> str | None:
 
 
 def _is_key(column: str) -> bool:
-    return is_number(column) and not words(column) & (DESCRIBES_A_PERSON | HARMS_A_PERSON)
+    found = words(column)
+    return is_number(column) and not DESCRIBES_A_PERSON.has(found) and not HARMS_A_PERSON.has(found)
 
 
 _COMMENT = re.compile(rf"\bdbanon:\s*({'|'.join(Role)})\b", re.IGNORECASE)
 _NEARLY_UNIQUE = 0.95
 _FINE = 0.9  # the share from which policy set warns of nearly unique values
 _FEW = 50
+_RECUR = 0.5  # the share of distinct values below which few values recur
+_SHARED = 0.05  # below which keys are those of a lookup table
 _WORTH_TELLING = 0.01  # the share of rows that a set makes unique
 _OF_TYPES = {
     "uuid": "it holds UUIDs, which are keys",
@@ -295,12 +350,20 @@ _OF_TYPES = {
 
 
 class _Column(NamedTuple):
+    """A column, and what its table and some of its values say of it."""
+
     info: ColumnInfo
     words: frozenset[str]
     stats: ColumnStats | None
-    in_key: bool
+    key: tuple[str, ...] = ()
     of_persons: bool = False
     table: str = ""
+    refers: str | None = None
+    match: Match | None = None
+
+    @property
+    def in_key(self) -> bool:
+        return self.info.name in self.key
 
     @property
     def distinctness(self) -> float:
@@ -308,36 +371,81 @@ class _Column(NamedTuple):
         filled = self.stats.n_rows - self.stats.n_null if self.stats else 0
         return self.stats.n_distinct / filled if self.stats and filled else 0.0
 
-    def says(self, vocabulary: frozenset[str]) -> bool:
-        return bool(self.words & vocabulary)
+    @property
+    def has_few_values(self) -> bool:
+        return self.stats is not None and self.stats.n_distinct <= _FEW
+
+    @property
+    def is_few(self) -> bool:
+        """True if few values recur, which identify nobody."""
+        return self.has_few_values and 0 < self.distinctness < _RECUR
+
+    @property
+    def is_nearly_unique(self) -> bool:
+        return self.distinctness >= _FINE and not self.has_few_values
 
     @property
     def harms(self) -> bool:
         """True if the name describes a sensitive attribute."""
-        return self.says(HARMS_A_PERSON) or says_which_harm(self.info.name, self.table)
+        if self.words & _COUNTS and self.info.kind is ColumnKind.INTEGER:
+            return False
+        clinical = _OF_HEALTH.has(words(self.table))
+        if clinical and _ABOUT_A_CODE.has(self.words):
+            return False
+        if says_which_harm(self.info.name, self.table):
+            return clinical or not DESCRIBES_A_PERSON.has(self.words)
+        return HARMS_A_PERSON.has(self.words)
+
+    @property
+    def is_outcome(self) -> bool:
+        """True if the name describes a sensitive attribute, an amount or a score."""
+        name = self.info.name.casefold()
+        return self.harms or MEASURES_A_PERSON.has(self.words) or name in _NAMES_AN_OUTCOME
+
+    @property
+    def is_key(self) -> bool:
+        """True if the name or the key suggests that values tell rows apart."""
+        is_name = tells_rows_apart(self.info.name)
+        if self.info.kind in {ColumnKind.DECIMAL, ColumnKind.FLOAT}:
+            is_name = is_name and not self.words & _COUNTS
+        return is_name or (self.in_key and self.info.kind is not ColumnKind.BOOLEAN)
 
 
 def suggest(
-    info: TableInfo, stats: Mapping[str, ColumnStats], persons: Persons | None = None
+    info: TableInfo,
+    stats: Mapping[str, ColumnStats],
+    persons: Persons | None = None,
+    *,
+    keys: Sequence[ForeignKey] = (),
+    rows: Mapping[str, Sequence[str | None]] | None = None,
 ) -> list[tuple[ColumnRule, str]]:
     """Return a rule and its reason for every column, in the order of the table.
 
     A column is insensitive only by its comment. Doubtful columns become quasi-identifiers, or are
-    not published if that is impossible. stats: by column name; without them, name and type decide.
+    not published if that is impossible. stats: by column name; without them, name and type decide;
+    keys: the table's foreign keys; rows: values of some rows as texts, by column.
     """
+    referred = _referred(keys)
     found = []
     for column in info.columns:
         known = _Column(
             column,
             words(column.name),
             stats.get(column.name),
-            in_key=column.name in info.primary_key,
+            info.primary_key,
             of_persons=persons is not None and persons.is_sure and persons.column == column.name,
             table=info.name.name,
+            refers=referred.get(column.name),
+            match=next(matches(column, (rows or {}).get(column.name, ())), None),
         )
         role, reason = _role(known)
         found.append((ColumnRule(column.name, role), reason))
     return found
+
+
+def _referred(keys: Sequence[ForeignKey]) -> dict[str, str]:
+    """Return the table that each column references alone."""
+    return {key.columns[0]: key.table.name for key in keys if len(key.columns) == 1}
 
 
 def told(reason: str, rule: ColumnRule, sets: Sequence[UniqueSet]) -> str:
@@ -350,18 +458,20 @@ def told(reason: str, rule: ColumnRule, sets: Sequence[UniqueSet]) -> str:
     return f"{reason}; {words} it makes {found.share:.0%} of rows unique"
 
 
-def identifies(column: ColumnInfo, *, in_key: bool = False) -> str | None:
+def identifies(info: TableInfo, name: str, stats: ColumnStats | None = None) -> str | None:
     """Return the reason why a column seems an identifier, None if it has a role in its comment."""
-    known = _Column(column, words(column.name), None, in_key)
+    column = info.column(name)
+    known = _Column(column, words(name), stats, info.primary_key, table=info.name.name)
+    is_shared = known.is_few or 0 < known.distinctness <= _SHARED
     if _COMMENT.search(column.comment or ""):
         return None
-    if in_key:
+    if known.in_key and not is_shared:
         return "it is part of the primary key"
     if column.identity:
         return "it is numbered by the database"
     if _names_a_person(known):
         return "it is named like something that names a person"
-    if _is_placed(known):
+    if _is_placed(known) and not (known.is_outcome and is_shared):
         return "it is named like a name, an address or a key"
     return _OF_TYPES.get(column.base_type)
 
@@ -405,31 +515,71 @@ def differing(
 
 
 def _role(column: _Column) -> tuple[Role, str]:
-    match = _COMMENT.search(column.info.comment or "")
-    if match:
-        return Role(match[1].lower()), "its comment says so"
-    return next((role, reason) for role, reason, holds in _RULES if holds(column))
+    comment = _COMMENT.search(column.info.comment or "")
+    if comment:
+        return Role(comment[1].lower()), "its comment says so"
+    role, reason = next((role, reason) for role, reason, holds in _RULES if holds(column))
+    if column.match is not None and reason is _LOOKS:
+        return role, f"{column.match.share:.0%} of rows look like {column.match.content.what}"
+    return role, reason
 
 
 def _names_a_person(column: _Column) -> bool:
-    name = column.info.name
-    is_text = column.info.kind is ColumnKind.CATEGORY
-    is_number = is_text or column.info.kind is ColumnKind.INTEGER
+    name, kind = column.info.name, column.info.kind
+    if kind is ColumnKind.BOOLEAN or (column.is_few and _ABOUT_A_CODE.has(parts(name)[-1:])):
+        return False
+    if kind.is_number and (MEASURES_A_PERSON.has(column.words) or kind is ColumnKind.FLOAT):
+        return False
+    is_text = kind is ColumnKind.CATEGORY
+    is_number = is_text or kind is ColumnKind.INTEGER
     return (
-        column.says(NAMES_A_PERSON)
+        NAMES_A_PERSON.has(column.words)
         or (is_text and is_of_names(name))
-        or (is_number and person_numbered(name) is not None)
+        or (is_number and not column.is_few and person_numbered(name) is not None)
     )
 
 
+def _looks_direct(column: _Column) -> bool:
+    if column.match is None or column.match.content.role is not Role.IDENTIFIER:
+        return False
+    is_name = column.match.content.code is Code.LOOKS_LIKE_NAME
+    return not (is_name and DESCRIBES_A_PERSON.has(column.words))
+
+
+def _looks_like_an_outcome(column: _Column) -> bool:
+    if column.match is None or column.match.content.role is not Role.SENSITIVE:
+        return False
+    is_known = DESCRIBES_A_PERSON.has(column.words) or tells_rows_apart(column.info.name)
+    return not is_known and not _is_free_text(column)
+
+
+def _is_sensitive(column: _Column) -> bool:
+    """Return True for an outcome, unless it is a key of rows such as a prescription number."""
+    if column.is_key and column.info.kind is not ColumnKind.DECIMAL:
+        return column.harms and column.stats is not None and column.distinctness <= _SHARED
+    return column.is_outcome and not _is_free_text(column)
+
+
+def _is_shared_key(column: _Column) -> bool:
+    """Return True for a key of few values, or of a lookup table that many rows refer to."""
+    if column.is_few:
+        return column.is_key or (column.words & PLACES_A_PERSON == {"name"} and _is_long(column))
+    is_lookup = column.refers is not None and person_listed(column.refers) is None
+    return is_lookup and 0 < column.distinctness <= _SHARED and not _STAFF.has(column.words)
+
+
+def _is_long(column: _Column) -> bool:
+    return len(parts(column.info.name)) > 1
+
+
 def _describes(column: _Column) -> bool:
-    return column.says(DESCRIBES_A_PERSON) and not column.harms
+    return DESCRIBES_A_PERSON.has(column.words)
 
 
 def _is_placed(column: _Column) -> bool:
-    if tells_rows_apart(column.info.name):
-        return True
-    return column.says(PLACES_A_PERSON) and not column.harms
+    return not _is_shared_key(column) and (
+        column.is_key or bool(column.words & PLACES_A_PERSON and not column.harms)
+    )
 
 
 def _is_free_text(column: _Column) -> bool:
@@ -442,27 +592,26 @@ def _is_number_of_a_person(column: _Column) -> bool:
 
 
 def _is_uuid(column: _Column) -> bool:
-    return column.info.base_type == "uuid" and not _has_few_values(column)
+    return column.info.base_type == "uuid" and not column.has_few_values
 
 
 def _is_numbering(column: _Column) -> bool:
-    return column.info.kind is ColumnKind.INTEGER and column.distinctness == 1
-
-
-def _has_few_values(column: _Column) -> bool:
-    return column.stats is not None and column.stats.n_distinct <= _FEW
+    is_all = column.info.kind is ColumnKind.INTEGER and column.distinctness == 1
+    return is_all and not column.harms and not _describes(column)
 
 
 def _singles_out(column: _Column) -> bool:
     """Return True if sensitive numbers are so fine that knowing one identifies the row."""
-    is_fine = column.distinctness >= _FINE and not _has_few_values(column)
-    return column.harms and column.info.kind.is_number and is_fine
+    is_number = column.info.kind.is_number and not column.is_key
+    return column.is_outcome and is_number and column.is_nearly_unique
 
+
+_LOOKS = "values look like it"
 
 # The first rule that holds decides. A wrong "quasi" costs precision, a wrong "identifier" a column;
-# a wrong "sensitive" publishes raw values, so it comes late.
+# a wrong "sensitive" publishes raw values, so direct identifiers come first.
 _RULES: tuple[tuple[Role, str, Callable[[_Column], bool]], ...] = (
-    (Role.IDENTIFIER, "part of the key", lambda c: c.in_key),
+    (Role.IDENTIFIER, "part of the key", lambda c: (c.info.name,) == c.key),
     (Role.IDENTIFIER, "identifies persons", lambda c: c.of_persons),
     (Role.IDENTIFIER, "numbered by the database", lambda c: c.info.identity),
     (
@@ -470,30 +619,34 @@ _RULES: tuple[tuple[Role, str, Callable[[_Column], bool]], ...] = (
         "its type cannot be generalized",
         lambda c: not c.info.kind.can_be_quasi or c.info.user_defined or not c.info.has_equality,
     ),
+    (Role.IDENTIFIER, _LOOKS, _looks_direct),
     (Role.IDENTIFIER, "name suggests an identifier of a person", _names_a_person),
     (Role.QUASI, "a date, which may be known", lambda c: c.info.kind.is_moment),
+    (Role.SENSITIVE, _LOOKS, _looks_like_an_outcome),
     (
         Role.IDENTIFIER,
         "name suggests a key, and nearly all values differ",
         _is_number_of_a_person,
     ),
+    (Role.IDENTIFIER, "all values differ", _is_numbering),
+    (Role.QUASI, "sensitive, but nearly unique", _singles_out),
+    (Role.SENSITIVE, "name suggests a sensitive attribute", _is_sensitive),
     (Role.QUASI, "name suggests a known attribute", _describes),
+    (Role.QUASI, "a key of few values, which may be known", _is_shared_key),
+    (Role.IDENTIFIER, "part of the key", lambda c: c.in_key and _is_placed(c)),
     (Role.IDENTIFIER, "name suggests a name, an address or a key", _is_placed),
     (Role.IDENTIFIER, "a UUID, which is a key", _is_uuid),
     (Role.IDENTIFIER, "nearly all values differ", _is_free_text),
-    (Role.QUASI, "sensitive, but nearly unique", _singles_out),
-    (Role.SENSITIVE, "name suggests a sensitive attribute", lambda c: c.harms),
-    (
-        Role.SENSITIVE,
-        "an amount or a score with few values",
-        lambda c: c.says(MEASURES_A_PERSON) and _has_few_values(c) and c.distinctness < _FINE,
-    ),
-    (Role.IDENTIFIER, "all values differ", _is_numbering),
-    (Role.QUASI, "few distinct values, which may be known", _has_few_values),
+    (Role.QUASI, "few distinct values, which may be known", lambda c: c.has_few_values),
     (Role.QUASI, "a quasi-identifier by default", lambda _: True),
 )
 
 
+_SCALE = re.compile(  # words of labels in an order
+    r"\d|\b(?:low|high|none|mild|minor|moderate|medium|severe|major|small|large|poor|good|never"
+    r"|often|always)\b",
+    re.IGNORECASE,
+)
 _DIGITS = 3  # of a postcode, as the Safe Harbor rule has it
 _LENGTH = 5  # digits of most postcodes that are stored as numbers
 _WIDTH = 10 ** (_LENGTH - _DIGITS)
@@ -512,11 +665,30 @@ class Proposal:
     why: str = ""
 
 
-def propose(column: ColumnInfo, stats: ColumnStats | None) -> Proposal:
+def propose(
+    column: ColumnInfo, stats: ColumnStats | None, keys: Sequence[ForeignKey] = ()
+) -> Proposal:
     """Propose a recoding, and a floor for values that identify persons alone."""
     floor, why = _floor(column, stats)
+    if not floor and _is_code(column, stats, refers=column.name in _referred(keys)):
+        return Proposal("set", "codes have no order: those that occur in a class")
     recoding, reason = _of_cells(column) if floor else _of_values(column, stats)
     return Proposal(recoding, reason, floor, why)
+
+
+def _is_code(column: ColumnInfo, stats: ColumnStats | None, *, refers: bool) -> bool:
+    """Return True for integers and enums whose order means nothing."""
+    if column.kind is ColumnKind.ORDINAL:
+        return not any(_SCALE.search(label) for label in column.labels)
+    if column.kind is not ColumnKind.INTEGER or is_postcode(column.name):
+        return False
+    has_two = stats is not None and stats.n_distinct == len(("no", "yes"))
+    return (
+        refers
+        or has_two
+        or _HAS_NO_ORDER.has(words(column.name))
+        or parts(column.name)[-1:] == ("cd",)
+    )
 
 
 def is_fine(column: ColumnInfo, stats: ColumnStats | None) -> bool:
@@ -569,102 +741,3 @@ def _of_values(column: ColumnInfo, stats: ColumnStats | None) -> tuple[str, str]
     if stats is not None and _LEAST_SET <= stats.n_distinct <= _MOST_SET:
         return "set", "few values: those of a class say more than a star"
     return "label", "a star where rows of a class differ, until it has a taxonomy"
-
-
-_MOST_COLUMNS = 25  # in a table of which one looks at each
-
-
-def draft(
-    info: TableInfo,
-    suggested: Iterable[tuple[ColumnRule, str]],
-    persons: Persons | None = None,
-    *,
-    stats: Mapping[str, ColumnStats] | None = None,
-    key: Sequence[str] = (),
-    differing: Sequence[str] = (),
-) -> str:
-    """Return a policy file to edit, with the reasons for roles and recodings as comments.
-
-    stats: by column name; key: columns that distinguish rows, if known; differing:
-    quasi-identifiers that vary between the rows of a person.
-    """
-    import tomli_w
-
-    rules = list(suggested)
-    models = {"k": 5}
-    if any(rule.role is Role.SENSITIVE for rule, _ in rules):
-        models["l"] = 2
-    parts = [
-        tomli_w.dumps({"table": str(info.name)})
-        + _rest(len(rules))
-        + _key(info, key)
-        + _subject(persons, dict(map(_named, rules)), differing)
-    ]
-    parts.append(tomli_w.dumps({"models": models}))
-    columns = {column.name: column for column in info.columns}
-    for rule, reason in rules:
-        proposal = None
-        if rule.role is Role.QUASI and rule.column in columns:
-            proposal = propose(columns[rule.column], (stats or {}).get(rule.column))
-        parts.append(_column(rule, reason, proposal))
-    return "\n".join(parts)
-
-
-def _column(rule: ColumnRule, reason: str, proposal: Proposal | None) -> str:
-    import tomli_w
-
-    settings: dict[str, object] = {"role": rule.role.value}
-    reasons, recoding = [reason], ""
-    if proposal is not None:
-        settings |= proposal.floor
-        reasons += [proposal.why] if proposal.why else []
-        recoding = f'# recoding = "{proposal.recoding}"  # {proposal.reason}\n'
-    column = tomli_w.dumps({"columns": {rule.column: settings}})
-    return f"# {'; '.join(reasons)}\n{column}{recoding}"
-
-
-def _rest(n_columns: int) -> str:
-    import tomli_w
-
-    if n_columns <= _MOST_COLUMNS:
-        return ""
-    why = f"# {n_columns} columns: what is not named is left out, such as new ones"
-    return f"{why}\n{tomli_w.dumps({'rest': DROP})}"
-
-
-def _key(info: TableInfo, key: Sequence[str]) -> str:
-    import tomli_w
-
-    if info.primary_key:
-        return ""
-    if not key:
-        return '# no column alone tells the rows apart: name several\n# key = ["...", "..."]\n'
-    return "# other values in every row\n" + tomli_w.dumps({"key": list(key)})
-
-
-def _named(suggested: tuple[ColumnRule, str]) -> tuple[str, Role]:
-    return suggested[0].column, suggested[0].role
-
-
-def _subject(persons: Persons | None, roles: Mapping[str, Role], differing: Sequence[str]) -> str:
-    """Return the line that names the subject, as a comment if it needs a decision."""
-    import tomli_w
-
-    if persons is None:
-        return ""
-    unless = []
-    if not persons.is_sure:
-        unless.append("if these are persons")
-    if persons.n_null:
-        unless.append(f"once its {persons.n_null:,} NULLs are filled or left out by where")
-    if roles[persons.column] is not Role.IDENTIFIER:
-        unless.append("with the role identifier")
-    why = f"{persons.figure} ({persons.reason})" + ", " * bool(unless) + " and ".join(unless)
-    setting = ("# " if unless else "") + tomli_w.dumps({"subject": persons.column})
-    if differing:
-        names = ", ".join(map(quote_identifier, differing))
-        setting += (
-            f"# rows of a person differ in {names}, and classes are as wide as they are; another\n"
-            "# role, a floor or one row of each may cost less\n# rows_per_subject = 1\n"
-        )
-    return f"# {why}\n{setting}"

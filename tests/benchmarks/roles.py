@@ -27,12 +27,13 @@ Judged = tuple[labelled.Labelled, str, bool]
 def judge(table: labelled.Labels) -> list[Judged]:
     """Return each column with the suggested role, and whether its kind is right."""
     persons = suggestions.find(table.info, table.foreign_keys, table.stats)
-    rules = suggestions.suggest(table.info, table.stats, persons)
+    keys = table.foreign_keys
+    rules = suggestions.suggest(table.info, table.stats, persons, keys=keys, rows=table.rows())
     found = []
     for column, (rule, _) in zip(table.columns, rules, strict=True):
         kind_is_right = True
         if rule.role is Role.QUASI and column.role == "quasi":
-            proposal = suggestions.propose(column.info, table.stats[rule.column])
+            proposal = suggestions.propose(column.info, table.stats[rule.column], keys)
             is_line = proposal.recoding.startswith("interval")
             kind_is_right = is_line is (column.kind != "category")
         found.append((column, rule.role.value, kind_is_right))

@@ -50,7 +50,7 @@ _COLUMN = re.compile(
     r" +(?P<name>\w+) (?P<type>\w+) (?P<distinct>\d+)(?:/(?P<filled>\d+))?"
     r" (?P<role>\w+)(?::(?P<kind>\w+))?(?: (?!->)(?P<generator>.+?))?(?: -> (?P<refers>\w+))?"
 )
-_ROWS = 1_000
+_ROWS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +99,13 @@ class Labels:
 
     def rows(self) -> dict[str, list[str | None]]:
         """Generate values of some rows, by column, the same whenever they are read."""
-        n_rows = min(self.n_rows, _ROWS)
-        return {c.info.name: _values(c, self, n_rows) for c in self.columns}
+        return _rows(self)
+
+
+@cache
+def _rows(table: Labels) -> dict[str, list[str | None]]:
+    n_rows = min(table.n_rows, _ROWS)
+    return {c.info.name: _values(c, table, n_rows) for c in table.columns}
 
 
 @cache
@@ -222,7 +227,9 @@ def _card(source: Random) -> str:
 
 
 def _loinc(source: Random) -> str:
-    return f"{source.randint(1000, 99999)}-{source.randrange(10)}"
+    digits = [int(c) for c in str(source.randint(1000, 99999))]
+    total = sum(sum(divmod(d * 2, 10)) if i % 2 == 0 else d for i, d in enumerate(digits[::-1]))
+    return f"{''.join(map(str, digits))}-{-total % 10}"
 
 
 _GENERATORS: dict[str, Callable[[_Draw], str]] = {

@@ -99,8 +99,10 @@ def test_a_name_of_an_identifier_is_told(name):
 @pytest.mark.parametrize("base", ["uuid", "inet", "macaddr"])
 def test_a_type_of_keys_and_of_machines_is_told(base):
     column = ColumnInfo("colour", base, base, ColumnKind.CATEGORY)
-    assert identifies(column) is not None
-    assert identifies(replace(column, base_type="text")) is None
+    info = TableInfo(1, TableName("public", "t"), "r", (column,), ())
+    text = replace(info, columns=(replace(column, base_type="text"),))
+    assert identifies(info, "colour") is not None
+    assert identifies(text, "colour") is None
 
 
 def test_a_part_of_the_key_that_is_published_as_it_is_is_told():

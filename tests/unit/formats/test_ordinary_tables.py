@@ -1,291 +1,95 @@
-"""Columns of ordinary schemas get the roles that somebody who knows the data gives them."""
+"""Columns of public schemas get the roles that somebody who knows the data gives them."""
+
+from dataclasses import replace
 
 import pytest
+from data.schemas.labelled import HELD_OUT, read
 
 from dbanon.domain.caution import Contents
 from dbanon.domain.policy import ModelSpec, Policy, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, ColumnStats, TableInfo, TableName
 from dbanon.formats.cautions import cautions
-from dbanon.formats.suggestions import find, suggest
-
-KINDS = {
-    "int": ("int4", ColumnKind.INTEGER),
-    "num": ("numeric", ColumnKind.DECIMAL),
-    "float": ("float8", ColumnKind.FLOAT),
-    "text": ("text", ColumnKind.CATEGORY),
-    "uuid": ("uuid", ColumnKind.CATEGORY),
-    "date": ("date", ColumnKind.DATE),
-    "time": ("timestamptz", ColumnKind.TIMESTAMPTZ),
-    "bool": ("bool", ColumnKind.BOOLEAN),
-    "enum": ("mood", ColumnKind.ORDINAL),
-    "array": ("_text", ColumnKind.OTHER),
-    "bytes": ("bytea", ColumnKind.OTHER),
-}
-
-# Of each table: its rows, its key, the persons who have several of them if any; then of each column
-# its type, the number of its values, and the role.
-TABLES = """
-rentals.customer 599 customer_id -
-    customer_id int 599 identifier
-    store_id int 2 quasi
-    first_name text 591 identifier
-    last_name text 599 identifier
-    email text 599 identifier
-    address_id int 599 identifier
-    activebool bool 1 quasi
-    create_date date 1 quasi
-    last_update time 1 quasi
-    active int 2 quasi
-rentals.address 603 address_id -
-    address_id int 603 identifier
-    address text 603 identifier
-    address2 text 1 identifier
-    district text 378 quasi
-    city_id int 599 quasi
-    postal_code text 597 quasi
-    phone text 602 identifier
-rentals.rental 16044 rental_id customer_id
-    rental_id int 16044 identifier
-    rental_date time 15815 quasi
-    inventory_id int 4580 identifier
-    customer_id int 599 identifier
-    return_date time 15836 quasi
-    staff_id int 2 identifier
-rentals.payment 14596 payment_id customer_id
-    payment_id int 14596 identifier
-    customer_id int 599 identifier
-    staff_id int 2 identifier
-    rental_id int 14592 identifier
-    amount num 19 sensitive
-    payment_date time 14365 quasi
-rentals.staff 2 staff_id -
-    staff_id int 2 identifier
-    first_name text 2 identifier
-    email text 2 identifier
-    store_id int 2 quasi
-    username text 2 identifier
-    password text 1 identifier
-    picture bytes 1 identifier
-rentals.film 1000 film_id -
-    film_id int 1000 identifier
-    title text 1000 identifier
-    description text 1000 identifier
-    release_year int 1 quasi
-    language_id int 6 quasi
-    rental_duration int 5 quasi
-    rental_rate num 3 sensitive
-    rating enum 5 quasi
-    special_features array 15 identifier
-hr.employees 107 employee_id -
-    employee_id int 107 identifier
-    first_name text 91 identifier
-    last_name text 102 identifier
-    email text 107 identifier
-    phone_number text 107 identifier
-    hire_date date 98 quasi
-    job_id text 19 quasi
-    salary num 57 sensitive
-    commission_pct num 7 sensitive
-    manager_id int 18 identifier
-    department_id int 11 quasi
-    dept_name text 11 quasi
-hr.employee 290 BusinessEntityID -
-    BusinessEntityID int 290 identifier
-    NationalIDNumber text 290 identifier
-    LoginID text 290 identifier
-    JobTitle text 67 quasi
-    BirthDate date 275 quasi
-    MaritalStatus text 2 quasi
-    Gender text 2 quasi
-    HireDate date 164 quasi
-    VacationHours int 100 quasi
-    SickLeaveHours int 51 quasi
-    rowguid uuid 290 identifier
-hr.job_history 316 row_id employee_id
-    row_id int 316 identifier
-    employee_id int 290 identifier
-    start_date date 200 quasi
-    end_date date 200 quasi
-    job_title text 67 quasi
-    Rate num 32 sensitive
-    PayFrequency int 2 quasi
-health.patients 1171 Id -
-    Id uuid 1171 identifier
-    BIRTHDATE date 1100 quasi
-    DEATHDATE date 171 quasi
-    SSN text 1171 identifier
-    DRIVERS text 957 identifier
-    PASSPORT text 1171 identifier
-    PREFIX text 3 identifier
-    FIRST text 900 identifier
-    MIDDLE text 700 identifier
-    LAST text 480 identifier
-    SUFFIX text 3 identifier
-    MAIDEN text 300 identifier
-    MARITAL text 2 quasi
-    RACE text 5 quasi
-    ETHNICITY text 2 quasi
-    GENDER text 2 quasi
-    BIRTHPLACE text 300 quasi
-    ADDRESS text 1171 identifier
-    CITY text 230 quasi
-    STATE text 1 quasi
-    COUNTY text 14 quasi
-    FIPS text 14 quasi
-    ZIP text 250 quasi
-    LAT float 1171 quasi
-    LON float 1171 quasi
-    HEALTHCARE_EXPENSES num 1171 quasi
-    HEALTHCARE_COVERAGE num 1130 quasi
-    INCOME int 1120 quasi
-health.encounters 53346 Id PATIENT
-    Id uuid 53346 identifier
-    START time 52000 quasi
-    STOP time 52000 quasi
-    PATIENT uuid 1171 identifier
-    ORGANIZATION text 1119 quasi
-    PROVIDER uuid 5855 identifier
-    PAYER text 10 quasi
-    ENCOUNTERCLASS text 6 quasi
-    CODE int 46 sensitive
-    DESCRIPTION text 52 sensitive
-    BASE_ENCOUNTER_COST num 4 sensitive
-    TOTAL_CLAIM_COST num 9000 quasi
-    PAYER_COVERAGE num 700 quasi
-    REASONCODE int 80 sensitive
-    REASONDESCRIPTION text 80 sensitive
-health.conditions 8376 row_id PATIENT
-    row_id int 8376 identifier
-    START date 6000 quasi
-    STOP date 5000 quasi
-    PATIENT uuid 1152 identifier
-    ENCOUNTER uuid 8000 identifier
-    CODE int 129 sensitive
-    DESCRIPTION text 129 sensitive
-health.claims_lines 9000 line_id member_id
-    line_id int 9000 identifier
-    member_id text 1200 identifier
-    icd10_code text 400 sensitive
-    cpt_code text 300 sensitive
-    snomed_code text 300 sensitive
-    loinc text 90 sensitive
-    provider_npi_number text 500 identifier
-    allowed_amount num 7000 quasi
-    risk_score float 8800 quasi
-court.scores 11757 id person_id
-    id int 11757 identifier
-    person_id int 11001 identifier
-    name text 11584 identifier
-    first text 4112 identifier
-    last text 5812 identifier
-    compas_screening_date date 690 quasi
-    sex text 2 quasi
-    dob date 7800 quasi
-    age int 65 quasi
-    age_cat text 3 quasi
-    race text 6 quasi
-    juv_fel_count int 11 quasi
-    decile_score int 10 sensitive
-    juv_misd_count int 10 quasi
-    juv_other_count int 10 quasi
-    priors_count int 37 quasi
-    days_b_screening_arrest int 423 quasi
-    c_jail_in time 10577 quasi
-    c_jail_out time 10517 quasi
-    c_case_number text 11005 identifier
-    c_offense_date date 1036 quasi
-    c_arrest_date date 779 quasi
-    c_days_from_compas int 501 quasi
-    c_charge_degree text 3 sensitive
-    c_charge_desc text 514 sensitive
-    is_recid int 2 sensitive
-    r_case_number text 3703 identifier
-    r_charge_degree text 10 sensitive
-    r_days_from_arrest int 200 quasi
-    r_offense_date date 1090 quasi
-    r_charge_desc text 341 sensitive
-    r_jail_in date 972 quasi
-    r_jail_out date 938 quasi
-    is_violent_recid int 2 sensitive
-    vr_case_number text 882 identifier
-    vr_charge_degree text 9 sensitive
-    vr_offense_date date 599 quasi
-    vr_charge_desc text 88 sensitive
-    type_of_assessment text 1 quasi
-    score_text text 3 sensitive
-    screening_date date 690 quasi
-    v_type_of_assessment text 1 quasi
-    v_decile_score int 10 sensitive
-    v_score_text text 3 sensitive
-    v_screening_date date 690 quasi
-    in_custody date 1156 quasi
-    out_custody date 1169 quasi
-    start int 230 quasi
-    end int 1115 quasi
-    event int 2 quasi
-    two_year_recid int 2 sensitive
-    marital_status text 7 quasi
-    license_no text 9000 identifier
-"""
-
-
-def read():
-    tables = {}
-    for line in TABLES.strip().splitlines():
-        words = line.split()
-        if not line.startswith(" "):
-            columns = tables.setdefault(words[0], (int(words[1]), words[2], words[3], []))[3]
-        else:
-            columns.append((words[0], words[1], int(words[2]), words[3]))
-    return tables
-
+from dbanon.formats.suggestions import find, propose, suggest
 
 READ = read()
+TUNED = [name for name, table in READ.items() if table.schema not in HELD_OUT]
+
+# Columns that get another role than a steward gives them, and integers recoded as something else.
+WRONG = {
+    "diabetes.encounters.change": "quasi",
+    "health.claims_lines.allowed_amount": "sensitive",
+    "health.encounters.TOTAL_CLAIM_COST": "sensitive",
+    "hr.job_history.PayFrequency": "set",
+    "ipums.usa.diffcare": "quasi",
+    "ipums.usa.educ": "interval",
+    "lending.loans.inq_last_6mths": "quasi",
+    "lending.loans.pub_rec": "quasi",
+}
 
 
-def looked_at(name):
-    """Return the description of a table, its counts, and who has several rows."""
-    n_rows, key, _, described = READ[name]
-    columns = tuple(
-        ColumnInfo(column, KINDS[kind][0], *KINDS[kind], nullable=False)
-        for column, kind, *_ in described
-    )
-    info = TableInfo(1, TableName(*name.split(".")), "r", columns, (key,))
-    stats = {column: ColumnStats(n_rows, 0, count) for column, _, count, _ in described}
-    return info, stats, find(info, [], stats)
+def suggested(table, *, stats=None, persons=None):
+    keys = table.foreign_keys
+    stats = table.stats if stats is None else stats
+    return suggest(table.info, stats, persons, keys=keys, rows=table.rows())
 
 
-@pytest.mark.parametrize("name", READ)
+def differences(table):
+    """Return what is suggested of each column that is labelled otherwise."""
+    keys = table.foreign_keys
+    persons = find(table.info, keys, table.stats)
+    found = {}
+    for column, (rule, _) in zip(table.columns, suggested(table, persons=persons), strict=True):
+        name = f"{table.schema}.{table.name}.{column.info.name}"
+        if rule.role.value != column.role:
+            found[name] = rule.role.value
+        elif rule.role is Role.QUASI:
+            recoding = propose(column.info, table.stats[rule.column], keys).recoding
+            if recoding.startswith("interval") is (column.kind == "category"):
+                found[name] = recoding
+    return found
+
+
+@pytest.mark.parametrize("name", TUNED)
 def test_an_ordinary_table_is_understood(name):
-    info, stats, persons = looked_at(name)
-    expected = {column: role for column, *_, role in READ[name][3]}
-    assert expected == {r.column: r.role.value for r, _ in suggest(info, stats, persons)}
-    sure = persons.column if persons is not None and persons.is_sure else "-"
-    assert READ[name][2] == sure
+    table = READ[name]
+    prefix = f"{name}."
+    assert {one: role for one, role in WRONG.items() if one.startswith(prefix)} == differences(
+        table
+    )
+    persons = find(table.info, table.foreign_keys, table.stats)
+    assert table.subject == (persons.column if persons is not None and persons.is_sure else None)
 
 
-def test_the_court_has_53_columns():
-    assert len(READ["court.scores"][3]) == 53
+def test_nine_columns_of_ten_are_right_and_no_direct_identifier_is_published():
+    labels = {
+        f"{name}.{column.info.name}": column.role for name in TUNED for column in READ[name].columns
+    }
+    assert len(WRONG) <= 0.1 * len(labels)
+    assert "identifier" not in {labels[name] for name in WRONG}
+
+
+def test_of_schemas_that_the_rules_were_not_made_for_few_columns_are_wrong():
+    tables = [table for table in READ.values() if table.schema in HELD_OUT]
+    wrong = sum(len(differences(table)) for table in tables)
+    assert wrong <= 0.12 * sum(len(table.columns) for table in tables)
 
 
 @pytest.mark.parametrize("name", READ)
 def test_without_counts_nothing_more_is_published_as_it_is(name):
-    info, stats, _ = looked_at(name)
-    counted = dict(roles_of(info, stats))
-    for column, role in roles_of(info, {}):
-        assert role is not Role.INSENSITIVE
-        if role is Role.SENSITIVE and counted[column] is not Role.SENSITIVE:
-            assert counted[column] is Role.QUASI  # so fine that it singles out, as counts tell
+    table = READ[name]
+    counted = {rule.column: rule.role for rule, _ in suggested(table)}
+    for rule, _ in suggested(table, stats={}):
+        assert rule.role is not Role.INSENSITIVE
+        if rule.role is Role.SENSITIVE and counted[rule.column] is not Role.SENSITIVE:
+            assert counted[rule.column] is Role.QUASI  # so fine that it singles out, as counts tell
 
 
-def roles_of(info, stats):
-    return [(rule.column, rule.role) for rule, _ in suggest(info, stats)]
-
-
-@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("name", TUNED)
 def test_what_is_suggested_is_not_warned_of(name):
-    info, stats, persons = looked_at(name)
-    rules = tuple(rule for rule, _ in suggest(info, stats, persons))
+    table = READ[name]
+    info, stats = table.info, table.stats
+    persons = find(info, table.foreign_keys, stats)
+    rules = tuple(rule for rule, _ in suggested(table, persons=persons))
     policy = Policy(
         info.name,
         rules,
@@ -293,7 +97,9 @@ def test_what_is_suggested_is_not_warned_of(name):
         subject=persons.column if persons is not None else None,
     )
     contents = {
-        rule.column: Contents(stats[rule.column].n_rows, stats[rule.column].n_distinct)
+        rule.column: Contents(
+            stats[rule.column].n_rows - stats[rule.column].n_null, stats[rule.column].n_distinct
+        )
         for rule in rules
         if rule.role is Role.SENSITIVE
     }
@@ -301,3 +107,76 @@ def test_what_is_suggested_is_not_warned_of(name):
         policy, info, contents=contents, unique=[info.primary_key], complete=True, persons=persons
     )
     assert found == []
+
+
+def role(name, kind=ColumnKind.INTEGER, *, distinct, rows=10_000, table="t", **changes):
+    """Return the suggested role and recoding of a column of a table with the key id."""
+    column = ColumnInfo(name, kind.value, kind.value, kind)
+    key = ColumnInfo("id", "int4", "int4", ColumnKind.INTEGER)
+    info = TableInfo(1, TableName("public", table), "r", (key, column), ("id",))
+    info = replace(info, **changes)
+    stats = {"id": ColumnStats(rows, 0, rows), name: ColumnStats(rows, 0, distinct)}
+    rule = suggest(info, stats)[1][0]
+    return rule.role, propose(column, stats[name]).recoding
+
+
+def test_a_part_of_a_key_with_few_values_is_no_identifier():
+    key = ("id", "course_code")
+    text = ColumnKind.CATEGORY
+    assert role("course_code", text, distinct=7, primary_key=key)[0] is Role.QUASI
+    assert role("course_code", text, distinct=7_000, primary_key=key)[0] is Role.IDENTIFIER
+
+
+def test_an_id_of_few_values_is_a_category_and_may_be_sensitive():
+    assert role("ward_id", distinct=7) == (Role.QUASI, "set")
+    found = role("condition_concept_id", distinct=160, table="condition_occurrence")
+    assert found[0] is Role.SENSITIVE
+    assert role("condition_id", distinct=9_900)[0] is Role.IDENTIFIER
+
+
+def test_codes_and_enums_have_no_order_and_scales_have_one():
+    assert role("admission_type_id", distinct=8) == (Role.QUASI, "set")
+    assert role("region_code", distinct=40)[1] == "set"
+    assert role("visits_before", distinct=40)[1] == "interval"
+    blood = ColumnInfo("b", "blood", "blood", ColumnKind.ORDINAL, labels=("A+", "A-", "O+"))
+    pain = replace(blood, labels=("none", "mild", "severe"))
+    few = ColumnStats(1000, 0, 3)
+    assert ("set", "interval-text") == tuple(propose(c, few).recoding for c in (blood, pain))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("readmitted", ColumnKind.CATEGORY),
+        ("final_result", ColumnKind.CATEGORY),
+        ("score", ColumnKind.INTEGER),
+        ("diag_1", ColumnKind.CATEGORY),
+        ("max_glu_serum", ColumnKind.CATEGORY),
+    ],
+)
+def test_an_outcome_is_sensitive(name, kind):
+    assert role(name, kind, distinct=100)[0] is Role.SENSITIVE
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([f"E11.{i % 10}" if i % 3 else f"I{i % 90:02}" for i in range(99)], Role.SENSITIVE),
+        ([f"A{i:02}BC{i:02}" for i in range(60)], Role.SENSITIVE),
+        ([f"https://example.org/{i}" for i in range(60)], Role.IDENTIFIER),
+        ([f"192.168.7.{i}" for i in range(60)], Role.IDENTIFIER),
+        ([f"00:1b:44:11:3a:{i:02x}" for i in range(60)], Role.IDENTIFIER),
+        (["GB82 WEST 1234 5698 7654 32", "DE89370400440532013000"], Role.IDENTIFIER),
+        (["GB83 WEST 1234 5698 7654 32", "DE88370400440532013000"], Role.QUASI),
+        ([f"41111111111111{i}" for i in (11, 29, 37, 45, 52, 60)], Role.IDENTIFIER),
+    ],
+)
+def test_values_say_what_a_name_does_not(values, expected):
+    column = ColumnInfo("x", "text", "text", ColumnKind.CATEGORY)
+    info = TableInfo(1, TableName("public", "t"), "r", (column,), ())
+    stats = {"x": ColumnStats(10_000, 0, 900)}
+    [(rule, reason)] = suggest(info, stats, rows={"x": values})
+    assert rule.role is expected
+    if expected is not Role.QUASI:
+        assert reason.startswith("100% of rows look like ")
+    assert not any(value in reason for value in values)

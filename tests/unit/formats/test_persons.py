@@ -14,11 +14,10 @@ from dbanon.domain.table import (
     TableInfo,
     TableName,
 )
-from dbanon.formats.policies import parse
+from dbanon.formats.policies import draft, parse
 from dbanon.formats.suggestions import (
     candidates,
     differing,
-    draft,
     find,
     key_of,
     person_listed,

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, ColumnStats, TableInfo, TableName
-from dbanon.formats.policies import parse
+from dbanon.formats.policies import draft, parse
 from dbanon.formats.policy_validation import floor_problems
-from dbanon.formats.suggestions import draft, suggest
+from dbanon.formats.suggestions import suggest
 
 FEW = ColumnStats(1000, 0, 12)
 
@@ -32,7 +32,7 @@ def suggestion(name, kind=ColumnKind.CATEGORY, stats=FEW, *, key=(), **changes):
         ("patientPhone", Role.IDENTIFIER),
         ("SSN", Role.IDENTIFIER),
         ("home address", Role.IDENTIFIER),
-        ("doctor_id", Role.IDENTIFIER),
+        ("doctor_id", Role.QUASI),
         ("age", Role.QUASI),
         ("sex", Role.QUASI),
         ("birth_year", Role.QUASI),

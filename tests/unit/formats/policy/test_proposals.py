@@ -38,7 +38,7 @@ def column(name, kind):
         ("wage", ColumnKind.DECIMAL, unique(None), "interval", {}),
         ("zip", ColumnKind.CATEGORY, MANY, "label", {"at_least": 3}),
         ("zip", ColumnKind.INTEGER, MANY, "interval", {"bands": 100}),
-        ("grade", ColumnKind.ORDINAL, FEW, "interval-text", {}),
+        ("grade", ColumnKind.ORDINAL, FEW, "set", {}),
         ("smoker", ColumnKind.BOOLEAN, ColumnStats(1000, 0, 2), "label", {}),
         ("race", ColumnKind.CATEGORY, FEW, "set", {}),
         ("city", ColumnKind.CATEGORY, MANY, "label", {}),
