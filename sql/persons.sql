@@ -99,20 +99,22 @@ SELECT h.person, coalesce(s.state, 0), h.place
   LEFT JOIN pg_temp.history_states AS s ON s.person = h.person
 
 -- name: mark_places
--- Note which rows a release publishes, and which are withdrawn with their class.
+-- Note which rows a release publishes, and which are withdrawn with their class; nobody is both.
+WITH withdrawn AS MATERIALIZED (
+    SELECT d.person
+      FROM pg_temp.history_departed AS d
+     WHERE NOT d.is_gone
+)
 UPDATE {places} AS p
-   SET state = n.state
-  FROM (SELECT e.person, 0 AS state
-          FROM dbanon.history_member AS m
-         CROSS JOIN LATERAL unnest(m.persons, m.classes) AS e (person, class)
-         WHERE m.release_id = {release}
-           AND e.class <> 0
-         UNION ALL
-        SELECT d.person, -1
-          FROM pg_temp.history_departed AS d
-         WHERE NOT d.is_gone) AS n
- WHERE n.person = p.person
-   AND n.state <> p.state
+   SET state = CASE WHEN p.person IN (SELECT w.person FROM withdrawn AS w) THEN -1 ELSE 0 END
+ WHERE p.person IN (SELECT e.person
+                      FROM dbanon.history_member AS m
+                     CROSS JOIN LATERAL unnest(m.persons, m.classes) AS e (person, class)
+                     WHERE m.release_id = {release}
+                       AND e.class <> 0
+                     UNION ALL
+                    SELECT w.person FROM withdrawn AS w)
+   AND p.state <> CASE WHEN p.person IN (SELECT w.person FROM withdrawn AS w) THEN -1 ELSE 0 END
 
 -- name: owns_places
 -- True if the table of places is there, and the current role may change it; and the number of another one.
