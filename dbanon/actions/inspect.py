@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.domain.deeds import Deed, Stages
-from dbanon.domain.table import ColumnKind, TableName
+from dbanon.domain.table import ColumnKind, TableName, quote_identifier
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 50_000
 """Of how many rows it is found what makes rows unique."""
+_MANY = 15  # quasi-identifiers, from which a small set is proposed
 _SAMPLED = 2_000  # rows of which texts are compared with patterns
 
 
@@ -41,7 +42,8 @@ class Inspection:
 
     ``key`` is the primary key, or columns that are unique now. ``differing`` are the suggested
     quasi-identifiers that vary between rows of a person. ``unique_sets`` are the sets of suggested
-    quasi-identifiers that make rows unique, of the ``sampled`` ones.
+    quasi-identifiers that make rows unique, of the ``sampled`` ones. ``explaining``, of many
+    quasi-identifiers: a small set that makes nearly as many rows unique as all of them, and all.
     """
 
     info: TableInfo
@@ -52,6 +54,19 @@ class Inspection:
     differing: tuple[str, ...] = ()
     unique_sets: tuple[UniqueSet, ...] = ()
     sampled: int = 0
+    explaining: tuple[UniqueSet, UniqueSet] | None = None
+
+    @property
+    def finding(self) -> str | None:
+        """Which of many quasi-identifiers explain what is unique, in words."""
+        if self.explaining is None:
+            return None
+        few, every = self.explaining
+        names = ", ".join(map(quote_identifier, few.columns))
+        return (
+            f"{len(every.columns)} quasi-identifiers: {names} make {few.share:.0%} of rows unique,"
+            f" all together {every.share:.0%}; decide which others can be known, or are needed"
+        )
 
 
 def inspect(
@@ -104,7 +119,6 @@ def inspect_query(
 
 def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
     from dbanon.db import catalog, identity
-    from dbanon.formats.contents import LONGEST
     from dbanon.formats.suggestions import candidates, differing, find, key_of, suggest, told
 
     identity.admit(session, info)
@@ -117,10 +131,10 @@ def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
     key = info.primary_key
     if not key and not info.volatile:  # otherwise a key of this moment would not last
         key = key_of(info, stats, persons, pairs=pairs)
-    rows = catalog.first_rows(session, info, _texts(info, stats), limit=_SAMPLED, length=LONGEST)
+    rows = _texts(session, info, stats)
     suggested = suggest(replace(info, primary_key=key), stats, persons, keys=keys, rows=rows)
     with stages("unique sets"):
-        sampled, sets = _unique_sets(session, info, suggested, stats, n_rows=n_rows)
+        sampled, sets, explaining = _unique_sets(session, info, suggested, stats, n_rows=n_rows)
     stats |= _with_spreads(session, info, suggested, stats)
     columns = tuple(
         InspectedColumn(
@@ -141,6 +155,7 @@ def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
         differing=differing(suggested, persons, pairs),
         unique_sets=sets,
         sampled=sampled,
+        explaining=explaining,
     )
 
 
@@ -167,23 +182,24 @@ def _unique_sets(
     stats: Mapping[str, ColumnStats],
     *,
     n_rows: int,
-) -> tuple[int, tuple[UniqueSet, ...]]:
-    """Return the number of sampled rows, and the sets of columns that make them unique."""
+) -> tuple[int, tuple[UniqueSet, ...], tuple[UniqueSet, UniqueSet] | None]:
+    """Return the number of sampled rows, the sets that make them unique, and what explains many."""
     import numpy as np
 
-    from dbanon.anonymization.risk.uniqueness import MOST_COLUMNS, unique_sets
+    from dbanon.anonymization.risk.uniqueness import MOST_COLUMNS, explaining, unique_sets
     from dbanon.db import catalog
     from dbanon.domain.policy import Role
 
     quasi = [r.column for r, _ in suggested if r.role is Role.QUASI and r.column in stats]
-    most = sorted(quasi, key=lambda name: -stats[name].n_distinct)[:MOST_COLUMNS]
-    names = [name for name in quasi if name in most]
-    if not names or not n_rows:
-        return 0, ()
-    rows = catalog.sampled_hashes(session, info, names, n_rows=n_rows, most=MOST_ROWS)
-    hashes = np.array(rows, np.int64).reshape(len(rows), len(names))
+    if not quasi or not n_rows:
+        return 0, (), None
+    rows = catalog.sampled_hashes(session, info, quasi, n_rows=n_rows, most=MOST_ROWS)
+    hashes = np.array(rows, np.int64).reshape(len(rows), len(quasi))
     codes = [np.unique(column, return_inverse=True)[1] for column in hashes.T]
-    return len(rows), unique_sets(list(zip(names, codes, strict=True)))
+    columns = list(zip(quasi, codes, strict=True))
+    most = sorted(quasi, key=lambda name: -stats[name].n_distinct)[:MOST_COLUMNS]
+    sets = unique_sets([column for column in columns if column[0] in most])
+    return len(rows), sets, explaining(columns) if rows and len(quasi) > _MANY else None
 
 
 def _proposal(
@@ -199,6 +215,12 @@ def _proposal(
     return propose(column, stats, keys) if rule.role is Role.QUASI else None
 
 
-def _texts(info: TableInfo, stats: Mapping[str, ColumnStats]) -> list[str]:
-    """Return the counted columns of texts."""
-    return [c.name for c in info.columns if c.name in stats and c.kind is ColumnKind.CATEGORY]
+def _texts(
+    session: Session, info: TableInfo, stats: Mapping[str, ColumnStats]
+) -> dict[str, list[str | None]]:
+    """Return the texts of some rows, by column."""
+    from dbanon.db import catalog
+    from dbanon.formats.contents import LONGEST
+
+    names = [c.name for c in info.columns if c.name in stats and c.kind is ColumnKind.CATEGORY]
+    return catalog.first_rows(session, info, names, limit=_SAMPLED, length=LONGEST)

@@ -255,9 +255,10 @@ def suggest_policy(table: str | TableName, *, settings: Settings | None = None) 
         inspection.info,
         suggested,
         inspection.persons,
-        stats={c.info.name: c.stats for c in inspection.columns if c.stats is not None},
+        proposals={c.info.name: c.proposal for c in inspection.columns if c.proposal is not None},
         key=inspection.key,
         differing=inspection.differing,
+        finding=inspection.finding,
     )
 
 

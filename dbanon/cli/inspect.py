@@ -91,6 +91,8 @@ def _unique_sets(found: Inspection) -> None:
     if sets:
         title = f"What makes rows unique, of {found.sampled:,} rows: no fewer columns do it"
         console.table(("columns", "rows", "share"), sets, title=title)
+    if found.finding is not None:
+        console.say(found.finding)
 
 
 def _key(found: Inspection) -> str:

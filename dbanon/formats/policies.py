@@ -33,7 +33,6 @@ from dbanon.domain.policy import (
 from dbanon.domain.table import ColumnKind, Structure, TableName, quote_identifier
 from dbanon.formats.cautions import flaws
 from dbanon.formats.document_reader import Section, did_you_mean
-from dbanon.formats.suggestions import propose
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS, SHORT, of_scope, problems
 
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from dbanon.domain.policy import Key, Scalar, Value
-    from dbanon.domain.table import ColumnInfo, ColumnStats, TableInfo
+    from dbanon.domain.table import ColumnInfo, TableInfo
     from dbanon.formats.suggestions import Persons, Proposal
 
 
@@ -681,14 +680,15 @@ def draft(
     suggested: Iterable[tuple[ColumnRule, str]],
     persons: Persons | None = None,
     *,
-    stats: Mapping[str, ColumnStats] | None = None,
+    proposals: Mapping[str, Proposal] | None = None,
     key: Sequence[str] = (),
     differing: Sequence[str] = (),
+    finding: str | None = None,
 ) -> str:
     """Return a policy file to edit, with the reasons for roles and recodings as comments.
 
-    stats: by column name; key: columns that distinguish rows, if known; differing:
-    quasi-identifiers that vary between the rows of a person.
+    proposals: by quasi-identifier; key: columns that distinguish rows, if known; differing:
+    quasi-identifiers that vary between the rows of a person; finding: a comment at the beginning.
     """
     import tomli_w
 
@@ -697,18 +697,15 @@ def draft(
     if any(rule.role is Role.SENSITIVE for rule, _ in rules):
         models["l"] = 2
     parts = [
-        tomli_w.dumps({"table": str(info.name)})
+        (f"# {finding}\n" if finding else "")
+        + tomli_w.dumps({"table": str(info.name)})
         + _rest(len(rules))
         + _key(info, key)
         + _subject(persons, dict(map(_named, rules)), differing)
     ]
     parts.append(tomli_w.dumps({"models": models}))
-    columns = {column.name: column for column in info.columns}
-    for rule, reason in rules:
-        proposal = None
-        if rule.role is Role.QUASI and rule.column in columns:
-            proposal = propose(columns[rule.column], (stats or {}).get(rule.column))
-        parts.append(_column(rule, reason, proposal))
+    known = proposals or {}
+    parts += [_column(rule, reason, known.get(rule.column)) for rule, reason in rules]
     return "\n".join(parts)
 
 
@@ -720,7 +717,7 @@ def _column(rule: ColumnRule, reason: str, proposal: Proposal | None) -> str:
     if proposal is not None:
         settings |= proposal.floor
         reasons += [proposal.why] if proposal.why else []
-        recoding = f'# recoding = "{proposal.recoding}"  # {proposal.reason}\n'
+        recoding = f'recoding = "{proposal.recoding}"  # {proposal.reason}\n'
     column = tomli_w.dumps({"columns": {rule.column: settings}})
     return f"# {'; '.join(reasons)}\n{column}{recoding}"
 

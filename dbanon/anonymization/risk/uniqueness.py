@@ -212,6 +212,7 @@ def slide(classes: float, sampled: float, *, unique: float, pairs: float) -> flo
 
 MOST_COLUMNS = 12
 LARGEST = 3
+_NEARLY = 0.95  # of the rows that all columns make unique
 _DENSE = 4  # counters per row up to which counting is faster than sorting
 
 
@@ -236,6 +237,35 @@ def unique_sets(columns: Sequence[tuple[str, NDArray[np.int64]]]) -> tuple[Uniqu
             names = tuple(columns[place][0] for place in places)
             found.append(UniqueSet(names, rows, rows / n_rows))
     return tuple(sorted(found, key=lambda one: (-one.rows, len(one.columns))))
+
+
+def explaining(columns: Sequence[tuple[str, NDArray[np.int64]]]) -> tuple[UniqueSet, UniqueSet]:
+    """Return a small set of columns that makes nearly all rows unique that all columns do, and all.
+
+    Greedy: the column that makes most rows unique with those before is next; O(d^2 n log n).
+    """
+    n_rows = len(columns[0][1])
+    joint, rows = np.zeros(n_rows, np.int64), 0
+    for _, codes in columns:
+        joint, rows, _ = _joined(joint, codes)
+    every = UniqueSet(tuple(name for name, _ in columns), rows, rows / n_rows)
+    left, names = dict(columns), list[str]()
+    joint, rows = np.zeros(n_rows, np.int64), 0
+    while left and rows < _NEARLY * every.rows:
+        tried = {name: _joined(joint, codes) for name, codes in left.items()}
+        best = max(tried, key=lambda name: tried[name][1:])
+        joint, rows, _ = tried[best]
+        names.append(best)
+        del left[best]
+    return UniqueSet(tuple(names), rows, rows / n_rows), every
+
+
+def _joined(
+    joint: NDArray[np.int64], codes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], int, int]:
+    """Return numbers of the tuples with one more column, and how many are unique and distinct."""
+    numbers, counts = _numbered(joint * (int(codes.max()) + 1) + codes)
+    return numbers, int((counts == 1).sum()), int((counts > 0).sum())
 
 
 def _uniques(

@@ -90,7 +90,8 @@ def test_what_is_as_fine_as_persons_are_is_drafted_with_a_floor(database, tmp_pa
     draft = dbanon.suggest_policy("earners", settings=database.settings)
     columns = tomllib.loads(draft)["columns"]
     floors = {
-        name: {key: rule[key] for key in rule if key != "role"} for name, rule in columns.items()
+        name: {key: rule[key] for key in rule if key not in {"role", "recoding"}}
+        for name, rule in columns.items()
     }
     assert {"at_least": "day"} == floors["hired"]
     assert {"bands": 2_000} == floors["income"]
@@ -98,3 +99,20 @@ def test_what_is_as_fine_as_persons_are_is_drafted_with_a_floor(database, tmp_pa
     assert {} == floors["debt"]
     (tmp_path / "earners.toml").write_text(draft)
     assert dbanon.check_policy(tmp_path / "earners.toml", settings=database.settings)
+
+
+def test_of_many_quasi_identifiers_a_small_set_is_proposed(patients, run, monkeypatch):
+    monkeypatch.setenv("DBANON_DSN", patients.dsn)
+    flags = ", ".join(f"n % {2 + i} AS part{i}" for i in range(20))
+    patients.execute(
+        f"CREATE TABLE public.wide AS SELECT n AS id, n / 40 AS year, n % 40 AS age, {flags}"
+        " FROM generate_series(1, 900) AS n"
+    )
+    finding = "22 quasi-identifiers: "
+    inspected = " ".join(run("inspect", "wide").out.split())
+    assert finding in inspected
+    assert " of rows unique, all together 100%; decide which" in inspected
+    draft = run("policy", "suggest", "wide").out
+    assert draft.startswith(f"# {finding}")
+    assert [] == [line for line in draft.splitlines() if line.startswith("# recoding")]
+    tomllib.loads(draft)

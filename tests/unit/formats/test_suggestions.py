@@ -8,7 +8,7 @@ from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, ColumnStats, TableInfo, TableName
 from dbanon.formats.policies import draft, parse
 from dbanon.formats.policy_validation import floor_problems
-from dbanon.formats.suggestions import suggest
+from dbanon.formats.suggestions import propose, suggest
 
 FEW = ColumnStats(1000, 0, 12)
 
@@ -159,8 +159,17 @@ def drafted(*columns):
     """Return the draft for columns of (name, kind), and the policy that it is."""
     found = tuple(ColumnInfo(name, kind.value, kind.value, kind) for name, kind in columns)
     info = TableInfo(1, TableName("public", "t"), "r", found, primary_key=())
-    text = draft(info, suggest(info, {}))
-    return text, parse(text)
+    suggested = suggest(info, {})
+    proposals = {
+        rule.column: propose(info.column(rule.column), None)
+        for rule, _ in suggested
+        if rule.role is Role.QUASI
+    }
+    text = draft(info, suggested, proposals=proposals)
+    policy = parse(text)
+    live = {rule.column: rule.recoding for rule in policy.columns if rule.role is Role.QUASI}
+    assert live == {name: proposal.recoding for name, proposal in proposals.items()}
+    return text, policy
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.risk.uniqueness import LARGEST, unique_sets
+from dbanon.anonymization.risk.uniqueness import LARGEST, explaining, unique_sets
 
 
 def found_in(rows, n_columns):
@@ -41,3 +41,14 @@ def test_sparse_codes_are_told_apart():
 def test_no_rows_and_no_columns_have_no_sets():
     assert () == unique_sets([])
     assert () == unique_sets([("a", np.zeros(0, np.int64))])
+
+
+def test_few_columns_explain_what_many_make_unique():
+    number = np.arange(1000)
+    columns = [("tens", number // 10), ("ones", number % 10)]
+    columns += [(f"c{i}", number % (2 + i % 3)) for i in range(20)]
+    few, every = explaining(columns)
+    assert (set(few.columns), few.share) == ({"tens", "ones"}, 1.0)
+    assert (len(every.columns), every.share) == (22, 1.0)
+    none, _ = explaining([("c", np.zeros(9, np.int64))])
+    assert ((), 0) == (none.columns, none.rows)
