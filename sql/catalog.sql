@@ -33,6 +33,21 @@ SELECT n.nspname, c.relname, c.relkind::text, c.relrowsecurity
   JOIN pg_namespace AS n ON n.oid = c.relnamespace
  ORDER BY 1, 2
 
+-- name: column_comments
+-- The comments on columns of a relation.
+SELECT a.attname::text, d.description
+  FROM pg_class AS c
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
+  JOIN pg_attribute AS a ON a.attrelid = c.oid
+  JOIN pg_description AS d
+    ON d.classoid = 'pg_class'::regclass
+   AND d.objoid = c.oid
+   AND d.objsubid = a.attnum
+ WHERE n.nspname = %s
+   AND c.relname = %s
+   AND a.attnum > 0
+ ORDER BY a.attnum
+
 -- name: columns
 -- The columns of a relation, each with the base type of its domains.
 WITH RECURSIVE base (attnum, typid) AS (

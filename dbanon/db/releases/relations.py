@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import sql
 
-from dbanon.db import catalog
 from dbanon.db.identity import serves
 from dbanon.db.locks import patiently
 from dbanon.db.queries import identifiers, query, relation, template
@@ -360,10 +359,8 @@ def grants(session: Session, view: TableName) -> list[Privilege]:
 
 def comments(session: Session, view: TableName) -> dict[str, str]:
     """Return the comments on columns of a view that dbanon did not write."""
-    if oid_of(session, view) is None:
-        return {}
-    found = {column.name: column.comment for column in catalog.describe(session, view).columns}
-    return {name: text for name, text in found.items() if text and is_of_steward(name, text)}
+    found = session.pg.execute(query("catalog.column_comments"), (view.schema, view.name))
+    return {name: text for name, text in found if is_of_steward(name, text)}
 
 
 def _drop(session: Session, view: TableName) -> None:
