@@ -12,7 +12,7 @@ from dbanon.domain import errors
 from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.release import CheckReport
-from dbanon.domain.table import TableName
+from dbanon.domain.table import TableName, quote_identifier
 from dbanon.formats.support import Mode, require
 from dbanon.request import Request, spelled_out
 from dbanon.settings import Settings
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from dbanon.domain.report import Report
     from dbanon.domain.table import TableInfo
     from dbanon.formats.datasets import Dataset
+
+_MUCH, _GAINED = 0.2, 0.1  # NCP from which advice is computed, and that it must save
+_MOST_ROWS, _SEVERAL = 20_000, 4  # rows that are grouped again; quasi-identifiers of which two go
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,8 @@ class Plan:
     """The result of a plan: columns, loss, and the ``steps`` that follow the grouping, in order.
 
     ``sharing`` describes the reuse of earlier classes, None if all rows are grouped again. The SQL
-    names a private table ``rows_0`` instead of the number of the release.
+    names a private table ``rows_0`` instead of the number of the release. ``advice``: the model or
+    the columns without which much less is lost, if there is such.
     """
 
     policy: Policy
@@ -77,6 +81,7 @@ class Plan:
     steps: tuple[PlannedStep, ...]
     warnings: tuple[Caution, ...] = ()
     sharing: Sharing | None = None
+    advice: str | None = None
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -101,7 +106,61 @@ def plan_request(table: str | TableName, request: Request) -> Plan:
     """
     request, given = loading.requested(request)
     with _grouped([table], request, given) as found:
-        return _planned(found)[0]
+        (planned,) = _planned(found)
+    return replace(planned, advice=_advice(found.prepared[0], seed=request.seed))
+
+
+def _advice(prepared: Prepared, *, seed: int) -> str | None:
+    """Group without each model, and without two columns; return what loses much less, in words."""
+    from dbanon.anonymization.problem import Problem, solve
+
+    policy, encoded, lost = prepared.policy, prepared.encoded, prepared.outcome.loss.ncp
+    if encoded is None or lost < _MUCH or encoded.n_rows > _MOST_ROWS or prepared.several:
+        return None
+    found: list[tuple[float, str]] = []
+    for words, other, rows in _less(prepared.outcome.loss, policy, encoded):
+        try:
+            loss = solve(Problem(rows, other), seed=seed, stages=Stages()).loss.ncp
+        except DbanonError:
+            continue
+        found.append((loss, words.format(points=100 * (lost - loss), before=lost, after=loss)))
+    least, advice = min(found, default=(lost, None))
+    return advice if lost - least >= _GAINED else None
+
+
+def _less(
+    loss: LossReport, policy: Policy, encoded: EncodedTable
+) -> Iterator[tuple[str, Policy, EncodedTable]]:
+    """Yield weaker policies with their rows, and a sentence about each."""
+    from dbanon.domain.policy import K_ANONYMITY
+    from dbanon.domain.text import listed
+    from dbanon.models.registry import sensitive_of, title
+
+    if policy.anatomy or policy.population is not None or policy.block is not None:
+        return
+    for spec in policy.models:
+        others = tuple(one for one in policy.models if one != spec)
+        if spec.name != K_ANONYMITY and others:
+            of = listed(map(quote_identifier, sensitive_of(spec, encoded.sensitive_names)))
+            named = title(spec) + (f" of {of}" if of else "")
+            words = (
+                f"{_literal(named)} costs {{points:.0f}} points of NCP: without it {{after:.1%}}"
+            )
+            yield words, replace(policy, models=others), encoded
+    dropped = sorted(loss.columns, key=lambda name: -loss.columns[name])[:2]
+    if len(encoded.quasi) >= _SEVERAL:
+        names = listed(map(quote_identifier, dropped))
+        words = f"{len(encoded.quasi)} quasi-identifiers for {encoded.n_rows:,} rows: leaving out"
+        words += f" {_literal(names)} brings"
+        columns = tuple(rule for rule in policy.columns if rule.column not in dropped)
+        quasi = tuple(column for column in encoded.quasi if column.name not in dropped)
+        rows = replace(encoded, quasi=quasi)
+        yield f"{words} {{before:.0%}} to {{after:.0%}}", replace(policy, columns=columns), rows
+
+
+def _literal(text: str) -> str:
+    """Return a text that ``format`` does not change."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def plan_report_request(table: str | TableName, request: Request) -> tuple[Plan, Report]:

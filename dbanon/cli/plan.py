@@ -175,7 +175,7 @@ def _show(found: Sequence[Plan], *, json: bool, print_sql: bool, verbose: bool) 
 def _draw(found: Plan, *, verbose: bool) -> None:
     console.say(f"{found.policy.table} as {found.relation}, by {report.search(found.policy)}")
     published = {c.name: (c.recoding, c.type) for c in found.columns}
-    report.loss(found.loss, found.policy, verbose=verbose, published=published)
+    report.loss(found.loss, found.policy, verbose=verbose, published=published, advice=found.advice)
     others = [(c.name, _spelled(c.others)) for c in found.columns if c.others]
     if verbose and others:
         console.table(("quasi-identifier", "loss by recoding, in these classes"), others)

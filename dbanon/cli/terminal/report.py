@@ -116,19 +116,26 @@ def composition_in_full(found: Composition) -> None:
     console.table(held, pairs, title=f"Release {found.releases[-1]}, held against each before")
 
 
+_WORTH_ADVICE = 0.01  # NCP below which there is little to gain
+
+
 def loss(
     report: LossReport,
     policy: Policy,
     *,
     verbose: bool = False,
     published: Mapping[str, tuple[str, str]] | None = None,
+    advice: str | None = None,
 ) -> None:
     """Print the information loss by column, of the ten worst unless verbose, and one advice.
 
-    published: recoding and type of each column, if the table is to have these as well.
+    published: recoding and type of each column, if the table is to have these as well; advice: what
+    was computed, by default the column that costs most.
     """
     _by_column(report, published or {}, verbose=verbose)
-    if report.costliest is not None:
+    if advice is not None:
+        console.say(advice)
+    elif report.costliest is not None and report.ncp >= _WORTH_ADVICE:
         name, share = report.costliest
         console.say(
             f"{quote_identifier(name)} costs {share:.0%} of the loss: consider another floor"
