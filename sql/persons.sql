@@ -65,23 +65,22 @@ SELECT h.person, CASE WHEN r.group_id IS NULL THEN -1 ELSE 0 END, h.place
   FROM {hashed} AS h
   LEFT JOIN {rows} AS r ON {join}
 
--- name: find_came
--- The rows that came since a snapshot, with the keyed hash of the person.
-INSERT INTO pg_temp.history_came
-SELECT s.ctid, {person}
-  FROM (SELECT * FROM {source} AS s WHERE {selected} AND NOT {unchanged}) AS s
- CROSS JOIN dbanon.history_key AS k
- WHERE k.key_id = {key}
-
--- name: find_spread
--- A row with each distinct value of some columns.
-INSERT INTO pg_temp.history_spread
-SELECT min(v.place)
-  FROM (SELECT {values}, s.ctid AS place FROM {source} AS s WHERE {selected}) AS v
- GROUP BY GROUPING SETS ({sets})
-
--- name: find_went
--- The entries of places in which no unchanged row lies.
+-- name: find_changes
+-- The rows that came since a snapshot, with the keyed hash of the person; a row with each distinct value of some
+-- columns; and the entries of places in which no unchanged row lies.
+WITH came AS (
+    INSERT INTO pg_temp.history_came
+    SELECT s.ctid, {person}
+      FROM (SELECT * FROM {source} AS s WHERE {selected} AND NOT {unchanged}) AS s
+     CROSS JOIN dbanon.history_key AS k
+     WHERE k.key_id = {key}
+),
+spread AS (
+    INSERT INTO pg_temp.history_spread
+    SELECT min(v.place)
+      FROM (SELECT {values}, s.ctid AS place FROM {source} AS s WHERE {selected}) AS v
+     GROUP BY GROUPING SETS ({sets})
+)
 INSERT INTO pg_temp.history_went
 SELECT p.ctid, p.person
   FROM {places} AS p

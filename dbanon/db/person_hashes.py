@@ -301,10 +301,8 @@ def find_changes(
         "key": sql.Literal(since.key),
         "person": _hash_of_row(info),
     }
-    session.allow_memory()
     create = [template("persons.create_found", found=found) for found in _FOUND]
-    identity.harmless(session, template("persons.find_came", **slots), keep=True, after=create)
-    identity.harmless(session, template("persons.find_went", **slots), keep=True)
+    identity.harmless(session, _finding(info, policy, slots), keep=True, after=create)
     session.run(sql.SQL("ANALYZE {}").format(found) for found in _FOUND[:2])
     came, went, known, twice, published = session.one(
         template("persons.count_places", places=table)
@@ -312,7 +310,6 @@ def find_changes(
     if (came, went, twice) != (rows - now.unchanged, known - now.unchanged, 0):
         raise _faulty(info)
     session.pg.execute(template("persons.pending", places=table))
-    identity.harmless(session, _spread(info, policy, slots), keep=True)
     listed, n_read = session.one(query("persons.places_to_read"))
     if n_read > _MOST_READ * rows:
         return "much of it is not published, or has values of its own"
@@ -322,15 +319,15 @@ def find_changes(
     return Changes(within, table, published, came, pending, state, now.values)
 
 
-def _spread(info: TableInfo, policy: Policy, slots: Mapping[str, sql.Composable]) -> sql.Composed:
-    """Compose a row with each distinct value, which scales and warnings depend on."""
+def _finding(info: TableInfo, policy: Policy, slots: Mapping[str, sql.Composable]) -> sql.Composed:
+    """Find what changed, and a row with each distinct value: scales and warnings depend on it."""
     rules = (*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE))
     columns = [info.column(rule.column) for rule in rules]
     texts = [equal_text(column, sql.Identifier(column.name)) for column in columns]
     names = [sql.Identifier(f"v{i}") for i in range(1, len(texts) + 1)]
     listed = [sql.SQL('({}) COLLATE "C" AS {}').format(*p) for p in zip(texts, names, strict=True)]
     sets = sql.SQL(", ").join(sql.SQL("({})").format(name) for name in names)
-    return template("persons.find_spread", values=sql.SQL(", ").join(listed), sets=sets, **slots)
+    return template("persons.find_changes", values=sql.SQL(", ").join(listed), sets=sets, **slots)
 
 
 def _faulty(info: TableInfo) -> DatabaseError:
