@@ -106,6 +106,28 @@ def _is_loinc(text: str) -> bool:
     return bool(_LOINC.fullmatch(text)) and _has_luhn_digit(text)
 
 
+# Lengths of national numbers with check digits, the weights of their digits, and the modulus of the
+# sum: NHS number of England, BSN of the Netherlands, PESEL of Poland, AHV of Switzerland.
+_NATIONAL = {
+    10: ((10, 9, 8, 7, 6, 5, 4, 3, 2, 1), 11),
+    9: ((9, 8, 7, 6, 5, 4, 3, 2, -1), 11),
+    11: ((1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1), 10),
+    13: ((1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1), 10),
+}
+_NIR = re.compile(r"[12]\d{14}")  # of France; its last two digits complete a multiple of 97
+
+
+def _is_national(text: str) -> bool:
+    digits = re.sub(r"[ .-]", "", text)
+    if not (digits.isascii() and digits.isdigit()):
+        return False
+    if _NIR.fullmatch(digits):
+        return (int(digits[:13]) + int(digits[13:])) % 97 == 0
+    weights, modulus = _NATIONAL.get(len(digits), ((), 0))
+    total = sum(weight * int(c) for weight, c in zip(weights, digits, strict=False))
+    return bool(modulus) and total % modulus == 0
+
+
 class Content(NamedTuple):
     """What texts look like, and the role that follows.
 
@@ -138,6 +160,7 @@ CONTENTS = (
     Content("telephone numbers", _ID, _is_phone, _MANY, Code.LOOKS_LIKE_PHONE),
     Content("IBANs", _ID, _is_iban, _MANY),
     Content("card numbers", _ID, _is_card, _MOST, fewest=_FEWEST_VALUES),
+    Content("national numbers", _ID, _is_national, 0.9, fewest=20),
     Content("IP addresses", _ID, _IP.fullmatch, _MANY),
     Content("MAC addresses", _ID, _MAC.fullmatch, _MANY),
     Content("web addresses", _ID, _URL.match, _MANY),

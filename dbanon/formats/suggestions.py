@@ -46,11 +46,11 @@ class _Vocabulary:
 
 
 NAMES_A_PERSON = _Vocabulary(
-    "account alias birthname cookie cpr displayname drivers email familyname fax fingerprint "
-    "firstname fname forename fullname givenname guid handle iban image imei initials ip lastname "
-    "licence license lname login maidenname mail medicaid medicare middlename mname mobile mrn "
-    "nhs nickname nin nino passport passwd password phone photo picture plate rowguid signature "
-    "ssn surname tel telephone token url username uuid vin"
+    "account alias birthname cookie cpr displayname drivers email extension familyname fax "
+    "fingerprint firstname fname forename fullname givenname guid handle iban image imei "
+    "initials ip lastname licence license lname login maidenname mail medicaid medicare "
+    "middlename mname mobile mrn nhs nickname nin nino passport passwd password phone photo "
+    "picture plate rowguid signature ssn surname tel telephone token url username uuid vin"
 )
 DESCRIBES_A_PERSON = _Vocabulary(
     "admi* age birth birthdate birthday birthplace birthyear born branch canton citizen* city "
@@ -63,20 +63,21 @@ DESCRIBES_A_PERSON = _Vocabulary(
 )
 PLACES_A_PERSON = _list("address id key name names nr street")
 HARMS_A_PERSON = _Vocabulary(
-    "allerg* alive asthma cancer cause chapter charge claim comorbid* condition* conviction cpt "
-    "crime death debt deceased delinq* diabetes* diag diagnos* died disab* disease* disorder* "
-    "dosage dose drug* dx finding hiv icd* illness immuni* *inc income inctot incwage *insulin "
-    "loan* loinc medication* offence offense orientation poverty pregnan* prescription procedure* "
-    "readmi* reasoncode reasondescription recid* relaps* salary sentence snomed surviv* symptom* "
-    "treatment* verdict vital* wage* "
-    "a1c albumin bilirubin bmi cholesterol creatinine glucose haemoglobin hba1c hdl hemoglobin ldl "
-    "potassium serum sodium triglycerides "
-    "acarbose aspirin *azole *buride *cillin *formin *gliptin *glinide *glitazone *mab *mycin "
-    "*olol *piride *pizide *pril *sartan *statin warfarin"
+    "allerg* alive asthma attrition cancer cause chapter charge claim comorbid* condition* "
+    "conviction cpt crime death debt deceased delinq* expire* diabetes* diag diagnos* died "
+    "disab* disease* disorder* dosage dose drug* dx finding hiv icd* illness immuni* *inc "
+    "income inctot incwage *insulin loan* loinc medication* offence offense orientation poverty "
+    "pregnan* prescription procedure* readmi* reasoncode reasondescription recid* relaps* "
+    "salary sentence snomed surviv* symptom* treatment* verdict vital* wage* a1c albumin "
+    "bilirubin bmi cholesterol creatinine glucose haemoglobin hba1c hdl hemoglobin ldl "
+    "potassium serum sodium triglycerides acarbose aspirin *azole *buride *cillin *formin "
+    "*gliptin *glinide *glitazone *mab *mycin *olol *piride *pizide *pril *sartan *statin "
+    "warfarin"
 )
 MEASURES_A_PERSON = _Vocabulary(
-    "amnt amount amt balance bonus commission cost decile dti expense expenses fee gain gpa grade "
-    "installment loss *outcome premium price profit pymnt rate recover* *result revol* score "
+    "*satisfaction performance amnt amount amt balance bonus commission cost decile dti expense "
+    "expenses fee gain gpa grade installment loss *outcome premium price profit pymnt rate "
+    "recover* *result revol* score"
 )
 _NAMES_AN_OUTCOME = _list("class default label outcome target y")
 _COUNTS = _list("count counts n num number")
@@ -99,7 +100,7 @@ _SAYS_WHICH = _Vocabulary(
     "code concept description display finding interpretation item itemid nval reason* result* sig "
     "tval val value*"
 )
-_ABOUT_A_CODE = _Vocabulary("category class route status system type unit* version")
+_ABOUT_A_CODE = _Vocabulary("category class route status system type unit* *uom version")
 _HAS_NO_ORDER = _Vocabulary(
     "bpl branch category citizen* city class code concept country county department dept district "
     "empstat ethnic* flag gender gq hispan* id ind industry job kind language location marital "
@@ -312,6 +313,8 @@ def _candidates(info: TableInfo, keys: Sequence[ForeignKey]) -> Iterator[_Candid
         if (column.name,) == info.primary_key or not column.has_equality:
             continue
         table = referred.get(column.name)
+        if table == info.name:  # a row of the same table, such as a manager
+            continue
         person = person_listed(table.name) if table else person_numbered(column.name)
         reason = f"refers to {table}" if table else "named like the number of a person"
         if person is not None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 HELD_OUT = frozenset({"attrition", "mimic", "northwind"})
-"""Schemas that nobody looks at while the rules are made."""
+"""Schemas of which nobody read the faults until they were counted once: 110 of 125 were right."""
 KINDS = {
     "int": ("int4", ColumnKind.INTEGER),
     "num": ("numeric", ColumnKind.DECIMAL),

@@ -158,6 +158,15 @@ def test_an_outcome_is_sensitive(name, kind):
     assert role(name, kind, distinct=100)[0] is Role.SENSITIVE
 
 
+def nhs(number):
+    """Return the first number of ten digits from a hundred on whose check digit is right."""
+    return next(
+        text
+        for text in (f"{number}{i:03}" for i in range(1000))
+        if sum((10 - place) * int(c) for place, c in enumerate(text)) % 11 == 0
+    )
+
+
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
@@ -168,6 +177,8 @@ def test_an_outcome_is_sensitive(name, kind):
         ([f"00:1b:44:11:3a:{i:02x}" for i in range(60)], Role.IDENTIFIER),
         (["GB82 WEST 1234 5698 7654 32", "DE89370400440532013000"], Role.IDENTIFIER),
         (["GB83 WEST 1234 5698 7654 32", "DE88370400440532013000"], Role.QUASI),
+        ([nhs(9_434_765 + i) for i in range(60)], Role.IDENTIFIER),
+        ([f"94347{i:05}" for i in range(60)], Role.QUASI),
         ([f"41111111111111{i}" for i in (11, 29, 37, 45, 52, 60)], Role.IDENTIFIER),
     ],
 )

@@ -129,6 +129,11 @@ def test_where_a_row_is_a_person_others_only_have_to_do_with_it():
     assert candidates(same, []) == ["person_id", "patient_no"]
 
 
+def test_a_reference_to_another_row_of_the_table_is_no_person_with_several_rows():
+    info = table_of("reports_to", table="employees", key=("employee_id",))
+    assert candidates(info, [refers("reports_to", "employees")]) == []
+
+
 def test_a_key_of_one_column_needs_no_count_and_part_of_one_does():
     assert candidates(table_of(key=("person_id",)), []) == []
     assert candidates(table_of(key=("person_id", "visit_no")), []) == ["person_id", "visit_no"]
