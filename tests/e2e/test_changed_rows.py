@@ -329,6 +329,20 @@ def test_rows_that_are_written_again_with_the_same_values_change_nothing(people)
     assert (None, False, 0) == (found.all_read, found.changed, found.growth.changed)
 
 
+def test_a_value_that_its_owner_changed_in_the_copy_is_not_published_again(people):
+    copy = f"dbanon_data.release_{release(people)}"
+    before = people.execute("SELECT mood FROM anon.people GROUP BY mood")
+    trigger = f"ALTER TABLE {copy} {{}} TRIGGER released_table_is_immutable"
+    people.execute(trigger.format("DISABLE") + f"; GRANT UPDATE ON {copy} TO CURRENT_USER")
+    people.execute(f"UPDATE {copy} SET mood = 'calm' WHERE mood = 'wild'")
+    people.execute(trigger.format("ENABLE ALWAYS") + f"; REVOKE UPDATE ON {copy} FROM CURRENT_USER")
+    people.execute(CHANGE)
+    found = refresh(people)
+    assert found.all_read is None
+    assert found.release.sharing or "not as it was published" in found.regrouped
+    assert {*before} == {*people.execute("SELECT mood FROM anon.people GROUP BY mood")}
+
+
 def test_nobody_but_the_owner_reads_places_and_they_go_with_the_release(people):
     name = f"places_{state(people)['places']}"
     find = "SELECT relname::text FROM pg_class WHERE relname LIKE 'places%' AND relkind = 'r'"
