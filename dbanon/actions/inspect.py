@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dbanon.db.session import Session
+    from dbanon.domain.caution import Match
     from dbanon.domain.policy import ColumnRule
     from dbanon.domain.report import UniqueSet
     from dbanon.domain.table import ColumnInfo, ColumnStats, ForeignKey, TableInfo
@@ -131,8 +132,8 @@ def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
     key = info.primary_key
     if not key and not info.volatile:  # otherwise a key of this moment would not last
         key = key_of(info, stats, persons, pairs=pairs)
-    rows = _texts(session, info, stats)
-    suggested = suggest(replace(info, primary_key=key), stats, persons, keys=keys, rows=rows)
+    looks = _matches(session, info, stats)
+    suggested = suggest(replace(info, primary_key=key), stats, persons, keys=keys, matches=looks)
     with stages("unique sets"):
         sampled, sets, explaining = _unique_sets(session, info, suggested, stats, n_rows=n_rows)
     stats |= _with_spreads(session, info, suggested, stats)
@@ -215,12 +216,12 @@ def _proposal(
     return propose(column, stats, keys) if rule.role is Role.QUASI else None
 
 
-def _texts(
+def _matches(
     session: Session, info: TableInfo, stats: Mapping[str, ColumnStats]
-) -> dict[str, list[str | None]]:
-    """Return the texts of some rows, by column."""
+) -> dict[str, Match]:
+    """Return what the texts of some rows look like, by column."""
     from dbanon.db import catalog
-    from dbanon.formats.contents import LONGEST
+    from dbanon.formats.cautions import LONGEST, looks
 
     names = [c.name for c in info.columns if c.name in stats and c.kind is ColumnKind.CATEGORY]
-    return catalog.first_rows(session, info, names, limit=_SAMPLED, length=LONGEST)
+    return looks(info, catalog.first_rows(session, info, names, limit=_SAMPLED, length=LONGEST))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from dbanon.domain.policy import Role
 
 
 class Code(StrEnum):
@@ -47,6 +49,30 @@ _OF_POLICY = frozenset(
     {Code.K_OF_ONE, Code.NO_DIVERSITY, Code.NO_SUBJECT, Code.UNIQUE_TOGETHER, Code.NEW_COLUMN}
     | {Code.ANATOMY, Code.PSEUDONYM, Code.UNKNOWN_VALUE}
 )
+
+
+class Content(NamedTuple):
+    """What texts look like, and the role that follows.
+
+    holds: True for a text; least: share of the distinct texts for which it must hold; fewest:
+    number of distinct texts; own: only if most values are distinct; code: of the warning about such
+    a column that is published unchanged.
+    """
+
+    what: str
+    role: Role
+    holds: Callable[[str], object]
+    least: float
+    code: Code | None = None
+    fewest: int = 1
+    own: bool = False
+
+
+class Match(NamedTuple):
+    """A content, and the share of filled rows that match it."""
+
+    content: Content
+    share: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from dbanon.domain.caution import Code
 from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import ColumnKind, quote_identifier
-from dbanon.formats.contents import matches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from dbanon.domain.caution import Match
     from dbanon.domain.report import UniqueSet
     from dbanon.domain.table import ColumnInfo, ColumnStats, ForeignKey, TableInfo
-    from dbanon.formats.contents import Match
 
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -420,13 +419,13 @@ def suggest(
     persons: Persons | None = None,
     *,
     keys: Sequence[ForeignKey] = (),
-    rows: Mapping[str, Sequence[str | None]] | None = None,
+    matches: Mapping[str, Match] | None = None,
 ) -> list[tuple[ColumnRule, str]]:
     """Return a rule and its reason for every column, in the order of the table.
 
     A column is insensitive only by its comment. Doubtful columns become quasi-identifiers, or are
     not published if that is impossible. stats: by column name; without them, name and type decide;
-    keys: the table's foreign keys; rows: values of some rows as texts, by column.
+    keys: the table's foreign keys; matches: what the texts of columns look like.
     """
     referred = _referred(keys)
     found = []
@@ -439,7 +438,7 @@ def suggest(
             of_persons=persons is not None and persons.is_sure and persons.column == column.name,
             table=info.name.name,
             refers=referred.get(column.name),
-            match=next(matches(column, (rows or {}).get(column.name, ())), None),
+            match=(matches or {}).get(column.name),
         )
         role, reason = _role(known)
         found.append((ColumnRule(column.name, role), reason))

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from data.schemas import labelled
 
 from dbanon.domain.policy import Role
-from dbanon.formats import suggestions
+from dbanon.formats import cautions, suggestions
 
 Judged = tuple[labelled.Labelled, str, bool]
 """A column, its suggested role, and True if its values are recoded as what they are."""
@@ -28,7 +28,8 @@ def judge(table: labelled.Labels) -> list[Judged]:
     """Return each column with the suggested role, and whether its kind is right."""
     persons = suggestions.find(table.info, table.foreign_keys, table.stats)
     keys = table.foreign_keys
-    rules = suggestions.suggest(table.info, table.stats, persons, keys=keys, rows=table.rows())
+    matches = cautions.looks(table.info, table.rows())
+    rules = suggestions.suggest(table.info, table.stats, persons, keys=keys, matches=matches)
     found = []
     for column, (rule, _) in zip(table.columns, rules, strict=True):
         kind_is_right = True

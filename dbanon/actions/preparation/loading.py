@@ -515,8 +515,7 @@ def _seen(
     Empty if none is published unchanged, or if the role may not read them.
     """
     from dbanon.db import catalog
-    from dbanon.formats.cautions import AS_IT_IS
-    from dbanon.formats.contents import LONGEST
+    from dbanon.formats.cautions import AS_IT_IS, LONGEST
 
     shown = [rule.column for rule in policy.columns if rule.role.is_published]
     if not any(rule.role in AS_IT_IS for rule in policy.columns):

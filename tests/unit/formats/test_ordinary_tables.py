@@ -8,7 +8,7 @@ from data.schemas.labelled import HELD_OUT, read
 from dbanon.domain.caution import Contents
 from dbanon.domain.policy import ModelSpec, Policy, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, ColumnStats, TableInfo, TableName
-from dbanon.formats.cautions import cautions
+from dbanon.formats.cautions import cautions, looks
 from dbanon.formats.suggestions import find, propose, suggest
 
 READ = read()
@@ -30,7 +30,7 @@ WRONG = {
 def suggested(table, *, stats=None, persons=None):
     keys = table.foreign_keys
     stats = table.stats if stats is None else stats
-    return suggest(table.info, stats, persons, keys=keys, rows=table.rows())
+    return suggest(table.info, stats, persons, keys=keys, matches=looks(table.info, table.rows()))
 
 
 def differences(table):
@@ -186,7 +186,7 @@ def test_values_say_what_a_name_does_not(values, expected):
     column = ColumnInfo("x", "text", "text", ColumnKind.CATEGORY)
     info = TableInfo(1, TableName("public", "t"), "r", (column,), ())
     stats = {"x": ColumnStats(10_000, 0, 900)}
-    [(rule, reason)] = suggest(info, stats, rows={"x": values})
+    [(rule, reason)] = suggest(info, stats, matches=looks(info, {"x": values}))
     assert rule.role is expected
     if expected is not Role.QUASI:
         assert reason.startswith("100% of rows look like ")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dbanon.domain.caution import Code
 from dbanon.domain.table import ColumnInfo, ColumnKind
-from dbanon.formats.contents import LONGEST, signs
+from dbanon.formats.cautions import LONGEST, signs
 
 TEXT = ColumnInfo("c", "text", "text", ColumnKind.CATEGORY)
 MOMENT = ColumnInfo("c", "timestamp", "timestamp", ColumnKind.TIMESTAMP)
