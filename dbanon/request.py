@@ -11,8 +11,8 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Concatenate, ParamSpec, TypeVar, cast, get_args, get_origin
 
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import ConfigError, PolicyError
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import (
     DEFAULT_NAME,
     K_ANONYMITY,

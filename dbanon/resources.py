@@ -27,7 +27,7 @@ def sql(kind: str, name: str) -> str:
 
 
 def statement(name: str) -> str:
-    """Return the text of a statement, named with its family: ``turns.take``."""
+    """Return the text of a statement, named with its family: ``publication_lock.take``."""
     family, _, own = name.partition(".")
     return _family(family)[own]
 

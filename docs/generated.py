@@ -18,9 +18,9 @@ import dbanon
 from dbanon.anonymization.interfaces import parameters
 from dbanon.anonymization.registry import ALGORITHMS
 from dbanon.cli import app
-from dbanon.domain.caution import EXPLANATIONS
+from dbanon.domain.messages import MEANINGS
 from dbanon.domain.policy import ColumnRule, Condition, MaskingStep, Policy, meanings_of
-from dbanon.domain.wording import MEANINGS
+from dbanon.domain.policy_warning import EXPLANATIONS
 from dbanon.formats.support import FEATURES, Mode
 from dbanon.models.registry import MODELS
 

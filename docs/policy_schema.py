@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 from dbanon.anonymization.interfaces import parameters
 from dbanon.anonymization.registry import ALGORITHMS, MASKING, RECODINGS
-from dbanon.domain.caution import Code
 from dbanon.domain.policy import (
     ColumnRule,
     Comparison,
@@ -27,6 +26,7 @@ from dbanon.domain.policy import (
     keys_of,
     meanings_of,
 )
+from dbanon.domain.policy_warning import Code
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:

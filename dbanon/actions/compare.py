@@ -11,8 +11,8 @@ from dbanon.actions.preparation import loading
 from dbanon.actions.preparation.loading import find_published, load, looking
 from dbanon.actions.preparation.members import members_of
 from dbanon.actions.preparation.prepare import read_source
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import DbanonError, PolicyError
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
 from dbanon.domain.table import TableName
 from dbanon.formats.support import Mode, require

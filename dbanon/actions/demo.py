@@ -12,8 +12,8 @@ from dbanon.actions.publish import publish_dataset_request, publish_request
 from dbanon.actions.refresh import refresh
 from dbanon.actions.releases.check import check
 from dbanon.actions.taxonomy import import_taxonomy, list_taxonomies
-from dbanon.domain.deeds import Deed, Stages
 from dbanon.domain.errors import ConfigError
+from dbanon.domain.outcomes import Operation, Stages
 from dbanon.domain.table import TableName
 from dbanon.request import Request
 from dbanon.settings import Settings
@@ -183,8 +183,8 @@ def _load(sample: Sample, table: TableName, settings: Settings) -> None:
     from dbanon.db import demo_tables
     from dbanon.db.session import connect
 
-    deed = Deed(str(table), "loaded", "dbanon demo")
-    with connect(settings, writes=True) as session, session.transaction(deed=deed):
+    operation = Operation(str(table), "loaded", "dbanon demo")
+    with connect(settings, writes=True) as session, session.transaction(operation=operation):
         if demo_tables.is_loaded(session, table):
             return
         if sample.delimiter is None:

@@ -12,10 +12,10 @@ from dbanon.actions.preparation.loading import (
     gained_rights,
     gone,
     load,
-    misfits,
     notes,
-    strays,
+    out_of_domain,
     targets_of,
+    violations,
 )
 from dbanon.actions.preparation.members import is_dealt_by_seed
 from dbanon.domain.errors import (
@@ -27,10 +27,10 @@ from dbanon.domain.errors import (
     SchemaOutOfDate,
     TableNotFound,
 )
+from dbanon.domain.messages import unaccounted_in_words, unaccounted_remedy
 from dbanon.domain.release import ReleaseKind, Verdict
 from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import command, visible
-from dbanon.domain.wording import unaccounted_in_words, unaccounted_remedy
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -190,11 +190,11 @@ def _unrecorded(session: Session) -> Iterator[Finding]:
 def _accounts(session: Session) -> Iterator[Finding]:
     """Yield the tables with lost accounts of noisy counts."""
     from dbanon.db.metadata import damage
-    from dbanon.db.releases import beside
+    from dbanon.db.releases import companions
 
     for sentence in damage.lost_accounts(session):
         yield _failure("metadata", sentence, _RESTORE)
-    for name in beside.unaccounted_counts(session):
+    for name in companions.unaccounted_counts(session):
         yield _failure("metadata", unaccounted_in_words(name), unaccounted_remedy(name))
 
 
@@ -238,7 +238,7 @@ def _look_at(session: Session, release: Release) -> list[Finding]:
     Each in its own transaction: printing a definition opens its relations, while the other steps
     may open only admitted ones.
     """
-    from dbanon.actions.preparation.loading import cautions_of_release
+    from dbanon.actions.preparation.loading import warnings_of_release
     from dbanon.db import identity
 
     subject = str(release.relation)
@@ -254,7 +254,7 @@ def _look_at(session: Session, release: Release) -> list[Finding]:
         with session.transaction(read_only=True, keep=False):
             # A source that has drifted from its policy is not read further.
             is_whole = not any(finding.exit_code for finding in findings)
-            for caution in cautions_of_release(session, release) if is_whole else ():
+            for caution in warnings_of_release(session, release) if is_whole else ():
                 findings.append(Finding(Level.WARNING, subject, str(caution), caution.hint))
             identity.require_admitted(session)
     except DbanonError as error:
@@ -292,7 +292,7 @@ def _served(
 ) -> Iterator[Finding]:
     """Yield defects of the served relation."""
     from dbanon.db import audit, identity
-    from dbanon.db.releases.beside import BUCKETS, LABELS
+    from dbanon.db.releases.companions import BUCKETS, LABELS
 
     subject, repair = str(release.relation), command("dbanon refresh", release.table)
     if not identity.serves(session, published.oid, release.data_id):
@@ -317,7 +317,7 @@ def _served(
             hint = "drop the index, statistics, policy or view that calls it"
             yield _failure(subject, problem, hint)
     yield from _compared(session, release, source)
-    yield from _lingering(session, release)
+    yield from _retained(session, release)
     yield from _stale(session, release)
     yield from _defined(session, release, published, repair=repair)
 
@@ -333,12 +333,12 @@ def _compared(session: Session, release: Release, source: TableInfo) -> Iterator
         yield _failure(str(release.relation), problem, hint)
 
 
-def _lingering(session: Session, release: Release) -> Iterator[Finding]:
+def _retained(session: Session, release: Release) -> Iterator[Finding]:
     """Yield the deleted persons that are still published; overdue ones are a failure."""
-    from dbanon.actions.releases.history import lingering
+    from dbanon.actions.releases.history import retained
 
     try:
-        subject, found = str(release.relation), lingering(session, release)
+        subject, found = str(release.relation), retained(session, release)
     except PolicyError:
         return  # reported with the comparison of the policy
     if found.overdue:
@@ -412,7 +412,7 @@ def _copied(session: Session, release: Release, published: TableInfo) -> Iterato
     """Yield differences between the rows of a table release and the published ones."""
     from dbanon.db import catalog
     from dbanon.db.releases import immutability
-    from dbanon.db.releases.beside import BUCKETS
+    from dbanon.db.releases.companions import BUCKETS
 
     if release.content is None:
         return
@@ -457,7 +457,7 @@ def _strays(session: Session, release: Release) -> Iterator[Finding]:
     try:
         source = catalog.describe(session, release.table)
         loaded = load(session, source, release.policy_name)
-        if changes(loaded) or [*misfits(loaded)]:
+        if changes(loaded) or [*violations(loaded)]:
             return
     except (PolicyError, TableNotFound):
         return
@@ -466,7 +466,7 @@ def _strays(session: Session, release: Release) -> Iterator[Finding]:
     elif not identity.foreign_code(session, source):
         identity.hold(session, source)
         identity.admit(session, source)
-        yield from _as_drift(release, source, strays(session, loaded))
+        yield from _as_drift(release, source, out_of_domain(session, loaded))
         identity.require_admitted(session)
 
 
@@ -478,7 +478,7 @@ def _drifted(
     yield from _as_drift(release, source, gained_rights(session, release, targets))
     try:
         loaded = load(session, source, release.policy_name)
-        found = changes(loaded) or [*misfits(loaded)]
+        found = changes(loaded) or [*violations(loaded)]
     except PolicyError as error:
         yield Finding(Level.FAILURE, subject, str(error), error.hint, DriftError.exit_code)
         return

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dbanon.domain.deeds import Deed
+from dbanon.domain.outcomes import Operation
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-_DEED = Deed("the metadata schema", "installed", "dbanon init")
+_OPERATION = Operation("the metadata schema", "installed", "dbanon init")
 
 
 def init(
@@ -32,7 +32,7 @@ def init(
 
     with (
         connect(settings or Settings.load(), writes=True) as session,
-        session.transaction(deed=_DEED),
+        session.transaction(operation=_OPERATION),
     ):
         changed, former = migrate.install(session)
         lacking = []

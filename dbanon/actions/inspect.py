@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dbanon.domain.deeds import Deed, Stages
+from dbanon.domain.outcomes import Operation, Stages
 from dbanon.domain.table import ColumnKind, TableName, quote_identifier
 from dbanon.settings import Settings
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dbanon.db.session import Session
-    from dbanon.domain.caution import Match
     from dbanon.domain.policy import ColumnRule
+    from dbanon.domain.policy_warning import Match
     from dbanon.domain.report import UniqueSet
     from dbanon.domain.table import ColumnInfo, ColumnStats, ForeignKey, TableInfo
     from dbanon.formats.suggestions import Persons, Proposal
@@ -104,11 +104,11 @@ def inspect_query(
     from dbanon.db.session import connect
 
     name = TableName.parse(create_view) if isinstance(create_view, str) else create_view
-    deed = None if name is None else Deed(f"the view {name}", "created", "dbanon inspect")
+    operation = None if name is None else Operation(f"the view {name}", "created", "dbanon inspect")
     settings = settings or Settings.load()
     with (
         connect(settings, writes=name is not None) as session,
-        session.transaction(keep=name is not None, deed=deed),
+        session.transaction(keep=name is not None, operation=operation),
     ):
         if name is not None and name.schema is None:
             name = TableName(session.search_path[0] if session.search_path else "public", name.name)
@@ -221,7 +221,7 @@ def _matches(
 ) -> dict[str, Match]:
     """Return what the texts of some rows look like, by column."""
     from dbanon.db import catalog
-    from dbanon.formats.cautions import LONGEST, looks
+    from dbanon.formats.policy_warnings import LONGEST, looks
 
     names = [c.name for c in info.columns if c.name in stats and c.kind is ColumnKind.CATEGORY]
     return looks(info, catalog.first_rows(session, info, names, limit=_SAMPLED, length=LONGEST))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation import loading
 from dbanon.domain import errors
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import DbanonError
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.release import CheckReport
 from dbanon.domain.table import TableName, quote_identifier
 from dbanon.formats.support import Mode, require
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.assignment import EncodedTable, LossReport
-    from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
-    from dbanon.domain.release import Sharing
+    from dbanon.domain.policy_warning import PolicyWarning
+    from dbanon.domain.release import GroupReuse
     from dbanon.domain.report import Report
     from dbanon.domain.table import TableInfo
     from dbanon.formats.datasets import Dataset
@@ -79,8 +79,8 @@ class Plan:
     columns: tuple[PlannedColumn, ...]
     loss: LossReport
     steps: tuple[PlannedStep, ...]
-    warnings: tuple[Caution, ...] = ()
-    sharing: Sharing | None = None
+    warnings: tuple[PolicyWarning, ...] = ()
+    sharing: GroupReuse | None = None
     advice: str | None = None
 
     @property
@@ -179,9 +179,9 @@ def plan_report_request(table: str | TableName, request: Request) -> tuple[Plan,
 
 def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -> Report:
     """Return the report of the planned relation; sends no statement."""
-    from dbanon.actions.releases.report import Bench, judged
+    from dbanon.actions.releases.report import AssessmentInput, assess
     from dbanon.anonymization.released.reading import certified, of_outcome
-    from dbanon.anonymization.risk.judge import Everybody
+    from dbanon.anonymization.risk.judge import PopulationCounts
     from dbanon.db.proofs import checks
     from dbanon.db.queries import printed
     from dbanon.domain.report import Report
@@ -192,10 +192,10 @@ def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -
             _encoded(prepared), prepared.outcome, policy, persons=_persons(prepared)
         )
         results = certified(released, policy, several=prepared.several)
-    bench = Bench(released, policy, stages, seed=request.seed)
-    verdict = judged(
-        bench,
-        Everybody(name="" if policy.population is None else str(policy.population)),
+    inputs = AssessmentInput(released, policy, stages, seed=request.seed)
+    verdict = assess(
+        inputs,
+        PopulationCounts(name="" if policy.population is None else str(policy.population)),
         sizes=_alike(prepared) if policy.anatomy else None,
         achieved=float(policy.k) if prepared.several else None,
     )
@@ -204,7 +204,7 @@ def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -
         table=policy.table,
         release=None,
         created_at=None,
-        policy=bench.recoded,
+        policy=inputs.recoded,
         checks=CheckReport(found.relation, results),
         loss=found.loss,
         risk=verdict.risk,
@@ -263,7 +263,7 @@ class _Grouped:
     session: Session
     plan: PublicationPlan
     prepared: list[Prepared]
-    sharing: Sharing | None
+    sharing: GroupReuse | None
 
 
 @contextmanager

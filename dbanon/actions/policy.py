@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation import loading
 from dbanon.actions.preparation.loading import load, no_policy
-from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import DbanonError, PolicyError
+from dbanon.domain.outcomes import Operation
 from dbanon.domain.policy import DEFAULT_NAME, Event, Role, StoredPolicy, policy_option
 from dbanon.domain.table import ColumnKind, TableName, quote_identifier
 from dbanon.domain.text import command
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from dbanon.db.session import Session
     from dbanon.domain.assignment import Taxonomy
-    from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Difference, Policy, Version
+    from dbanon.domain.policy_warning import PolicyWarning
     from dbanon.domain.release import Release
     from dbanon.domain.table import TableInfo
 
@@ -39,7 +39,7 @@ def set_policy(
     *,
     name: str | None = None,
     strict: bool = False,
-    warn: Callable[[Caution], None] | None = None,
+    warn: Callable[[PolicyWarning], None] | None = None,
     settings: Settings | None = None,
 ) -> Policy:
     """Check a policy (a value, or the path of a TOML file) against its table and store it.
@@ -62,7 +62,7 @@ def set_policy(
         with session.transaction(read_only=True, keep=False):
             require_current(session)
             before, given = _checked(session, given, _name(table), strict=strict, warn=warn)
-        with session.transaction(deed=_deed(table, given.name, "stored")):
+        with session.transaction(operation=_operation(table, given.name, "stored")):
             info, given, known = _fitted(session, given, before.name)
             identity.require_same(before, info)
             store.save_policy(session, given)
@@ -131,7 +131,7 @@ def check_policy(
     policy: str | Path | Policy,
     *,
     strict: bool = False,
-    warn: Callable[[Caution], None] | None = None,
+    warn: Callable[[PolicyWarning], None] | None = None,
     settings: Settings | None = None,
 ) -> Policy:
     """Check a policy like ``set_policy``, without storing it; raises the same errors."""
@@ -162,7 +162,7 @@ def _checked(
     table: TableName,
     *,
     strict: bool,
-    warn: Callable[[Caution], None] | None,
+    warn: Callable[[PolicyWarning], None] | None,
 ) -> tuple[TableInfo, Policy]:
     from dbanon.actions.preparation.loading import require_no_cautions
 
@@ -201,7 +201,7 @@ def _fitted(
 
 def _cautions(
     session: Session, policy: Policy, info: TableInfo, *, known: Mapping[str, Taxonomy]
-) -> list[Caution]:
+) -> list[PolicyWarning]:
     from dbanon.actions.preparation.loading import cautions_of_table
     from dbanon.db import identity
 
@@ -237,11 +237,11 @@ def _name(table: str | TableName) -> TableName:
     return table if isinstance(table, TableName) else TableName.parse(table)
 
 
-def _deed(table: str | TableName, policy: str, done: str) -> Deed:
+def _operation(table: str | TableName, policy: str, done: str) -> Operation:
     name = _name(table)
     what = "the policy" if policy == DEFAULT_NAME else f"the policy {policy}"
     show = command("dbanon policy show", name, options=policy_option(policy))
-    return Deed(f"{what} of {name}", done, show)
+    return Operation(f"{what} of {name}", done, show)
 
 
 def suggest_policy(table: str | TableName, *, settings: Settings | None = None) -> str:
@@ -322,8 +322,8 @@ def drop_policy(
     from dbanon.db.metadata import store
     from dbanon.db.metadata.migrate import current_session
 
-    where, deed = _name(table), _deed(table, name, "dropped")
-    with current_session(settings or Settings.load(), deed=deed) as session:
+    where, operation = _name(table), _operation(table, name, "dropped")
+    with current_session(settings or Settings.load(), operation=operation) as session:
         schemas = session.search_path if where.schema is None else (where.schema,)
         for found in (TableName(schema, where.name) for schema in schemas):
             if store.drop_policy(session, found, name):
@@ -404,7 +404,7 @@ def _stored(versions: Sequence[Version]) -> Iterator[Event]:
             at=version.stored_at,
             by=version.stored_by,
             policy=version.name,
-            deed="dropped" if version.document is None else "stored",
+            operation="dropped" if version.document is None else "stored",
             version=version.version,
             changes=differences(before or {}, version.document or {}) if known else (),
         )
@@ -421,7 +421,7 @@ def _published(releases: Sequence[Release]) -> Iterator[Event]:
             at=release.created_at,
             by=release.created_by,
             policy=release.policy_name,
-            deed="published",
+            operation="published",
             changes=() if before is None else differences(before, to_document(release.policy)),
             release=release.id,
             relation=release.relation,

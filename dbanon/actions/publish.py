@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from dbanon.actions.preparation.members import digest_of_rows, fingerprint
 from dbanon.actions.publication.plan import resolve
 from dbanon.actions.publication.steps import build, group, serve
-from dbanon.domain.deeds import Deed, Stages
 from dbanon.domain.errors import ConfigError
+from dbanon.domain.outcomes import Operation, Stages
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName
 from dbanon.domain.text import converted, unread
@@ -53,7 +53,7 @@ def _published(tables: Sequence[str | TableName], request: Request) -> list[Rele
 
 def carry_out(session: Session, plan: PublicationPlan, stages: Stages) -> list[Release]:
     """Group the rows of a plan and run its steps, inside the open transaction of ``publishing``."""
-    ahead = Ahead(session, plan)
+    ahead = OverlappedHashing(session, plan)
     prepared, sharing = group(session, plan, stages, meanwhile=ahead.working)
     # The key of the persons, who come first, is that of all tables.
     key = plan.places[0].key_of_persons(session) if len(prepared) > 1 else None
@@ -108,7 +108,7 @@ publish_dataset = spelled_out(publish_dataset_request, "publish_dataset", make=R
 
 
 @dataclass(slots=True)
-class Ahead:
+class OverlappedHashing:
     """Database work that overlaps with the search, in the same transaction.
 
     hashed: the key by which all read persons are hashed, None if they are not; of_rows: the digest
@@ -158,7 +158,7 @@ def publishing(
     from dbanon.actions.preparation.loading import find_source
     from dbanon.db import identity
     from dbanon.db.metadata.migrate import require_current
-    from dbanon.db.releases import guards, turns, withdrawal
+    from dbanon.db.releases import guards, publication_lock, withdrawal
     from dbanon.db.session import connect
 
     live, keep = request.relation_kind is ReleaseKind.VIEW, not request.dry_run
@@ -169,10 +169,12 @@ def publishing(
             require(Mode.VIEW, info)
             guards.require_owner(session, info)
         views = [request.view(info.name) for info in found]
-        deed = Deed(", ".join(map(str, views)), "published")
+        operation = Operation(", ".join(map(str, views)), "published")
         if keep:
             _make_schemas(session, found, views)
-        turn = turns.alone(session, found, exclude_writers=live, keep=keep, deed=deed)
+        turn = publication_lock.alone(
+            session, found, exclude_writers=live, keep=keep, operation=operation
+        )
         with session.keeping_lasting(keep=keep), turn:
             session.allow_memory()
             loaded = [_loaded(session, info, request) for info in found]

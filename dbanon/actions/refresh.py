@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dbanon.actions.preparation.members import fingerprint, members_of
-from dbanon.actions.publication.growing import (
+from dbanon.actions.publication.incremental import (
     Unchanged,
     grow,
     obstacle,
@@ -17,8 +17,8 @@ from dbanon.actions.publication.growing import (
 from dbanon.actions.publication.plan import resolve
 from dbanon.actions.publication.steps import Work, serve
 from dbanon.actions.publish import carry_out, publishing
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import ConfigError, DbanonError
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import least_deadline
 from dbanon.domain.release import CheckFailed, ReleaseKind
 from dbanon.domain.table import TableName
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from dbanon.actions.preparation.loading import Loaded
-    from dbanon.actions.publication.growing import Reading
+    from dbanon.actions.publication.incremental import Reading
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.db.session import Session
-    from dbanon.domain.release import Growth, Mark, Release
+    from dbanon.domain.release import Delta, Mark, Release
 
 
 _MUCH = 0.25
@@ -57,7 +57,7 @@ class Refreshed:
     release: Release
     changed: bool
     error: DbanonError | None = None
-    growth: Growth | None = None
+    growth: Delta | None = None
     regrouped: str | None = None
     former_ncp: float | None = None
     new_ncp: float | None = None
@@ -392,7 +392,7 @@ def _withdraw(session: Session) -> None:
     from dbanon.db import identity
 
     identity.require_admitted(session)
-    session.deeds.withdraw()
+    session.operations.withdraw()
 
 
 def _all_present(session: Session, releases: Sequence[Release], *, of: int) -> list[Release]:
@@ -452,11 +452,11 @@ def _is_same(
 
 def _is_due(session: Session, loaded: Sequence[Loaded], releases: Sequence[Release]) -> bool:
     """Return True if a deleted person was retained for longer than a policy allows."""
-    from dbanon.db.histories import standing
+    from dbanon.db.histories import membership
 
     deadline = least_deadline(one.policy for one in loaded)
     return any(
-        standing.count_deleted(session, release.relation, deadline=deadline).overdue
+        membership.count_deleted(session, release.relation, deadline=deadline).overdue
         for release in releases
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError, TaxonomyError
+from dbanon.domain.outcomes import Operation
 from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import command
 from dbanon.settings import Settings
@@ -109,7 +109,7 @@ def derive_taxonomy(
         with session.transaction(read_only=True):
             require_current(session)
             values = _values(session, where, column)
-        with session.transaction(deed=_deed(name, "stored")):
+        with session.transaction(operation=_operation(name, "stored")):
             return _add(session, _derive(name, values, kind=kind, widths=widths))
 
 
@@ -190,8 +190,8 @@ def drop_taxonomy(name: str, *, settings: Settings | None = None) -> int:
     from dbanon.db.metadata import store
     from dbanon.db.metadata.migrate import current_session
 
-    deed = _deed(name, "dropped")
-    with current_session(settings or Settings.load(), deed=deed) as session:
+    operation = _operation(name, "dropped")
+    with current_session(settings or Settings.load(), operation=operation) as session:
         users = store.policies_naming(session, name)
         if users:
             raise TaxonomyError(
@@ -207,13 +207,13 @@ def drop_taxonomy(name: str, *, settings: Settings | None = None) -> int:
 def _store(taxonomy: Taxonomy, settings: Settings | None) -> Taxonomy:
     from dbanon.db.metadata.migrate import current_session
 
-    deed = _deed(taxonomy.name, "stored")
-    with current_session(settings or Settings.load(), deed=deed) as session:
+    operation = _operation(taxonomy.name, "stored")
+    with current_session(settings or Settings.load(), operation=operation) as session:
         return _add(session, taxonomy)
 
 
-def _deed(name: str, done: str) -> Deed:
-    return Deed(f"taxonomy {name}", done, "dbanon taxonomy list")
+def _operation(name: str, done: str) -> Operation:
+    return Operation(f"taxonomy {name}", done, "dbanon taxonomy list")
 
 
 def _add(session: Session, taxonomy: Taxonomy) -> Taxonomy:

@@ -15,8 +15,8 @@ from dbanon.anonymization.encoding.encode import encode
 from dbanon.anonymization.encoding.population import encode_population
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.chance import shuffled
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import PolicyError
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import (
     K_ANONYMITY,
     L_DIVERSITY,
@@ -89,8 +89,8 @@ def anonymize(
         max_suppressed=max_suppressed,
     )
     encoded = _encode(table, policy, trees)
-    everybody = None if population is None else _everybody(population, encoded)
-    problem = Problem(encoded, policy, population=everybody)
+    population_counts = None if population is None else _everybody(population, encoded)
+    problem = Problem(encoded, policy, population=population_counts)
     outcome = solve(problem, seed=seed, stages=Stages())
     published = _publish(table, outcome)
     return published.to_pandas() if _is_pandas(data) else published

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymization.problem import solve
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import DbanonError
+from dbanon.domain.outcomes import Stages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

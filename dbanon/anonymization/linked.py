@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.persons import Judge
     from dbanon.anonymization.problem import Problem
     from dbanon.domain.assignment import EncodedTable
-    from dbanon.domain.deeds import Stages
+    from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
 
     Level = tuple[int, ...]

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.anonymization.outcome import Outcome
     from dbanon.domain.assignment import EncodedTable
-    from dbanon.domain.deeds import Stages
+    from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
     from dbanon.models.base import Demand
 

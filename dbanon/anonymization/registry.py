@@ -89,7 +89,7 @@ if TYPE_CHECKING:
 
     from dbanon.anonymization.interfaces import Algorithm, Masking, Recoding
     from dbanon.domain.assignment import EncodedColumn
-    from dbanon.domain.deeds import Stages
+    from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import MaskingStep, Policy, Scalar
 
 ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {

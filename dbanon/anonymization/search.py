@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymization.adjusting.merging import cover_or_coarsen, require_possible
-from dbanon.anonymization.adjusting.repair import crowding, finish, rows_in_reach
+from dbanon.anonymization.adjusting.repair import finish, outlier_advice, rows_in_reach
 from dbanon.anonymization.adjusting.resize import cut
 from dbanon.anonymization.algorithms.clustering.growth import KMember
 from dbanon.anonymization.algorithms.lattice.full_domain import FullDomain
@@ -24,8 +24,8 @@ from dbanon.anonymization.outcome import certify, publish, published_values, req
 from dbanon.anonymization.registry import ALGORITHMS, algorithm_named, make_algorithm, recoding_of
 from dbanon.anonymization.threads import GivenUp, aside
 from dbanon.domain.assignment import Assignment
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import DbanonError, Unsatisfiable
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.support import Mode, require
 
@@ -282,7 +282,7 @@ def _grouped(
 ) -> Assignment:
     """Group the rows that can meet every model; suppress and merge as the policy requires."""
     rows = rows_in_reach(encoded, requirement)
-    for text in crowding(encoded, rows, requirement):
+    for text in outlier_advice(encoded, rows, requirement):
         stages.note(text)
     if len(rows) == encoded.n_rows:
         part, left = encoded, requirement.budget(encoded.n_rows)

@@ -16,13 +16,13 @@ from typer.models import CommandInfo, TyperInfo
 
 from dbanon.cli.terminal import console
 from dbanon.cli.terminal.console import document, visible
-from dbanon.domain.deeds import followed
 from dbanon.domain.errors import DbanonError
+from dbanon.domain.outcomes import followed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dbanon.domain.deeds import Deeds
+    from dbanon.domain.outcomes import Operations
 
 COMMANDS = {
     "demo": ("init:demo", "Publish real patients on an embedded PostgreSQL."),
@@ -192,41 +192,41 @@ def _root(
 
 def main() -> None:
     """Run the command line; the only place that turns errors into messages and exit codes."""
-    with console.lasting() as out, followed() as deeds:
-        code = _run(deeds)
+    with console.lasting() as out, followed() as operations:
+        code = _run(operations)
         out.flush()
         if out.lost is not None:
-            code = _lost(out.lost, deeds, code)
+            code = _lost(out.lost, operations, code)
     sys.exit(code)
 
 
-def _run(deeds: Deeds) -> int | str | None:
+def _run(operations: Operations) -> int | str | None:
     if any("\ud800" <= character <= "\udfff" for word in sys.argv for character in word):
         _complain("error: an argument holds bytes that are not text in this locale")
         return 2
     try:
         app()
     except DbanonError as error:
-        return _failed(error, deeds)
+        return _failed(error, operations)
     except SystemExit as ended:
         if ended.code == INTERRUPTED:
-            _complain(f"interrupted; {deeds}")
+            _complain(f"interrupted; {operations}")
         return ended.code
     except Exception as error:
         if os.environ.get("DBANON_DEBUG"):
             raise
-        return _unforeseen(error, deeds)
+        return _unforeseen(error, operations)
     return 0
 
 
-def _failed(error: DbanonError, deeds: Deeds) -> int:
+def _failed(error: DbanonError, operations: Operations) -> int:
     """Print an error with its place and the next command; return the exit code."""
     _complain(f"error: {error}")
-    if deeds.partly_done:
-        _complain(f"  {deeds}")
+    if operations.partly_done:
+        _complain(f"  {operations}")
     if error.hint:
         _complain(f"  try: {error.hint}")
-    done = str(deeds) if deeds.partly_done else None
+    done = str(operations) if operations.partly_done else None
     _document(type(error).__name__, str(error), code=error.exit_code, hint=error.hint, done=done)
     return error.exit_code
 
@@ -240,30 +240,30 @@ def _document(
         document({"error": found})
 
 
-def _lost(reason: OSError, deeds: Deeds, code: int | str | None) -> int | str | None:
+def _lost(reason: OSError, operations: Operations, code: int | str | None) -> int | str | None:
     """Report completed work whose output was lost: a caller may otherwise publish again."""
-    if code or deeds.any_done:
-        _complain(f"warning: the output could not be written ({reason.strerror}); {deeds}")
+    if code or operations.any_done:
+        _complain(f"warning: the output could not be written ({reason.strerror}); {operations}")
         return code
     if isinstance(reason, BrokenPipeError):
         return BROKEN_PIPE
-    _complain(f"error: the output could not be written ({reason.strerror}); {deeds}")
+    _complain(f"error: the output could not be written ({reason.strerror}); {operations}")
     return 1
 
 
-def _unforeseen(error: Exception, deeds: Deeds) -> int:
+def _unforeseen(error: Exception, operations: Operations) -> int:
     """Report an unexpected error by its type, and return the exit code."""
     if _was_interrupted(error):
-        _complain(f"interrupted; {deeds}")
+        _complain(f"interrupted; {operations}")
         return INTERRUPTED
     if isinstance(error, MemoryError):
         message, hint = "this machine is out of memory", "--block 10000"
     else:  # The text of an unexpected error may quote a row, so only its type is printed.
         message = f"unforeseen {type(error).__name__}"
         hint = "the same command with DBANON_DEBUG=1, which may print values"
-    _complain(f"error: {message}; {deeds}")
+    _complain(f"error: {message}; {operations}")
     _complain(f"  try: {hint}")
-    _document(type(error).__name__, message, code=1, hint=hint, done=str(deeds))
+    _document(type(error).__name__, message, code=1, hint=hint, done=str(operations))
     return 1
 
 

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from dbanon.cli.terminal import console
-from dbanon.domain.caution import EXPLANATIONS, Code
 from dbanon.domain.errors import ConfigError
+from dbanon.domain.policy_warning import EXPLANATIONS, Code
 
 
 def _topics() -> list[str]:

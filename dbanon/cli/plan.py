@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dbanon.actions.compare import Compared, Comparison
     from dbanon.actions.plan import Plan
     from dbanon.actions.refresh import Refreshed
-    from dbanon.domain.deeds import Stages
+    from dbanon.domain.outcomes import Stages
     from dbanon.settings import Settings
 
 Found = TypeVar("Found")

@@ -8,12 +8,11 @@ import typer
 
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
+from dbanon.domain.messages import method_in_words
 from dbanon.domain.policy import DEFAULT_NAME, keys_of, policy_option
 from dbanon.domain.text import command
-from dbanon.domain.wording import method_in_words
 
 if TYPE_CHECKING:
-    from dbanon.domain.caution import Caution
     from dbanon.domain.policy import (
         ColumnRule,
         Difference,
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
         Policy,
         StoredPolicy,
     )
+    from dbanon.domain.policy_warning import PolicyWarning
 
 app = typer.Typer(help="Manage publication policies.", no_args_is_help=True)
 
@@ -62,7 +62,7 @@ def set_(
     from dbanon.actions.policy import served_otherwise, set_policy, slow_pools
 
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
-    found: list[Caution] = []
+    found: list[PolicyWarning] = []
     stored = set_policy(
         table,
         file,
@@ -100,7 +100,7 @@ def check(
     """
     from dbanon.actions.policy import check_policy
 
-    found: list[Caution] = []
+    found: list[PolicyWarning] = []
     fitting = check_policy(
         file,
         strict=strict,
@@ -314,16 +314,22 @@ def history(
         console.document(found)
         return
     rows = [
-        (event.at, event.by, event.policy, _deed(event), "; ".join(map(_change, event.changes)))
+        (
+            event.at,
+            event.by,
+            event.policy,
+            _operation(event),
+            "; ".join(map(_change, event.changes)),
+        )
         for event in found
     ]
     console.table(("when", "by", "policy", "what", "changes"), rows)
 
 
-def _deed(event: "Event") -> str:
+def _operation(event: "Event") -> str:
     if event.release is not None:
         return f"published as {event.relation}, release {event.release}"
-    return f"{event.deed}, version {event.version}"
+    return f"{event.operation}, version {event.version}"
 
 
 def _change(change: "Difference") -> str:

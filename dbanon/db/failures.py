@@ -12,7 +12,7 @@ from dbanon.domain.errors import DatabaseError, NotPermitted
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-    from dbanon.domain.deeds import Deeds
+    from dbanon.domain.outcomes import Operations
 
 # Classes of SQLSTATE with names and states in the primary message, but never a row's value.
 _QUOTABLE = frozenset({"08", "0A", "25", "28", "2B", "3D", "3F", "42", "53", "54", "55", "57"})
@@ -66,7 +66,7 @@ def connection_failure(error: psycopg.Error) -> DatabaseError:
 
 
 def statement_failure(
-    error: psycopg.Error | sa.exc.DBAPIError, deeds: Deeds | None = None
+    error: psycopg.Error | sa.exc.DBAPIError, operations: Operations | None = None
 ) -> DatabaseError:
     """Explain a failed statement by its SQLSTATE, with the committed work if the session ended."""
     cause = error if isinstance(error, psycopg.Error) else error.orig
@@ -77,7 +77,7 @@ def statement_failure(
         return DatabaseError(f"the driver: {type(cause).__name__}", hint=_AGAIN)
     if is_overtaken(cause):
         return DatabaseError("the same thing was changed at the same time", hint=_AGAIN)
-    told = f"; {deeds}" if deeds is not None and deeds.entries else ""
+    told = f"; {operations}" if operations is not None and operations.entries else ""
     if state is None:
         return DatabaseError(f"the connection was lost{told}", hint=_AGAIN)
     message, hint = _MEANINGS.get(state, ("", None))

@@ -55,7 +55,7 @@ def _admit(session: Session, info: TableInfo) -> None:
             code = _code_of(session, info)
             moved = _moved(session, names)
     except psycopg.Error as error:
-        raise statement_failure(error, session.deeds) from None
+        raise statement_failure(error, session.operations) from None
     _require_none(held)
     if foreign := _functions(code):
         found = "; ".join(f"{function} of {owner}" for function, owner in foreign[:5])

@@ -339,14 +339,14 @@ def _faulty(info: TableInfo) -> DatabaseError:
 
 def require_found(session: Session, info: TableInfo, changes: Changes) -> None:
     """Keep in ``history_source`` the rows that changed or are pending; raise if one is missing."""
-    (found,) = session.one(query("standing.narrow_source"))
+    (found,) = session.one(query("membership.narrow_source"))
     if found != changes.came + changes.pending:
         raise _faulty(info)
 
 
 def require_standing(session: Session, info: TableInfo, changes: Changes) -> None:
     """Raise DatabaseError unless each published row is unchanged, was read, or is gone."""
-    before, read, gone = session.one(query("standing.count_found"))
+    before, read, gone = session.one(query("membership.count_found"))
     if before != changes.published + read + gone:
         raise _faulty(info)
 

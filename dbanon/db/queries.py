@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def query(name: str) -> sql.SQL:
-    """Return a statement by its family and name, such as ``turns.take``."""
+    """Return a statement by its family and name, such as ``publication_lock.take``."""
     return sql.SQL(resources.statement(name))
 
 

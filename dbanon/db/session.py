@@ -17,8 +17,7 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from dbanon.db.failures import connection_failure, pooler_failure, statement_failure
 from dbanon.db.queries import query, template
-from dbanon.domain import deeds
-from dbanon.domain.deeds import Fate
+from dbanon.domain import outcomes
 from dbanon.domain.errors import (
     CommitUnknown,
     ConfigError,
@@ -26,6 +25,7 @@ from dbanon.domain.errors import (
     DbanonError,
     NotPermitted,
 )
+from dbanon.domain.outcomes import CommitOutcome
 from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import visible
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from psycopg.abc import ConnDict
     from sqlalchemy.engine import RootTransaction
 
-    from dbanon.domain.deeds import Deed, Deeds
+    from dbanon.domain.outcomes import Operation, Operations
     from dbanon.settings import Settings
 
     Statement = str | sql.SQL | sql.Composed
@@ -69,8 +69,8 @@ class Session:
     ``dsn`` is the given address, ``server`` reaches exactly the same server again; ``search_path``
     is the role's own, while the connection itself resolves names in pg_catalog only. ``admitted``
     has the relations that the open transaction may read, by OID, and ``pins`` their private views:
-    ``dbanon.db.identity`` manages both. ``deeds`` records the outcome of commits. ``lasting`` has
-    what the open transaction wrote that is to be kept if it is rolled back. ``policies`` has
+    ``dbanon.db.identity`` manages both. ``operations`` records the outcome of commits. ``lasting``
+    has what the open transaction wrote that is to be kept if it is rolled back. ``policies`` has
     the stored policies of the releases of tables, once the open transaction has read them.
     """
 
@@ -82,7 +82,7 @@ class Session:
     settings: Settings
     admitted: dict[int, TableName] = field(default_factory=dict)
     pins: dict[int, TableName] = field(default_factory=dict)
-    deeds: Deeds = field(default_factory=deeds.present)
+    operations: Operations = field(default_factory=outcomes.present)
     lasting: list[Callable[[Session], None]] = field(default_factory=list)
     policies: dict[TableName, Sequence[Any]] = field(default_factory=dict)
 
@@ -93,13 +93,13 @@ class Session:
         snapshot: bool = False,
         read_only: bool = False,
         keep: bool = True,
-        deed: Deed | None = None,
+        operation: Operation | None = None,
     ) -> Iterator[None]:
         """Commit the block, or roll back if it raises or without ``keep``.
 
-        snapshot: REPEATABLE READ; read_only: no statement can write; deed: describes the commit.
-        Raises CommitUnknown if its outcome is unknown; after every other error nothing was
-        committed.
+        snapshot: REPEATABLE READ; read_only: no statement can write; operation: what is
+        committed. Raises CommitUnknown if its outcome is unknown; after every other error nothing
+        was committed.
         """
         self.sa.rollback()
         self.pg.rollback()
@@ -112,13 +112,13 @@ class Session:
             self.pg.commit()
         self.pg.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ if snapshot else None
         self.pg.read_only = read_only or None
-        if deed is not None:
-            self.deeds.begin(deed)
+        if operation is not None:
+            self.operations.begin(operation)
         with self.sa.begin() as transaction:
             self._require_settings()
             yield
             if keep:
-                self._commit(transaction, deed)
+                self._commit(transaction, operation)
             else:
                 transaction.rollback()
 
@@ -140,44 +140,51 @@ class Session:
         if self.one("SHOW search_path") != (_SETTINGS["search_path"],):
             raise pooler_failure()
 
-    def _commit(self, transaction: RootTransaction, deed: Deed | None) -> None:
+    def _commit(self, transaction: RootTransaction, operation: Operation | None) -> None:
         """Commit; without an answer, query the outcome over another connection."""
-        if deed is None:
+        if operation is None:
             transaction.commit()
             return
         marks = self.pg.execute(query("session.transaction_marks")).fetchone() or (None, None)
         if marks[0] is None:
             transaction.commit()
-            self.deeds.settle(deed, Fate.DONE)
+            self.operations.settle(operation, CommitOutcome.DONE)
             return
-        self.deeds.settle(deed, Fate.UNKNOWN)
+        self.operations.settle(operation, CommitOutcome.UNKNOWN)
         try:
             transaction.commit()
         except BaseException as error:
-            fate = self._fate(*marks)
-            self.deeds.settle(deed, fate)
-            if not isinstance(error, (psycopg.Error, sa.exc.DBAPIError)) or fate is Fate.NOT_DONE:
+            outcome = self._outcome(*marks)
+            self.operations.settle(operation, outcome)
+            if (
+                not isinstance(error, (psycopg.Error, sa.exc.DBAPIError))
+                or outcome is CommitOutcome.NOT_DONE
+            ):
                 raise
-            if fate is Fate.UNKNOWN:
-                raise _unknown(deed) from None
+            if outcome is CommitOutcome.UNKNOWN:
+                raise _unknown(operation) from None
         else:
-            self.deeds.settle(deed, Fate.DONE)
+            self.operations.settle(operation, CommitOutcome.DONE)
 
-    def _fate(self, number: str, run: object) -> Fate:
+    def _outcome(self, number: str, run: object) -> CommitOutcome:
         """Query the outcome of a transaction of this session, which is closed first."""
         with suppress(psycopg.Error):
             self.pg.close()
         self.sa.invalidate()  # a rollback of the lost connection would hide the first error
         deadline = time.monotonic() + _ASKING_SECONDS
-        fates = {"committed": Fate.DONE, "aborted": Fate.NOT_DONE, None: Fate.UNKNOWN}
+        known = {
+            "committed": CommitOutcome.DONE,
+            "aborted": CommitOutcome.NOT_DONE,
+            None: CommitOutcome.UNKNOWN,
+        }
         while True:
             with suppress(psycopg.Error, DatabaseError), self.fresh() as other:
                 marks = {"number": number, "run": run}
                 row = other.execute(query("session.transaction_status"), marks).fetchone()
-                if row is not None and row[0] in fates:
-                    return fates[row[0]]
+                if row is not None and row[0] in known:
+                    return known[row[0]]
             if time.monotonic() > deadline:
-                return Fate.UNKNOWN
+                return CommitOutcome.UNKNOWN
             time.sleep(0.1)
 
     @contextmanager
@@ -314,11 +321,11 @@ _COMPILED: dict[Any, Any] = {}
 sa.dialects.registry.register("postgresql.dbanon", __name__, _Dialect.__name__)
 
 
-def _unknown(deed: Deed) -> CommitUnknown:
+def _unknown(operation: Operation) -> CommitUnknown:
     return CommitUnknown(
-        f"the connection was lost during the commit: whether {deed.subject} was {deed.done}"
-        " is unknown",
-        hint=deed.ask,
+        f"the connection was lost during the commit: whether {operation.subject} was"
+        f" {operation.done} is unknown",
+        hint=operation.ask,
     )
 
 
@@ -332,7 +339,7 @@ def connect(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
     """
     dsn = _dsn(settings)
     pg = _open(dsn)
-    followed = deeds.present()
+    followed = outcomes.present()
     try:
         search_path = _prepare(pg, settings)
         if writes:
@@ -346,7 +353,7 @@ def connect(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
         )
         with engine.connect() as shared:
             server = _same_server(pg, dsn)
-            yield Session(pg, shared, dsn, server, search_path, settings, deeds=followed)
+            yield Session(pg, shared, dsn, server, search_path, settings, operations=followed)
     except (psycopg.Error, sa.exc.DBAPIError) as error:
         raise statement_failure(error, followed) from None
     finally:

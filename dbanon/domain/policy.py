@@ -601,7 +601,7 @@ class Event:
     at: datetime
     by: str | None
     policy: str
-    deed: str
+    operation: str
     version: int | None = None
     changes: tuple[Difference, ...] = ()
     release: int | None = None

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from dbanon.domain.assignment import LossReport
-    from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
+    from dbanon.domain.policy_warning import PolicyWarning
 
 
 class Verdict(StrEnum):
@@ -375,7 +375,7 @@ _NAMED = 3  # columns, those with the most former values
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class Delta:
     """Changes of a release in the next one, made by incremental refresh.
 
     Rows: kept: unchanged; births: of new classes; left: withdrawn after deletion; waiting: of
@@ -414,7 +414,7 @@ class Growth:
         """Number of published rows."""
         return self.kept + self.births + self.deferred
 
-    def awaited(self, past: timedelta | None) -> Growth:
+    def awaited(self, past: timedelta | None) -> Delta:
         """Return the counts with the days until the next pool; past: since the last one."""
         lacking = 0 if self.pool is None or self.births else self.pool - self.pending
         if past is None or lacking <= 0 or not self.pending:
@@ -480,7 +480,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Lingering:
+class Retained:
     """Deleted persons that a relation still publishes.
 
     overdue: rows beyond the policy's deadline; since: first refresh that missed one of the rows;
@@ -508,7 +508,7 @@ class Lingering:
 
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
+class GroupReuse:
     """A release made of atoms: sets of persons in the same classes of all earlier releases.
 
     atoms: published atoms, in classes of one or several; kept: their rows; births: never published
@@ -525,9 +525,9 @@ class Sharing:
     frozen: int
 
     @property
-    def growth(self) -> Growth:
+    def growth(self) -> Delta:
         """The counts as those of an incremental refresh."""
-        return Growth(
+        return Delta(
             self.kept,
             births=self.births,
             waiting=self.waiting,
@@ -535,7 +535,7 @@ class Sharing:
             changed=self.frozen,
         )
 
-    def of_all(self, first: Sharing) -> Sharing:
+    def of_all(self, first: GroupReuse) -> GroupReuse:
         """Return the counts, including the rows suppressed since ``first``."""
         waiting = first.births + first.waiting - self.births
         withheld = first.kept + first.withheld - self.kept
@@ -575,13 +575,13 @@ class Release(Entry):
     overrides: Mapping[str, Any] = field(default_factory=dict)
     taxonomies: Mapping[str, int] = field(default_factory=dict)
     compared: str | None = None
-    growth: Growth | None = None
+    growth: Delta | None = None
     earlier: int = 0
     created_at: datetime | None = None
     created_by: str | None = None
-    warnings: tuple[Caution, ...] = field(default=(), compare=False)
+    warnings: tuple[PolicyWarning, ...] = field(default=(), compare=False)
     composition: Composition | None = field(default=None, compare=False)
-    sharing: Sharing | None = field(default=None, compare=False)
+    sharing: GroupReuse | None = field(default=None, compare=False)
 
     def stale_beyond(self, most: float | None) -> str | None:
         """Return a warning if more rows show former values than a policy allows, with remedies."""

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from dbanon.domain.assignment import LossReport
-    from dbanon.domain.caution import Caution
     from dbanon.domain.policy import Policy
+    from dbanon.domain.policy_warning import PolicyWarning
     from dbanon.domain.release import CheckReport, CheckResult
     from dbanon.domain.table import TableName
 
@@ -316,7 +316,7 @@ class Report:
     taxonomies: Mapping[str, int] = field(default_factory=dict)
     readers: tuple[str, ...] = ()
     statements: tuple[str, ...] = ()
-    warnings: tuple[Caution, ...] = ()
+    warnings: tuple[PolicyWarning, ...] = ()
     sampled: int | None = None
     left_out: tuple[str, ...] = ()
     hidden: int = 0

@@ -31,8 +31,8 @@ from dbanon.domain.policy import (
     made,
 )
 from dbanon.domain.table import ColumnKind, Structure, TableName, quote_identifier
-from dbanon.formats.cautions import flaws
 from dbanon.formats.document_reader import Section, did_you_mean
+from dbanon.formats.policy_warnings import flaws
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS, SHORT, of_scope, problems
 

@@ -29,8 +29,8 @@ from dbanon.domain.table import (
 )
 from dbanon.domain.text import command
 from dbanon.formats import policies
-from dbanon.formats.cautions import flaws
 from dbanon.formats.document_reader import did_you_mean
+from dbanon.formats.policy_warnings import flaws
 from dbanon.formats.support import Mode, reasons
 from dbanon.models.base import HIERARCHICAL, ORDERED, Scope
 from dbanon.models.registry import MODELS, of_scope, sensitive_of, texts

@@ -8,14 +8,14 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from dbanon.domain.caution import Code
 from dbanon.domain.policy import ColumnRule, Role
+from dbanon.domain.policy_warning import Code
 from dbanon.domain.table import ColumnKind, quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from dbanon.domain.caution import Match
+    from dbanon.domain.policy_warning import Match
     from dbanon.domain.report import UniqueSet
     from dbanon.domain.table import ColumnInfo, ColumnStats, ForeignKey, TableInfo
 

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from measuring import DBANON, connected, measure, own_server, say, server_cpu
 
 import dbanon
-from dbanon.domain.deeds import Stages
+from dbanon.domain.outcomes import Stages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

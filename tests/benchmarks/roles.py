@@ -18,17 +18,17 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from data.schemas import labelled
 
 from dbanon.domain.policy import Role
-from dbanon.formats import cautions, suggestions
+from dbanon.formats import policy_warnings, suggestions
 
-Judged = tuple[labelled.Labelled, str, bool]
+RiskAssessment = tuple[labelled.Labelled, str, bool]
 """A column, its suggested role, and True if its values are recoded as what they are."""
 
 
-def judge(table: labelled.Labels) -> list[Judged]:
+def judge(table: labelled.Labels) -> list[RiskAssessment]:
     """Return each column with the suggested role, and whether its kind is right."""
     persons = suggestions.find(table.info, table.foreign_keys, table.stats)
     keys = table.foreign_keys
-    matches = cautions.looks(table.info, table.rows())
+    matches = policy_warnings.looks(table.info, table.rows())
     rules = suggestions.suggest(table.info, table.stats, persons, keys=keys, matches=matches)
     found = []
     for column, (rule, _) in zip(table.columns, rules, strict=True):
@@ -60,7 +60,7 @@ def _write(line: str) -> None:
     sys.stdout.write(f"{line}\n")
 
 
-def _print(judged: list[tuple[labelled.Labels, Judged]], title: str) -> None:
+def _print(judged: list[tuple[labelled.Labels, RiskAssessment]], title: str) -> None:
     right = sum(role == column.role and kind for _, (column, role, kind) in judged)
     schemas = len({table.schema for table, _ in judged})
     _write(

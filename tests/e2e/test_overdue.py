@@ -27,7 +27,7 @@ def test_what_is_due_and_overdue_is_reported(patients, run):
     def told():
         return " ".join(run("history", "patients").out.split())
 
-    (shown,) = dbanon.history("patients", settings=patients.settings).lingering
+    (shown,) = dbanon.history("patients", settings=patients.settings).retained
     assert (2, 0, 30) == (shown.rows, shown.overdue, (shown.due - shown.since).days)
     text = f"missing since {shown.since:%Y-%m-%d} and due on {shown.due:%Y-%m-%d}"
     assert f"2 rows of deleted persons are published, the first {text}" in told()

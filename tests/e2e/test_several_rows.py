@@ -6,7 +6,7 @@ import pytest
 
 import dbanon
 from dbanon.cli import main
-from dbanon.domain.caution import Code
+from dbanon.domain.policy_warning import Code
 
 ROWS, PERSONS = 8376, 1152
 POLICY = """

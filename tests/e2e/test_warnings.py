@@ -7,7 +7,7 @@ import pytest
 
 import dbanon
 from dbanon.cli import main
-from dbanon.domain.caution import Code
+from dbanon.domain.policy_warning import Code
 
 POLICY = """
 table = "public.people"

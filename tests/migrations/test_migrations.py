@@ -98,7 +98,7 @@ def test_a_database_of_the_first_revision_is_upgraded_with_all_that_it_holds(bar
     assert (True, 77) == (refreshed.changed, refreshed.growth.kept)  # of the groups of before
     assert refreshed.release.checks.passed
     events = dbanon.policy_history("people", settings=settings)
-    assert ["published", "published", "published", "stored"] == [e.deed for e in events]
+    assert ["published", "published", "published", "stored"] == [e.operation for e in events]
     assert [("0 3 * * *", "UTC")] == database.execute("SELECT cron, zone FROM dbanon.schedule")
     with pytest.raises(dbanon.Unsatisfiable, match="budget"):  # half of it is spent
         dbanon.count("anon.people", by=["sex"], epsilon=0.6, settings=settings)

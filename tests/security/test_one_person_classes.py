@@ -15,7 +15,7 @@ from psycopg import sql
 
 import dbanon
 from dbanon.cli import main
-from dbanon.domain.caution import Code
+from dbanon.domain.policy_warning import Code
 
 K = 5
 QUASI = ("birth_date", "sex", "race", "zip")

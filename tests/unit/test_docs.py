@@ -19,11 +19,11 @@ from dbanon.anonymization.registry import ALGORITHMS, MASKING, RECODINGS
 from dbanon.cli import BROKEN_PIPE, INTERRUPTED, app
 from dbanon.db.metadata.tables import REVISION
 from dbanon.db.releases.publication import published_type
-from dbanon.domain.caution import EXPLANATIONS, Code
 from dbanon.domain.errors import DbanonError
+from dbanon.domain.messages import MASKED
 from dbanon.domain.policy import ColumnRule, Policy, Role, keys_of, meanings_of
+from dbanon.domain.policy_warning import EXPLANATIONS, Code
 from dbanon.domain.table import ColumnInfo, ColumnKind
-from dbanon.domain.wording import MASKED
 from dbanon.formats import datasets, policies
 from dbanon.models.registry import MODELS
 from dbanon.settings import LIBPQ_VARIABLES

@@ -16,8 +16,8 @@ from pages import ROOT, page
 import dbanon
 from dbanon.anonymization.registry import ALGORITHMS, make_algorithm
 from dbanon.domain import errors
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import ConfigError
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from dbanon.actions.distribution.results import landed, lost_too_often
+from dbanon.actions.distribution.results import completed, retry_limit_reached
 from dbanon.actions.distribution.tasks import perform
 from dbanon.domain import errors
 from dbanon.domain.errors import ConfigError, DbanonError
@@ -79,7 +79,7 @@ class Cluster:
                 for number, task in enumerate(tasks)
             }
             with _failures():
-                yield from landed(futures, stopped=stopped)
+                yield from completed(futures, stopped=stopped)
 
         try:
             yield run
@@ -122,7 +122,7 @@ def _failures() -> Iterator[None]:
     try:
         yield
     except KilledWorker:
-        raise lost_too_often() from None
+        raise retry_limit_reached() from None
     except (CancelledError, OSError) as error:
         raise DbanonError(
             f"the scheduler of Dask was lost ({type(error).__name__}); nothing was published",

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.regions.grouping import Groups
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
-    from dbanon.domain.deeds import Stages
+    from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
     from dbanon.request import Request
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from dbanon.actions.distribution.results import landed, lost_too_often
+from dbanon.actions.distribution.results import completed, retry_limit_reached
 from dbanon.actions.distribution.tasks import perform
 from dbanon.domain.errors import ConfigError
 
@@ -94,14 +94,14 @@ class Processes:
                     pools.append(_pool(job, settings))
                 try:
                     futures = _submitted(pools[0], todo)
-                    for number, result in landed(futures, stopped=stopped):
+                    for number, result in completed(futures, stopped=stopped):
                         del todo[number]
                         yield number, result
                 except BrokenProcessPool:  # the system, or somebody, has killed one of them
                     _end(pools.pop(), others)
                 else:
                     return
-            raise lost_too_often()
+            raise retry_limit_reached()
 
         try:
             yield run

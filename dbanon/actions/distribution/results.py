@@ -30,7 +30,7 @@ class Future(Protocol):
         ...
 
 
-def landed(
+def completed(
     futures: dict[Future, int], *, stopped: Callable[[], bool]
 ) -> Iterator[tuple[int, Result]]:
     """Yield results in order of completion; raises the error of a future.
@@ -50,7 +50,7 @@ def landed(
         yield futures.pop(future), future.result()
 
 
-def lost_too_often() -> DbanonError:
+def retry_limit_reached() -> DbanonError:
     """Return the error of a task whose workers were lost repeatedly."""
     return DbanonError(
         "workers were lost again and again, each time with the same block: they may have too"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import DatabaseError, DbanonError
+from dbanon.domain.outcomes import Stages
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError
+from dbanon.domain.outcomes import Operation
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.settings import Settings
@@ -46,8 +46,8 @@ def set_schedule(
 
     times = Cron(cron, zone)
     name = table if isinstance(table, TableName) else TableName.parse(table)
-    deed = Deed(f"the schedule of {name}", "stored", _LIST)
-    with current_session(settings or Settings.load(), deed=deed) as session:
+    operation = Operation(f"the schedule of {name}", "stored", _LIST)
+    with current_session(settings or Settings.load(), operation=operation) as session:
         found = find_source(session, name).name
         if not ledger.releases(session, table=found, served=True):
             hint = command("dbanon publish", found, options="--k 5")
@@ -92,8 +92,8 @@ def remove_schedule(table: str | TableName, *, settings: Settings | None = None)
     from dbanon.db.metadata.migrate import current_session
 
     name = table if isinstance(table, TableName) else TableName.parse(table)
-    deed = Deed(f"the schedule of {name}", "removed", _LIST)
-    with current_session(settings or Settings.load(), deed=deed) as session:
+    operation = Operation(f"the schedule of {name}", "removed", _LIST)
+    with current_session(settings or Settings.load(), operation=operation) as session:
         known = (one.table for one in queue.schedules(session))
         found = [t for t in known if t.name == name.name and name.schema in {None, t.schema}]
         if len(found) != 1:

@@ -14,7 +14,6 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import (
     ConfigError,
     DatabaseError,
@@ -23,6 +22,7 @@ from dbanon.domain.errors import (
     SchemaOutOfDate,
     TableNotFound,
 )
+from dbanon.domain.outcomes import Stages
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _STUCK_SECONDS = 3600.0
 
 
 @dataclass(slots=True)
-class Vitals:
+class Health:
     """The last time the worker reached the database, and the last progress of its job."""
 
     _reached: float | None = None
@@ -95,7 +95,7 @@ class _Silent(WSGIRequestHandler):
 class Metrics:
     """Job counts of this worker, and job states from the database, by escaped table name."""
 
-    def __init__(self, vitals: Vitals) -> None:
+    def __init__(self, vitals: Health) -> None:
         self._vitals = vitals
         self._shown: set[str] = set()
         self._registry = CollectorRegistry()
@@ -231,7 +231,7 @@ class _Worker:
     stop: Event
     on_job: Callable[[Worked], None]
     on_note: Callable[[str], None]
-    vitals: Vitals = field(default_factory=Vitals)
+    vitals: Health = field(default_factory=Health)
     metrics: Metrics | None = None
     _agenda: Agenda = field(init=False)
     _lost: int = 0
@@ -369,7 +369,7 @@ class Outcome:
     refreshed: tuple[Refreshed, ...] = ()
 
 
-def attempt(job: Job, settings: Settings, *, vitals: Vitals, stop: Event) -> Outcome:
+def attempt(job: Job, settings: Settings, *, vitals: Health, stop: Event) -> Outcome:
     """Refresh the table of a job, unless an earlier attempt did; retries transient errors."""
     from dbanon.db.jobs import queue
 
@@ -401,9 +401,9 @@ def _failed(job: Job, error: Exception) -> Outcome:
     return Outcome(Result.RETRIED if again else Result.FAILED, error)
 
 
-def _refresh(job: Job, settings: Settings, *, vitals: Vitals) -> list[Refreshed]:
+def _refresh(job: Job, settings: Settings, *, vitals: Health) -> list[Refreshed]:
     from dbanon.actions.refresh import refresh
-    from dbanon.domain.deeds import followed
+    from dbanon.domain.outcomes import followed
 
     with followed(), vitals.working() as stages:
         return refresh(

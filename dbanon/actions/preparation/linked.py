@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from dbanon.anonymization.outcome import Outcome
     from dbanon.anonymization.problem import Problem
     from dbanon.db.session import Session
-    from dbanon.domain.caution import Caution
-    from dbanon.domain.deeds import Stages
+    from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
+    from dbanon.domain.policy_warning import PolicyWarning
     from dbanon.request import Request
 
 
@@ -36,7 +36,7 @@ class LinkedSource:
     members: Sequence[Member]
     sources: Sequence[Source]
     tables: Sequence[Problem]
-    warnings: Sequence[tuple[Caution, ...]]
+    warnings: Sequence[tuple[PolicyWarning, ...]]
 
     def take(self, persons: NDArray[np.int64]) -> LinkedSource:
         """Return rows of the first table, and the rows of these persons in their order."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from dbanon.domain.caution import Caution, Code, Contents
 from dbanon.domain.drift import Change, compare
 from dbanon.domain.errors import (
     AccessDrift,
@@ -19,6 +18,7 @@ from dbanon.domain.errors import (
     TaxonomyError,
 )
 from dbanon.domain.policy import DEFAULT_NAME, DROP, Policy, Role, policy_option
+from dbanon.domain.policy_warning import Code, Contents, PolicyWarning
 from dbanon.domain.table import ColumnKind, TableName, quote_identifier
 from dbanon.domain.text import command, converted, unread
 
@@ -250,12 +250,12 @@ def _compared(loaded: Loaded) -> list[Change]:
     return compare(before, now, table=name, policy=loaded.wanted, drops_rest=drops_rest)
 
 
-def notes(loaded: Loaded) -> Iterator[Caution]:
+def notes(loaded: Loaded) -> Iterator[PolicyWarning]:
     """Yield the changes that do not prevent a publication."""
-    from dbanon.formats.cautions import is_allowed
+    from dbanon.formats.policy_warnings import is_allowed
 
     for change in _compared(loaded):
-        note = Caution(Code.NEW_COLUMN, change.column, str(change), change.hint)
+        note = PolicyWarning(Code.NEW_COLUMN, change.column, str(change), change.hint)
         if not change.stops and not is_allowed(note, loaded.policy):
             yield note
 
@@ -284,7 +284,7 @@ def gained_rights(
         yield Change(None, f"{found}, and may read {release.relation}", hint, of_rights=True)
 
 
-def misfits(loaded: Loaded) -> Iterator[Change]:
+def violations(loaded: Loaded) -> Iterator[Change]:
     """Yield the mismatches of the policy and the table, from the catalog alone."""
     from dbanon.anonymization.registry import RECODINGS, make_masking
     from dbanon.formats.policy_validation import validate
@@ -302,7 +302,7 @@ def misfits(loaded: Loaded) -> Iterator[Change]:
         yield Change(None, str(error), error.hint or command("dbanon policy suggest", info.name))
 
 
-def strays(session: Session, loaded: Loaded) -> Iterator[Change]:
+def out_of_domain(session: Session, loaded: Loaded) -> Iterator[Change]:
     """Yield the columns with values outside of their taxonomies or orders; reads these columns."""
     from dbanon.anonymization.encoding.encode import encode
     from dbanon.db import transfer
@@ -404,14 +404,14 @@ class _Looked(NamedTuple):
 
 def cautions_of_table(
     session: Session, policy: Policy, info: TableInfo, *, complete: bool = False
-) -> list[Caution]:
+) -> list[PolicyWarning]:
     """Return the warnings of a policy, after a look at the columns that are published unchanged.
 
     Values are counted if the role may read them and reading runs no foreign code. complete: whether
     no command will add models to the policy.
     """
     from dbanon.db import catalog, identity
-    from dbanon.formats.cautions import AS_IT_IS, alike
+    from dbanon.formats.policy_warnings import AS_IT_IS, alike
     from dbanon.formats.suggestions import candidates
 
     names = [rule.column for rule in policy.columns if rule.role in AS_IT_IS]
@@ -431,7 +431,7 @@ def cautions_of_table(
     return _of(session, policy, info, looked, complete=complete)
 
 
-def cautions_of_release(session: Session, release: Release) -> list[Caution]:
+def warnings_of_release(session: Session, release: Release) -> list[PolicyWarning]:
     """Return the warnings of a served release, if its source still has its columns."""
     from dbanon.db import catalog
 
@@ -454,13 +454,13 @@ def cautions_of_rows(
     columns: pa.Table,
     *,
     filled: Mapping[str, int] | None = None,
-) -> list[Caution]:
+) -> list[PolicyWarning]:
     """Return the warnings before a publication, which has read the sensitive columns already.
 
     filled: the number of values of each, if only a row with each distinct value was read for sure.
     """
     from dbanon.db import catalog
-    from dbanon.formats.cautions import unknown
+    from dbanon.formats.policy_warnings import unknown
     from dbanon.formats.suggestions import candidates
 
     insensitive = [rule.column for rule in policy.with_role(Role.INSENSITIVE)]
@@ -481,9 +481,9 @@ def cautions_of_rows(
 
 def _of(
     session: Session, policy: Policy, info: TableInfo, looked: _Looked, *, complete: bool
-) -> list[Caution]:
+) -> list[PolicyWarning]:
     from dbanon.db import catalog
-    from dbanon.formats.cautions import cautions
+    from dbanon.formats.policy_warnings import cautions
     from dbanon.formats.suggestions import find
 
     return cautions(
@@ -497,7 +497,7 @@ def _of(
     )
 
 
-def require_no_cautions(found: Sequence[Caution]) -> None:
+def require_no_cautions(found: Sequence[PolicyWarning]) -> None:
     """Raise PolicyError with every warning, if there is one; new columns stop nothing."""
     found = [one for one in found if one.code is not Code.NEW_COLUMN]
     if found:
@@ -515,7 +515,7 @@ def _seen(
     Empty if none is published unchanged, or if the role may not read them.
     """
     from dbanon.db import catalog
-    from dbanon.formats.cautions import AS_IT_IS, LONGEST
+    from dbanon.formats.policy_warnings import AS_IT_IS, LONGEST
 
     shown = [rule.column for rule in policy.columns if rule.role.is_published]
     if not any(rule.role in AS_IT_IS for rule in policy.columns):
@@ -533,7 +533,7 @@ def _filled(stats: ColumnStats) -> Contents:
 
 
 def _contents(column: pa.ChunkedArray, *, look: bool) -> Contents:
-    from dbanon.formats.cautions import alike
+    from dbanon.formats.policy_warnings import alike
 
     values = _values(column)
     n_alike = alike(values) if look else 0

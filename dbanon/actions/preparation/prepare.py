@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows, Within
     from dbanon.domain.assignment import EncodedTable, Taxonomy
-    from dbanon.domain.caution import Caution
-    from dbanon.domain.deeds import Stages
+    from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
+    from dbanon.domain.policy_warning import PolicyWarning
     from dbanon.domain.table import TableInfo
     from dbanon.request import Request
 
@@ -62,7 +62,7 @@ class Prepared:
     """The taxonomies and orders that the checks of sensitive columns need, by column."""
     several: bool = False
     """Whether some person has several rows."""
-    warnings: tuple[Caution, ...] = ()
+    warnings: tuple[PolicyWarning, ...] = ()
     """What to think about again."""
     losses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What each quasi-identifier would lose by every recoding, if that was asked for."""
@@ -114,7 +114,7 @@ class Source:
         self,
         member: Member,
         outcome: Outcome,
-        warnings: tuple[Caution, ...],
+        warnings: tuple[PolicyWarning, ...],
         *,
         several: bool | None = None,
     ) -> Prepared:
@@ -238,14 +238,14 @@ def cautions(
     strict: bool,
     others: Sequence[Policy] = (),
     filled: Mapping[str, int] | None = None,
-) -> tuple[Caution, ...]:
+) -> tuple[PolicyWarning, ...]:
     """Return the warnings of a table; others: the policies of the other tables of the dataset.
 
     filled: the numbers of values of sensitive columns, if not all rows were read. Raises
     PolicyError if there are some and ``strict``.
     """
     from dbanon.actions.preparation.loading import cautions_of_rows, notes, require_no_cautions
-    from dbanon.formats.cautions import repeated
+    from dbanon.formats.policy_warnings import repeated
 
     found = (
         *cautions_of_rows(session, member.own, member.loaded.info, columns, filled=filled),

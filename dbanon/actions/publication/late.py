@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dbanon.actions.publication.group_reuse import frozen, safe
 from dbanon.actions.publication.pooling import hidden_columns, policies_of_series
-from dbanon.actions.publication.sharing import frozen, safe
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import Role
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.outcome import Outcome
     from dbanon.db.histories.atoms import Elsewhere
     from dbanon.db.session import Session
-    from dbanon.domain.deeds import Stages
+    from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableName
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.outcome import Outcome
     from dbanon.db.session import Session
     from dbanon.domain.assignment import EncodedColumn
-    from dbanon.domain.deeds import Stages
+    from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
     from dbanon.domain.release import Published
     from dbanon.domain.table import TableName
@@ -81,12 +81,12 @@ def pooled(
     import numpy as np
 
     from dbanon.anonymization.outcome import join
-    from dbanon.db.histories import standing
+    from dbanon.db.histories import membership
 
     whole = read.take(places)
     parts = list(parts_of(whole))
     order = np.concatenate([rows for rows, _ in parts])
-    failures = standing.failed_pools(session, read.members[0].info.name)
+    failures = membership.failed_pools(session, read.members[0].info.name)
     attempt = partial(_tried, session, relation, asked=asked, published=published)
     found = []
     for rows, kept in parts:
@@ -126,7 +126,7 @@ def _tried(
 ) -> _Tried:
     """Group a pool if it is large enough; former: the persons of a pool that failed before."""
     from dbanon.anonymization.pools import least_size
-    from dbanon.db.histories import standing
+    from dbanon.db.histories import membership
 
     size, least = persons_of(part.sources[0]), least_size(asked, published, kept)
     pending = _Tried(_nothing(part), size, None if least is None else least + former, failed=False)
@@ -135,10 +135,10 @@ def _tried(
     try:
         outcomes = _solved(part, asked, least=least, seed=seed, stages=stages)
     except Unsatisfiable:
-        standing.keep_pool(session, relation, kept, size)
+        membership.keep_pool(session, relation, kept, size)
         return replace(pending, required=least + size, failed=True)
     if former:
-        standing.forget_pools(session, relation, kept)
+        membership.forget_pools(session, relation, kept)
     return _Tried(outcomes, 0, least, failed=False)
 
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from dbanon.actions.preparation.members import Member
+    from dbanon.db.histories.membership import Apart
     from dbanon.db.histories.memory import Known
-    from dbanon.db.histories.standing import Apart
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.policy import Policy
@@ -57,11 +57,11 @@ def compare(
     grows and the release starts no new series. place: in the series of the table; difference: of
     masked values from earlier releases.
     """
-    from dbanon.db.histories import overlay, standing
+    from dbanon.db.histories import membership, overlay
 
     table = publication.info.name
     if publication.withdrawn is None:  # what is grouped anew shows nobody who is gone
-        standing.forget_deleted(session, publication.view)
+        membership.forget_deleted(session, publication.view)
     if publication.kind is ReleaseKind.VIEW:
         live = {publication.id: publication.policy}
         found = overlay.recall(session, table, relation=publication.view, live=live)
@@ -77,7 +77,7 @@ def compare(
         if (found.failed or found.small) and not starts:
             _require_no_worse(session, publication, found, previous)
         if starts:
-            standing.forget_pools(session, publication.view)
+            membership.forget_pools(session, publication.view)
         else:
             assert difference is not None  # noqa: S101 - it was found before the copy
             require_enough_changed(session, publication, difference, previous=previous)
@@ -238,9 +238,9 @@ def _require_coherent(request: Request) -> None:
 
 def _require_own_name(session: Session, info: TableInfo, request: Request) -> None:
     """Raise ConfigError if a published table was renamed: releases are found by the former name."""
-    from dbanon.db.releases import turns
+    from dbanon.db.releases import publication_lock
 
-    former = turns.former_names(session, info)
+    former = publication_lock.former_names(session, info)
     served = [number for numbers in former.values() for number in numbers]
     if not former or (request.new_series and not served):
         return
@@ -404,7 +404,7 @@ def difference(session: Session, publication: Publication, *, shared: bool) -> D
     shared: whether earlier classes are reused, with their sensitive values.
     """
     from dbanon.anonymization.registry import within_classes
-    from dbanon.db.histories import standing
+    from dbanon.db.histories import membership
     from dbanon.db.metadata import ledger
 
     if publication.kind is ReleaseKind.VIEW:
@@ -419,7 +419,7 @@ def difference(session: Session, publication: Publication, *, shared: bool) -> D
     # Permuted values are told by the class, too.
     labels = policy.published_quasi if within_classes(policy) else ()
     names = {number: (*one.columns, *labels) for number, one in earlier.items()}
-    return Difference(earlier, standing.same_values(session, publication, names))
+    return Difference(earlier, membership.same_values(session, publication, names))
 
 
 def _compared(policy: Policy, other: Policy, *, shared: bool) -> Iterator[tuple[str, _Reason]]:
@@ -460,11 +460,11 @@ def require_enough_changed(
     must have come or left. A column that is masked differently, or by unmasked values, is always
     refused.
     """
-    from dbanon.db.histories import standing
+    from dbanon.db.histories import membership
 
     if not found.earlier:
         return
-    earlier = standing.persons_apart(session, publication, found.earlier.keys())
+    earlier = membership.persons_apart(session, publication, found.earlier.keys())
     unchanged = {
         column
         for one in earlier

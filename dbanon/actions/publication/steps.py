@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from dbanon.actions.preparation.linked import prepare_linked
 from dbanon.actions.preparation.prepare import prepare
+from dbanon.actions.publication.group_reuse import require_unshared, share
 from dbanon.actions.publication.series import (
     UNREAD,
     compare,
@@ -15,12 +16,11 @@ from dbanon.actions.publication.series import (
     difference,
     require_unread,
 )
-from dbanon.actions.publication.sharing import require_unshared, share
 from dbanon.domain.errors import DatabaseError
+from dbanon.domain.messages import set_aside_in_words
 from dbanon.domain.policy import K_ANONYMITY
 from dbanon.domain.release import CheckFailed, Release, ReleaseKind
 from dbanon.domain.text import command
-from dbanon.domain.wording import set_aside_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from dbanon.db.rights import Statement
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
-    from dbanon.domain.deeds import Stages
+    from dbanon.domain.outcomes import Stages
     from dbanon.domain.release import (
         CheckReport,
         Composition,
+        Delta,
         Entry,
-        Growth,
-        Sharing,
+        GroupReuse,
         SourceState,
     )
     from dbanon.domain.table import TableInfo, TableName
@@ -68,7 +68,7 @@ class Work:
     publication: Publication
     prepared: Prepared
     previous: Entry | None
-    growth: Growth | None = None
+    growth: Delta | None = None
     fingerprint: str = ""
     state: SourceState | None = None
     differs: Difference | None = None
@@ -86,7 +86,7 @@ def group(
     *,
     weigh: bool = False,
     meanwhile: Callable[[], AbstractContextManager[None]] | None = None,
-) -> tuple[list[Prepared], Sharing | None]:
+) -> tuple[list[Prepared], GroupReuse | None]:
     """Group the rows in the way that fits: linked persons, blocks, earlier classes or new ones.
 
     weigh, meanwhile: as in ``prepare``. Returns each table, and how earlier classes were reused.
@@ -169,7 +169,7 @@ def _write(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
 def _copy(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
     """Create the copy or the guards, or refill those of the previous release."""
     from dbanon.db import catalog
-    from dbanon.db.releases import beside, relations
+    from dbanon.db.releases import companions, relations
 
     session, publication = to.session, work.publication
     shared = work.prepared.source.frozen is not None
@@ -181,7 +181,7 @@ def _copy(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
     view = publication.candidate
     seen = relations.view_statement(publication, view)
     comment = relations.comment_statement(publication, view)
-    to.send([seen, comment, *beside.bucket_statements(publication)])
+    to.send([seen, comment, *companions.bucket_statements(publication)])
     candidate = to.do(partial(catalog.describe_source, session, view))
     return replace(work, publication=publication, differs=differs, candidate=candidate)
 
@@ -229,7 +229,7 @@ def _compare_linked(to: Sender, plan: PublicationPlan, works: Sequence[Work]) ->
 def _record(to: Sender, plan: PublicationPlan, work: Work) -> Work:
     """Serve the release; raises NotPermitted if a reader has access to hidden data."""
     from dbanon.db import rights, schemas
-    from dbanon.db.releases import beside, relations
+    from dbanon.db.releases import companions, relations
 
     session, publication, request = to.session, work.publication, plan.request
     view = publication.view
@@ -244,11 +244,11 @@ def _record(to: Sender, plan: PublicationPlan, work: Work) -> Work:
     grant = rights.grant_statements(view, request.grants)
     to.send([relations.comment_statement(publication), *comments, *grant])
     columns = work.prepared.outcome.values.columns
-    share = partial(beside.publish_labels, session, publication, columns)
-    to.do(share, printed=beside.label_statements(publication))
-    deal = partial(beside.publish_buckets, session, publication)
-    made = beside.served_bucket_statements(publication)
-    filled = beside.fill_bucket_statements(publication)
+    share = partial(companions.publish_labels, session, publication, columns)
+    to.do(share, printed=companions.label_statements(publication))
+    deal = partial(companions.publish_buckets, session, publication)
+    made = companions.served_bucket_statements(publication)
+    filled = companions.fill_bucket_statements(publication)
     dealt = to.do(deal, printed=[*made, *filled])
     done = partial(_admitted, session, plan, work, entered=entered, aside=(left, dealt))
     return to.do(done) or work
@@ -508,7 +508,7 @@ def _entry(session: Session, plan: PublicationPlan, work: Work) -> Release:
 def _content(session: Session, publication: Publication, published: TableInfo) -> str:
     from dbanon.db import catalog
     from dbanon.db.releases import immutability
-    from dbanon.db.releases.beside import BUCKETS
+    from dbanon.db.releases.companions import BUCKETS
 
     if publication.kind is ReleaseKind.VIEW:
         return immutability.definition(session, published)
@@ -524,11 +524,11 @@ def _require_separated(
 ) -> list[str]:
     """Raise NotPermitted if a reader of the published view could read its sources; return notes."""
     from dbanon.db import catalog, identity, rights
-    from dbanon.db.releases import beside, relations
+    from dbanon.db.releases import companions, relations
 
     assert work.candidate is not None  # noqa: S101 - it was proved
     publication, view = work.publication, work.publication.view
-    beside.keep_counts(session, view)
+    companions.keep_counts(session, view)
     for name in (view, work.candidate.name):
         identity.dismiss(session, name)
     published = catalog.describe_source(session, view)

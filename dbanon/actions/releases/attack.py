@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from dbanon.actions.releases.released_data import reconcile, served
 from dbanon.actions.releases.report import SAMPLES
-from dbanon.actions.releases.seeing import hold, served
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import ConfigError
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.report import CONFIDENTIAL, Attacker
 from dbanon.domain.text import command, visible
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from dbanon.actions.releases.seeing import Held
+    from dbanon.actions.releases.released_data import Reconciliation
     from dbanon.anonymization.attacks.registry import Attacked
     from dbanon.domain.release import Release
     from dbanon.domain.report import Attack
@@ -73,7 +73,7 @@ def attack(
     stages, until = stages or Stages(), _until(time_limit)
     settings, attacker = settings or Settings.load(), _attacker(attacker, relation)
     _require_positive(samples)
-    (seen,) = hold([served(relation, settings)], settings, stages)
+    (seen,) = reconcile([served(relation, settings)], settings, stages)
     with stages("attack"):
         found = try_one(
             seen.released,
@@ -109,7 +109,7 @@ def attack_both(
     _require_positive(samples)
     releases = [served(one, settings) for one in (relation, other)]
     _require_same_table(*releases)
-    first, second = hold(releases, settings, stages)
+    first, second = reconcile(releases, settings, stages)
     _require_same_key(first, second)
     is_judged = _is_judged(releases[0], releases[1], settings)
     rows = _same_rows(first.keys, second.keys)
@@ -127,13 +127,13 @@ def attack_both(
 
 
 def _attempt(
-    seen: Held,
+    seen: Reconciliation,
     found: Attacked,
     *,
     samples: int,
     seed: int,
     attacker: Attacker | None = None,
-    second: Held | None = None,
+    second: Reconciliation | None = None,
 ) -> Attempt:
     release = seen.release
     return Attempt(
@@ -168,7 +168,7 @@ def _require_positive(samples: int) -> None:
         raise ConfigError("attacks are tried on one person at least", hint="--samples 10000")
 
 
-def _require_same_key(first: Held, second: Held) -> None:
+def _require_same_key(first: Reconciliation, second: Reconciliation) -> None:
     if first.keys.schema != second.keys.schema:
         raise ConfigError(
             f"{first.release.relation} and {second.release.relation} tell the rows of their table"

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import ConfigError, DbanonError
+from dbanon.domain.messages import in_words
 from dbanon.domain.policy import Role
 from dbanon.domain.release import CheckFailed, CheckReport, Verdict
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
-from dbanon.domain.wording import in_words
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _held(session: Session, found: TableInfo) -> Iterator[TableInfo]:
 def _proved(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
     from dbanon.db import catalog, identity
     from dbanon.db.proofs import checks, subjects
-    from dbanon.db.releases.beside import BUCKETS
+    from dbanon.db.releases.companions import BUCKETS
 
     identity.admit(session, info)
     if promise.anatomy:
@@ -290,7 +290,7 @@ def _promise(
 
 def _require_no_buckets(session: Session, info: TableInfo) -> None:
     """Raise ConfigError for the companion relation of an anatomy release, which has no promise."""
-    from dbanon.db.releases.beside import BUCKETS
+    from dbanon.db.releases.companions import BUCKETS
 
     view = TableName(info.name.schema, info.name.name.removesuffix(BUCKETS.ending))
     if view != info.name and BUCKETS.find(session, view) == info.oid:

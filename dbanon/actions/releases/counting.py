@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.actions.publish import publishing
-from dbanon.actions.releases.seeing import served
-from dbanon.domain.caution import Code
+from dbanon.actions.releases.released_data import served
 from dbanon.domain.errors import ConfigError, PolicyError, Unsatisfiable
-from dbanon.domain.policy import Policy, Role
-from dbanon.domain.release import NoisyCounts, ReleaseKind
-from dbanon.domain.table import quote_identifier
-from dbanon.domain.text import command
-from dbanon.domain.wording import (
+from dbanon.domain.messages import (
     set_aside_in_words,
     unaccounted_in_words,
     unaccounted_remedy,
 )
+from dbanon.domain.policy import Policy, Role
+from dbanon.domain.policy_warning import Code
+from dbanon.domain.release import NoisyCounts, ReleaseKind
+from dbanon.domain.table import quote_identifier
+from dbanon.domain.text import command
 from dbanon.formats.document_reader import did_you_mean
 from dbanon.request import Request
 from dbanon.settings import Settings
@@ -135,7 +135,7 @@ def _exact(epsilon: float) -> Decimal:
 
 
 def _name(release: Release) -> TableName:
-    from dbanon.db.releases.beside import COUNTS
+    from dbanon.db.releases.companions import COUNTS
 
     return COUNTS.name(release.relation)
 
@@ -143,10 +143,10 @@ def _name(release: Release) -> TableName:
 def _spent(session: Session, release: Release, info: TableInfo) -> Decimal:
     """Return the budget spent on a table; raises Unsatisfiable for counts without an account."""
     from dbanon.db.metadata import spending
-    from dbanon.db.releases import beside
+    from dbanon.db.releases import companions
 
     name = _name(release)
-    if name in beside.unaccounted_counts(session):
+    if name in companions.unaccounted_counts(session):
         raise Unsatisfiable(unaccounted_in_words(name), hint=unaccounted_remedy(name))
     return spending.spent(session, info)
 
@@ -286,13 +286,13 @@ def _publish(
     from itertools import product
 
     from dbanon.db import catalog, identity, rights
-    from dbanon.db.releases import beside, relations
+    from dbanon.db.releases import companions, relations
 
     published = catalog.describe(session, release.relation)
     identity.require_release(session, published, release.data_id)
     cells = product(*(labels for _, labels in domains))
     rows = [(*cell, number) for cell, number in zip(cells, noisy, strict=True)]
-    left = beside.publish_counts(session, release.relation, by, rows, epsilon=epsilon)
+    left = companions.publish_counts(session, release.relation, by, rows, epsilon=epsilon)
     sources = relations.oids_of(session, release.sources)
     signs = rights.require_separation(session, published=published.oid, sources=sources)
     identity.require_admitted(session)

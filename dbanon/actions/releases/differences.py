@@ -7,9 +7,9 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbanon.domain.errors import ConfigError
+from dbanon.domain.messages import MEANINGS
 from dbanon.domain.report import CONFIDENTIAL, Change, Difference
 from dbanon.domain.text import converted, unread
-from dbanon.domain.wording import MEANINGS
 from dbanon.models.base import Bound
 from dbanon.models.registry import MODELS
 

@@ -6,8 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError, NotPermitted, TableNotFound
+from dbanon.domain.outcomes import Operation
 from dbanon.domain.text import command
 from dbanon.settings import Settings
 
@@ -38,7 +38,7 @@ def forget_series(release_id: int, *, settings: Settings | None = None) -> Forgo
     from dbanon.db.histories import memory
     from dbanon.db.metadata import ledger
     from dbanon.db.metadata.migrate import require_current
-    from dbanon.db.releases import turns
+    from dbanon.db.releases import publication_lock
     from dbanon.db.session import connect
 
     with connect(settings or Settings.load(), writes=True) as session:
@@ -49,8 +49,10 @@ def forget_series(release_id: int, *, settings: Settings | None = None) -> Forgo
             if release is None:
                 raise ConfigError(f"release {release_id} does not exist", hint=_LIST)
             sources = _source(session, release)
-        deed = Deed(f"the series of release {release_id}", "forgotten", _LIST)
-        with turns.alone(session, sources, exclude_writers=False, keep=True, deed=deed):
+        operation = Operation(f"the series of release {release_id}", "forgotten", _LIST)
+        with publication_lock.alone(
+            session, sources, exclude_writers=False, keep=True, operation=operation
+        ):
             own = memory.series(session, release.table).get(release_id)
             if own is None:
                 raise ConfigError(f"release {release_id} left nothing behind", hint=_LIST)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import ConfigError, NotPermitted, TableNotFound
+from dbanon.domain.outcomes import Operation
 from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import command, visible
 from dbanon.settings import Settings
@@ -49,7 +49,7 @@ def grant(
     Raises NotPermitted, ConfigError, DatabaseError.
     """
     from dbanon.db import catalog, rights
-    from dbanon.db.releases import beside
+    from dbanon.db.releases import companions
 
     def work(session: Session) -> list[Access]:
         rights.require_roles(session, roles)
@@ -57,7 +57,7 @@ def grant(
         served = list(_published(session, _served(session, relation)))
         for release, published in served:
             statements = list(rights.grant_statements(release.relation, roles))
-            statements += beside.grant_statements(session, release.relation, roles)
+            statements += companions.grant_statements(session, release.relation, roles)
             done = _run(session, release, published, roles, statements=statements)
             sources = [catalog.describe(session, name).oid for name in release.sources]
             rights.require_readable(session, roles, published=published)
@@ -68,7 +68,7 @@ def grant(
         _require_nothing_else(session, served)
         return given
 
-    return _settled(_deed(relation, "granted"), work, settings, keep=not dry_run)
+    return _settled(_operation(relation, "granted"), work, settings, keep=not dry_run)
 
 
 def revoke(
@@ -85,7 +85,7 @@ def revoke(
     ConfigError, DatabaseError.
     """
     from dbanon.db import rights
-    from dbanon.db.releases import beside
+    from dbanon.db.releases import companions
 
     def work(session: Session) -> list[Access]:
         rights.require_roles(session, roles)
@@ -93,24 +93,24 @@ def revoke(
         served = list(_published(session, _served(session, relation)))
         for release, published in served:
             statements = [rights.revoke_statement(release.relation, role) for role in roles]
-            statements += beside.revoke_statements(session, release.relation, roles)
+            statements += companions.revoke_statements(session, release.relation, roles)
             taken.append(_run(session, release, published, roles, statements=statements))
             _require_gone(session, release, roles, published=published)
         left = [_with_schemas(session, one) for one in taken]
         _require_nothing_else(session, served)
         return left
 
-    return _settled(_deed(relation, "revoked"), work, settings, keep=not dry_run)
+    return _settled(_operation(relation, "revoked"), work, settings, keep=not dry_run)
 
 
 def _require_nothing_else(session: Session, served: Sequence[tuple[Release, int]]) -> None:
     """Raise DatabaseError if an event trigger opened a relation other than the releases."""
     from dbanon.db import identity
-    from dbanon.db.releases import beside
+    from dbanon.db.releases import companions
 
     oids = [published for _, published in served]
     for release, _ in served:
-        oids += beside.present(session, release.relation).values()
+        oids += companions.present(session, release.relation).values()
     identity.require_nothing_else(session, oids)
 
 
@@ -124,12 +124,12 @@ def _require_one_series(session: Session, release: Release) -> None:
     readers.require_others(session, others, table=table, relation=release.relation)
 
 
-def _deed(relation: str | TableName, done: str) -> Deed:
-    return Deed(f"access to {relation}", done, "the same command again, which does no harm")
+def _operation(relation: str | TableName, done: str) -> Operation:
+    return Operation(f"access to {relation}", done, "the same command again, which does no harm")
 
 
 def _settled(
-    deed: Deed,
+    operation: Operation,
     work: Callable[[Session], list[Access]],
     settings: Settings | None,
     *,
@@ -140,12 +140,12 @@ def _settled(
     It waits for no search, because publications lock rights only shortly before their commit.
     """
     from dbanon.db.metadata.migrate import require_current
-    from dbanon.db.releases.turns import settled
+    from dbanon.db.releases.publication_lock import with_retry
     from dbanon.db.session import connect
 
     with connect(settings or Settings.load(), writes=True) as session:
         require_current(session)
-        return settled(session, deed, keep=keep, work=lambda: work(session))
+        return with_retry(session, operation, keep=keep, work=lambda: work(session))
 
 
 def _served(session: Session, relation: str | TableName) -> list[Release]:
@@ -222,13 +222,13 @@ def _with_schemas(session: Session, taken: Access) -> Access:
     """Revoke USAGE on schemas that are not needed any more, and list the remaining rights."""
     from dbanon.db import rights
     from dbanon.db.queries import printed
-    from dbanon.db.releases import beside, relations
+    from dbanon.db.releases import companions, relations
 
     published = relations.oid_of(session, taken.relation) or 0
     schemas = [schema for schema in _schemas(taken.relation) if schema != "public"]
     has = rights.direct_grants(session, taken.roles, published=published, schemas=schemas)
     needed = rights.needed_schemas(
-        session, taken.roles, schemas=schemas, served=beside.comments_by_ending()
+        session, taken.roles, schemas=schemas, served=companions.comments_by_ending()
     )
     statements, remarks = list(taken.statements), []
     for role, schema in sorted(

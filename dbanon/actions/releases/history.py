@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from dbanon.db.session import Session
-    from dbanon.domain.release import Composition, Entry, Growth, Lingering, Release
+    from dbanon.domain.release import Composition, Delta, Entry, Release, Retained
 
 
 @dataclass(frozen=True, slots=True)
-class Chapter:
+class HistoryEntry:
     """One release of a table.
 
     published, left_out: rows of the table then, the latter suppressed; smallest_class: its number
@@ -41,20 +41,20 @@ class Chapter:
     changed: int | None
     series: int | None
     created_at: datetime | None
-    growth: Growth | None = None
+    growth: Delta | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class History:
     """The releases of a table, newest first, and the combined disclosure of each series.
 
-    For a dataset, that of all its tables comes last. lingering: of each served relation, the
+    For a dataset, that of all its tables comes last. retained: of each served relation, the
     deleted persons that it still has since the last refresh.
     """
 
-    chapters: tuple[Chapter, ...]
+    chapters: tuple[HistoryEntry, ...]
     compositions: tuple[Composition, ...]
-    lingering: tuple[Lingering, ...] = ()
+    retained: tuple[Retained, ...] = ()
 
 
 def history(table: str | TableName, *, settings: Settings | None = None) -> History:
@@ -88,14 +88,14 @@ def history(table: str | TableName, *, settings: Settings | None = None) -> Hist
         relations = _relations(session, releases)
         found = [overlay.recall(session, name, relation=one) for _, one in relations]
         found += _together(session, [one for one in releases if one.served])
-        shown = tuple(lingering(session, one) for one in releases if one.served)
+        shown = tuple(retained(session, one) for one in releases if one.served)
     chapters = (_chapter(one, changed.get(one.id), series.get(one.id)) for one in releases)
     return History(tuple(chapters), tuple(found), shown)
 
 
-def lingering(session: Session, release: Release) -> Lingering:
+def retained(session: Session, release: Release) -> Retained:
     """Return the deleted persons that a served release still has, by the strictest policy."""
-    from dbanon.db.histories import standing
+    from dbanon.db.histories import membership
     from dbanon.db.metadata import ledger, store
 
     together = [release]
@@ -106,7 +106,7 @@ def lingering(session: Session, release: Release) -> Lingering:
     for one in together:
         stored = store.load_stored(session, one.table, one.policy_name)
         policies.append(one.policy if stored is None else stored.policy)
-    return standing.count_deleted(session, release.relation, deadline=least_deadline(policies))
+    return membership.count_deleted(session, release.relation, deadline=least_deadline(policies))
 
 
 def _relations(session: Session, entries: Sequence[Entry]) -> list[tuple[TableName, TableName]]:
@@ -127,8 +127,8 @@ def _relations(session: Session, entries: Sequence[Entry]) -> list[tuple[TableNa
     return [(table, relation) for (table, _), relation in found.items()]
 
 
-def _chapter(release: Release, changed: int | None, series: int | None) -> Chapter:
-    return Chapter(
+def _chapter(release: Release, changed: int | None, series: int | None) -> HistoryEntry:
+    return HistoryEntry(
         release=release.id,
         relation=release.relation,
         policy=release.policy_name,

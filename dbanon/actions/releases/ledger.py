@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from dbanon.domain.deeds import Deed, Stages
 from dbanon.domain.errors import ConfigError, DatabaseError
+from dbanon.domain.outcomes import Operation, Stages
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
@@ -88,7 +88,7 @@ def drop_release(
     as it was. Raises ConfigError if it is not served and nothing of it is left.
     """
     from dbanon.db import identity
-    from dbanon.db.histories import standing
+    from dbanon.db.histories import membership
     from dbanon.db.locks import Held
     from dbanon.db.metadata import ledger
     from dbanon.db.metadata.migrate import require_current
@@ -96,9 +96,9 @@ def drop_release(
     from dbanon.db.releases.relations import DependedOn
     from dbanon.db.session import connect
 
-    deed = Deed(f"release {release_id}", "withdrawn", _LIST)
+    operation = Operation(f"release {release_id}", "withdrawn", _LIST)
     settings = settings or Settings.load()
-    with connect(settings, writes=True) as session, session.transaction(deed=deed):
+    with connect(settings, writes=True) as session, session.transaction(operation=operation):
         require_current(session)
         release = ledger.release_by_id(session, release_id)
         if release is None or not (release.served or withdrawal.left(session, release)):
@@ -108,7 +108,7 @@ def drop_release(
         if release.served:
             if not withdrawal.withdraw(session, release):
                 raise ConfigError(f"release {release_id} was replaced meanwhile", hint=_LIST)
-            standing.forget_deleted(session, release.relation)
+            membership.forget_deleted(session, release.relation)
         identity.require_nothing_else(session, known)
     again = f"dbanon release drop {release_id}"
     try:

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from dbanon.actions.releases.seeing import see, see_release, served
+from dbanon.actions.releases.released_data import read_released_alone, read_released_data, served
 from dbanon.domain import errors
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import ConfigError
+from dbanon.domain.messages import method_in_words
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import K_ANONYMITY, Role
 from dbanon.domain.release import CheckReport
 from dbanon.domain.report import CONFIDENTIAL, DatasetReport, Report, TableReport
-from dbanon.domain.wording import method_in_words
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.actions.releases.check import Checked
-    from dbanon.actions.releases.seeing import Seen, SeenRelease
+    from dbanon.actions.releases.released_data import ReleasedAlone, ReleasedData
     from dbanon.anonymization.released.cells import Released
-    from dbanon.anonymization.risk.judge import Everybody
+    from dbanon.anonymization.risk.judge import PopulationCounts
     from dbanon.domain.policy import Policy
     from dbanon.domain.release import CheckResult, Release
     from dbanon.domain.report import Risk, Utility
@@ -39,7 +39,7 @@ _OF_TWO = "a second relation is needed: dbanon attack RELATION --with OTHER"
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class RiskAssessment:
     """Risk and utility, the number of ``sampled`` rows (None: all), and sections without time."""
 
     risk: Risk
@@ -49,7 +49,7 @@ class Judged:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Bench:
+class AssessmentInput:
     """The data and limits of an assessment; ``until`` is a time of the monotonic clock."""
 
     released: Released
@@ -88,41 +88,43 @@ class Bench:
         return np.sort(drawn)
 
 
-def judged(
-    bench: Bench,
-    everybody: Everybody,
+def assess(
+    inputs: AssessmentInput,
+    population_counts: PopulationCounts,
     *,
     threshold: float = THRESHOLD,
     sizes: NDArray[np.int64] | None = None,
     achieved: float | None = None,
-) -> Judged:
+) -> RiskAssessment:
     """Return risk and utility, without sections for lack of time; parameters as ``risk.judge``."""
     from dbanon.anonymization.risk import judge
     from dbanon.domain.report import Utility
 
-    released, left_out = bench.released, []
-    with bench.stages("risk"):
-        risk = judge.risk(released, everybody, threshold=threshold, sizes=sizes, achieved=achieved)
-        unique = judge.unique_in(released, everybody)
-    risk = replace(risk, uniqueness=unique, not_judged=masked(bench.policy))
-    rows = bench.rows
-    if bench.is_late:
+    released, left_out = inputs.released, []
+    with inputs.stages("risk"):
+        risk = judge.risk(
+            released, population_counts, threshold=threshold, sizes=sizes, achieved=achieved
+        )
+        unique = judge.unique_in(released, population_counts)
+    risk = replace(risk, uniqueness=unique, not_judged=masked(inputs.policy))
+    rows = inputs.rows
+    if inputs.is_late:
         left_out.append("unique sets")
     else:
-        with bench.stages("unique sets"):
+        with inputs.stages("unique sets"):
             risk = replace(risk, unique_sets=judge.sets_of(released, rows))
-    if bench.is_late:
+    if inputs.is_late:
         left_out.append("attacks")
     else:
-        risk, late = _attacked(bench, risk)
+        risk, late = _attacked(inputs, risk)
         left_out += late
     utility = Utility()
-    if bench.is_late:
+    if inputs.is_late:
         left_out.append("utility")
     else:
-        utility = _used(bench)
+        utility = _used(inputs)
     sampled = len(rows) if len(rows) < released.table.n_rows else None
-    return Judged(risk, utility, sampled, tuple(left_out))
+    return RiskAssessment(risk, utility, sampled, tuple(left_out))
 
 
 def masked(policy: Policy) -> dict[str, str]:
@@ -136,17 +138,17 @@ def masked(policy: Policy) -> dict[str, str]:
     }
 
 
-def _attacked(bench: Bench, risk: Risk) -> tuple[Risk, list[str]]:
+def _attacked(inputs: AssessmentInput, risk: Risk) -> tuple[Risk, list[str]]:
     from dbanon.anonymization.attacks.registry import LATE, attack
 
-    with bench.stages("attacks"):
+    with inputs.stages("attacks"):
         found = attack(
-            bench.released,
-            bench.policy,
-            samples=bench.samples,
-            seed=bench.seed,
-            stages=bench.stages,
-            until=bench.until,
+            inputs.released,
+            inputs.policy,
+            samples=inputs.samples,
+            seed=inputs.seed,
+            stages=inputs.stages,
+            until=inputs.until,
         )
     late = [f"attack {name}" for name, reason in found.not_tried.items() if reason == LATE]
     why = {name: reason for name, reason in found.not_tried.items() if reason != LATE}
@@ -159,17 +161,17 @@ def _two_needed() -> dict[str, str]:
     return dict.fromkeys(ATTACKS_ON_BOTH, _OF_TWO)
 
 
-def _used(bench: Bench) -> Utility:
+def _used(inputs: AssessmentInput) -> Utility:
     import numpy as np
 
     from dbanon.anonymization.utility.measure import utility_of
 
     return utility_of(
-        bench.released,
-        bench.policy,
-        generator=np.random.default_rng(bench.seed),
-        samples=bench.samples,
-        stages=bench.stages,
+        inputs.released,
+        inputs.policy,
+        generator=np.random.default_rng(inputs.seed),
+        samples=inputs.samples,
+        stages=inputs.stages,
     )
 
 
@@ -227,9 +229,9 @@ def report(
     with stages("prove"):
         checked = check_one(release.relation, settings=settings)
     _require_rows(checked)
-    seen = see(release, settings, stages, persons=asked.population)
+    seen = read_released_data(release, settings, stages, persons=asked.population)
     _require_part(asked.population, _persons(seen.released))
-    return _judged(release, checked, seen, asked, stages=stages, begun=begun)
+    return _assessed(release, checked, seen, asked, stages=stages, begun=begun)
 
 
 def _require_sensible(asked: Asked) -> None:
@@ -272,10 +274,10 @@ def _require_rows(checked: Checked) -> None:
         raise checked.error
 
 
-def _judged(
+def _assessed(
     release: Release,
     checked: Checked,
-    seen: Seen,
+    seen: ReleasedData,
     asked: Asked,
     *,
     stages: Stages,
@@ -283,10 +285,12 @@ def _judged(
 ) -> Report:
     """Return the report; sections without time are skipped and listed."""
     until = None if asked.time_limit is None else begun + asked.time_limit
-    bench = Bench(seen.released, release.policy, stages, asked.samples, asked.seed, until)
-    found = judged(
-        bench,
-        seen.everybody,
+    inputs = AssessmentInput(
+        seen.released, release.policy, stages, asked.samples, asked.seed, until
+    )
+    found = assess(
+        inputs,
+        seen.population_counts,
         threshold=asked.threshold,
         sizes=seen.sizes,
         achieved=_achieved(release, checked),
@@ -296,7 +300,7 @@ def _judged(
         table=release.table,
         release=release.id,
         created_at=release.created_at,
-        policy=bench.recoded,
+        policy=inputs.recoded,
         checks=CheckReport(release.relation, _proved(release, checked.results)),
         loss=release.loss,
         hidden=_hidden(release, checked.report),
@@ -342,15 +346,15 @@ def _public(release: Release, asked: Asked, settings: Settings, stages: Stages) 
     from dbanon.actions.releases.report import masked
     from dbanon.anonymization.risk import judge
 
-    seen = see_release(release, settings, stages)
+    seen = read_released_alone(release, settings, stages)
     _require_part(asked.population, 0 if release.policy.subject else int(seen.rows))
-    everybody = judge.Everybody(size=asked.population)
+    population_counts = judge.PopulationCounts(size=asked.population)
     # With several rows per person a class may have only k persons, as its publication proved.
     achieved = float(release.policy.k) if release.policy.subject else None
     with stages("risk"):
         risk = judge.risk(
             seen.released,
-            everybody,
+            population_counts,
             threshold=asked.threshold,
             sizes=seen.sizes,
             achieved=achieved,
@@ -402,13 +406,13 @@ def report_dataset(
     chosen = dataset_of(dataset)
     settings, stages = settings or Settings.load(), stages or Stages()
     tables = tuple(
-        _in_short(release, see_release(release, settings, stages), public=public)
+        _in_short(release, read_released_alone(release, settings, stages), public=public)
         for release in _together(chosen, settings)
     )
     return DatasetReport(tables, confidential=None if public else CONFIDENTIAL)
 
 
-def _in_short(release: Release, seen: SeenRelease, *, public: bool) -> TableReport:
+def _in_short(release: Release, seen: ReleasedAlone, *, public: bool) -> TableReport:
     checks = seen.checks
     return TableReport(
         relation=release.relation,

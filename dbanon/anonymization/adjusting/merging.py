@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.anonymization.loss.metrics import Publication
     from dbanon.domain.assignment import EncodedTable
-    from dbanon.domain.deeds import Stages
+    from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
     from dbanon.models.anonymity.presence import Presence
 

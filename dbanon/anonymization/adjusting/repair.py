@@ -13,8 +13,8 @@ from dbanon.anonymization.auto.space import make_space, total_cost
 from dbanon.anonymization.loss.costs import box_losses, column_costs, pack, weighted_costs
 from dbanon.anonymization.threads import GivenUp, aside, given_up
 from dbanon.domain.assignment import Assignment
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import Unsatisfiable
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.table import quote_identifier
 from dbanon.models.demands import achieved, explained, meets, rows_meet, wholes
 from dbanon.models.tally import tally_of_counts
@@ -493,7 +493,7 @@ def _unsatisfiable(table: EncodedTable, demand: Demand, requirement: Requirement
     return Unsatisfiable(msg, hint=f"ask for less, or raise --max-suppressed: {left}")
 
 
-def crowding(
+def outlier_advice(
     table: EncodedTable, rows: NDArray[np.int64], requirement: Requirement
 ) -> Iterator[str]:
     """Yield a note for each demand that needs large classes; O(n log n) for each demand."""

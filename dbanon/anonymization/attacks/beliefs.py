@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import hypergeom
 
-from dbanon.anonymization.attacks.case import Named, NotTried, Tries, naming, result
+from dbanon.anonymization.attacks.scenario import Named, NotTried, Trials, naming, result
 from dbanon.models.tally import joint_codes
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.attacks.case import Case, Target
+    from dbanon.anonymization.attacks.scenario import Case, Target
     from dbanon.anonymization.released.cells import Coverage, Released
     from dbanon.domain.assignment import SensitiveDomain
     from dbanon.domain.report import Attack
@@ -66,7 +66,7 @@ def skewness(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  #
         yield result(
             "skewness",
             target.name,
-            Tries(
+            Trials(
                 right,
                 baseline=float((target.truth == target.guess).mean()),
                 expected=case.admitted(target.limits.most),
@@ -134,7 +134,7 @@ def background(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
             yield result(
                 f"background knowledge of {excluded}",
                 target.name,
-                Tries(
+                Trials(
                     right[i],
                     baseline=float(without[i].mean()),
                     expected=case.admitted(target.limits.most_without(excluded)),
@@ -210,7 +210,7 @@ def _result(
     return result(
         "similarity",
         target.name,
-        Tries(
+        Trials(
             right,
             baseline=baseline,
             expected=expected,
@@ -307,7 +307,7 @@ def _of_widened(
     return result(
         "minimality",
         target.name,
-        Tries(
+        Trials(
             right[some],
             baseline=float((target.truth[some] == target.guess).mean()),
             expected=None,

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from dbanon.anonymization.attacks.case import NotTried, Tries, result
+from dbanon.anonymization.attacks.scenario import NotTried, Trials, result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.attacks.case import Case, Target
+    from dbanon.anonymization.attacks.scenario import Case, Target
     from dbanon.anonymization.released.cells import CellColumn
     from dbanon.domain.assignment import EncodedColumn
     from dbanon.domain.report import Attack
@@ -58,7 +58,7 @@ def _tried(case: Case, target: Target) -> Attack:
     return result(
         "deFinetti",
         target.name,
-        Tries(
+        Trials(
             right,
             baseline=float((target.truth == target.guess).mean()),
             expected=None,

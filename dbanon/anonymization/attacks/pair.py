@@ -9,18 +9,18 @@ import numpy as np
 
 from dbanon.anonymization.attacks.beliefs import beliefs, guesses
 from dbanon.anonymization.attacks.bounds import below_one, least_rows, of_cells, one_in
-from dbanon.anonymization.attacks.case import (
+from dbanon.anonymization.attacks.registry import Attacked, unless_late
+from dbanon.anonymization.attacks.scenario import (
     COUNTED,
     Case,
     Named,
     NotTried,
-    Tries,
+    Trials,
     at_once,
     crowd_of,
     naming,
     result,
 )
-from dbanon.anonymization.attacks.registry import Attacked, unless_late
 from dbanon.anonymization.released.cells import Released, covers
 from dbanon.domain.assignment import EncodedTable
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.attacks.case import Target
-    from dbanon.domain.deeds import Stages
+    from dbanon.anonymization.attacks.scenario import Target
+    from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
     from dbanon.domain.report import Attack
     from dbanon.models.tally import Tally
@@ -148,7 +148,7 @@ def intersection(pair: Pair) -> Iterator[Attack]:
         yield result(
             "intersection",
             target.name,
-            Tries(
+            Trials(
                 right[0].astype(np.float64),
                 baseline=float(right[1:].mean(axis=1).max()),
                 expected=pair.admitted(likeliest),
@@ -209,7 +209,7 @@ def join(pair: Pair) -> Iterator[Attack]:
     yield result(
         "join",
         None,
-        Tries(
+        Trials(
             1 / rows,
             baseline=max((float(one.mean()) for one in alone if len(one)), default=0.0),
             expected=expected,
@@ -309,7 +309,7 @@ def _tried(target: Target, change: NDArray[np.int64], larger: NDArray[np.int64])
     return result(
         "differencing",
         target.name,
-        Tries(
+        Trials(
             chances,
             baseline=baseline,
             expected=None,

@@ -15,7 +15,6 @@ from dbanon.anonymization.attacks.beliefs import (
     similarity,
     skewness,
 )
-from dbanon.anonymization.attacks.case import NotTried, draw
 from dbanon.anonymization.attacks.definetti import definetti
 from dbanon.anonymization.attacks.reidentification import (
     journalist,
@@ -24,14 +23,15 @@ from dbanon.anonymization.attacks.reidentification import (
     membership,
     prosecutor,
 )
+from dbanon.anonymization.attacks.scenario import NotTried, draw
 from dbanon.domain.report import Attacker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from dbanon.anonymization.attacks.case import AttackOn
+    from dbanon.anonymization.attacks.scenario import AttackOn
     from dbanon.anonymization.released.cells import Released
-    from dbanon.domain.deeds import Stages
+    from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
     from dbanon.domain.report import Attack
 

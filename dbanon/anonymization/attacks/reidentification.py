@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from dbanon.anonymization.attacks.bounds import found_among
-from dbanon.anonymization.attacks.case import NotTried, Tries, result
+from dbanon.anonymization.attacks.scenario import NotTried, Trials, result
 from dbanon.anonymization.released.cells import covers
 from dbanon.domain.report import Attacker
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.attacks.case import Case, Target
+    from dbanon.anonymization.attacks.scenario import Case, Target
     from dbanon.anonymization.released.cells import CellColumn
     from dbanon.domain.assignment import EncodedColumn
     from dbanon.domain.report import Attack
@@ -43,7 +43,7 @@ def prosecutor(case: Case, generator: np.random.Generator) -> Iterator[Attack]: 
     yield result(
         f"re-identification, {Attacker.PROSECUTOR}",
         None,
-        Tries(
+        Trials(
             np.minimum(own / rows, 1),  # any row of theirs will do
             baseline=_anybody(int(case.released.size.sum())),
             expected=found_among(case.policy, case.released.persons),
@@ -63,7 +63,7 @@ def journalist(case: Case, generator: np.random.Generator) -> Iterator[Attack]: 
     yield result(
         f"re-identification, {Attacker.JOURNALIST}",
         None,
-        Tries(
+        Trials(
             np.full(rows, 1 / least),
             baseline=_anybody(case.released.table.n_rows),
             expected=found_among(case.policy, case.released.persons),
@@ -79,7 +79,7 @@ def marketer(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
     yield result(
         f"re-identification, {Attacker.MARKETER}",
         None,
-        Tries(
+        Trials(
             1 / crowd,
             baseline=_anybody(case.released.table.n_rows),
             expected=found_among(case.policy, case.released.persons),
@@ -134,7 +134,7 @@ def membership(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
     yield result(
         "membership",
         None,
-        Tries(
+        Trials(
             right.astype(np.float64),
             baseline=_EVEN,
             expected=None,
@@ -185,7 +185,7 @@ def _result(
 ) -> Attack:
     baseline = 1 / max(int(case.released.size.sum()), 1)
     candidates = float(np.median(found.rows)) if len(found.rows) else None
-    return result(name, column, Tries(found.chances, baseline, expected, candidates, words))
+    return result(name, column, Trials(found.chances, baseline, expected, candidates, words))
 
 
 def _some(case: Case, generator: np.random.Generator) -> NDArray[np.int64]:

@@ -22,7 +22,7 @@ from dbanon.anonymization.auto.space import freeze, make_space, total_cost
 from dbanon.anonymization.auto.start import Clock, carved_by, start, start_quickly
 from dbanon.anonymization.threads import GivenUp, aside, given_up
 from dbanon.domain.assignment import Assignment
-from dbanon.domain.deeds import Stages
+from dbanon.domain.outcomes import Stages
 
 if TYPE_CHECKING:
     from collections.abc import Callable

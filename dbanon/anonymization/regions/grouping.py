@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.outcome import Outcome
     from dbanon.anonymization.regions.cutting import Domains
     from dbanon.domain.assignment import EncodedTable, ValueColumn
-    from dbanon.domain.deeds import Stages
+    from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
 
 

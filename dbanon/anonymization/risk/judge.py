@@ -10,8 +10,8 @@ import numpy as np
 
 from dbanon.anonymization.released.cells import covers
 from dbanon.anonymization.risk.uniqueness import MOST_COLUMNS, unique_sets, uniqueness
+from dbanon.domain.messages import floor_in_words
 from dbanon.domain.report import Attacker, Disclosure, Reidentification, Risk, SizeBand
-from dbanon.domain.wording import floor_in_words
 from dbanon.models.base import EQUAL
 from dbanon.models.closeness.distances import distance_from
 from dbanon.models.tally import Whole, joint_codes
@@ -138,7 +138,7 @@ def size_bands(sizes: NDArray[np.int64]) -> tuple[SizeBand, ...]:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Everybody:
+class PopulationCounts:
     """The population that contains the persons of a table.
 
     size: None if unknown; counted: the released data over its rows, None if unavailable.
@@ -158,7 +158,7 @@ class Everybody:
 
 def risk(
     released: Released,
-    everybody: Everybody,
+    population_counts: PopulationCounts,
     *,
     threshold: float,
     sizes: NDArray[np.int64] | None = None,
@@ -172,15 +172,18 @@ def risk(
     """
     alike = released.size if sizes is None else sizes
     heads = _heads(alike, achieved)
-    found, basis = None, everybody.uncounted
-    if everybody.counted is not None and tells(everybody.counted) and sizes is None:
-        found, basis = of_counts(persons(everybody.counted), heads), everybody.name
+    found, basis = None, population_counts.uncounted
+    if population_counts.counted is not None and tells(population_counts.counted) and sizes is None:
+        found, basis = of_counts(persons(population_counts.counted), heads), population_counts.name
     elif released.table.weights is not None and tells(released):
         of_classes = represented(released, released.table.weights, heads)
         found, basis = of_weights(of_classes, heads), BY_WEIGHTS
-    elif everybody.size is not None and alike.sum():
-        sampled = min(float(alike.sum() / everybody.size), 1.0)
-        found, basis = of_sample(heads, sampled), f"an estimate for {everybody.size:,} persons"
+    elif population_counts.size is not None and alike.sum():
+        sampled = min(float(alike.sum() / population_counts.size), 1.0)
+        found, basis = (
+            of_sample(heads, sampled),
+            f"an estimate for {population_counts.size:,} persons",
+        )
     identified = risks(alike, threshold=threshold, heads=heads, population=found, basis=basis)
     return Risk(
         reidentification=identified,
@@ -201,9 +204,13 @@ def _heads(sizes: NDArray[np.int64], achieved: float | None) -> NDArray[np.int64
     return np.full_like(sizes, max(int(achieved), 1))
 
 
-def unique_in(released: Released, everybody: Everybody) -> tuple[Uniqueness, ...]:
+def unique_in(released: Released, population_counts: PopulationCounts) -> tuple[Uniqueness, ...]:
     """Return how many persons of a population are unique, by each estimator."""
-    return () if everybody.size is None else uniqueness(members(released), everybody.size)
+    return (
+        ()
+        if population_counts.size is None
+        else uniqueness(members(released), population_counts.size)
+    )
 
 
 def sets_of(released: Released, rows: NDArray[np.int64]) -> tuple[UniqueSet, ...]:

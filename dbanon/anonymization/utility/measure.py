@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.released.cells import Released
     from dbanon.anonymization.utility.distributions import Grid
     from dbanon.anonymization.utility.readings import Moments, Reading
-    from dbanon.domain.deeds import Stages
+    from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
     from dbanon.domain.report import QueryError
 

@@ -21,10 +21,7 @@ from dbanon.cli.pages.rendering import (
     rendered,
 )
 from dbanon.cli.terminal.report import anatomy, asked, at_most, number, percent, strength
-from dbanon.domain.policy import K_ANONYMITY, Role
-from dbanon.domain.release import Verdict
-from dbanon.domain.report import BEYOND, Attacker
-from dbanon.domain.wording import (
+from dbanon.domain.messages import (
     MEANINGS,
     RECODED,
     Meaning,
@@ -32,6 +29,9 @@ from dbanon.domain.wording import (
     floor_in_words,
     method_in_words,
 )
+from dbanon.domain.policy import K_ANONYMITY, Role
+from dbanon.domain.release import Verdict
+from dbanon.domain.report import BEYOND, Attacker
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:

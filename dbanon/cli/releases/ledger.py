@@ -9,8 +9,8 @@ import typer
 
 from dbanon.cli import options
 from dbanon.cli.terminal import console, plot, report
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import ConfigError
+from dbanon.domain.outcomes import Stages
 from dbanon.request import LARGEST_NUMBER
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def _show(found: History) -> None:
     for one in found.chapters:
         if one.served and one.growth is not None and one.growth.staleness is not None:
             console.say(f"{one.relation}: {one.growth.staleness}")
-    for gone in found.lingering:
+    for gone in found.retained:
         if gone.rows or gone.failed:
             console.say(f"{gone.relation}: {gone}")
     for cells in found.compositions:

@@ -15,9 +15,9 @@ from dbanon.cli.pages import report as page
 from dbanon.cli.terminal import console
 from dbanon.cli.terminal import report as shown
 from dbanon.cli.terminal.report import number, percent
+from dbanon.domain.messages import alike_in_words
 from dbanon.domain.release import CheckFailed
 from dbanon.domain.report import Change
-from dbanon.domain.wording import alike_in_words
 from dbanon.request import LARGEST_COUNT, LARGEST_NUMBER
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from dbanon.actions.releases.differences import Differences
-    from dbanon.domain.deeds import Stages
+    from dbanon.domain.outcomes import Stages
     from dbanon.domain.release import CheckReport
     from dbanon.domain.report import Difference, Report
     from dbanon.settings import Settings

@@ -18,7 +18,7 @@ from threading import Event, Thread
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
-from dbanon.domain.deeds import Stages
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.table import TableName
 from dbanon.domain.text import is_seen
 from dbanon.domain.text import visible as spelled
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
-    from dbanon.domain.caution import Caution
     from dbanon.domain.errors import DbanonError
+    from dbanon.domain.policy_warning import PolicyWarning
 
 
 def visible(text: str) -> str:
@@ -81,7 +81,7 @@ def with_hint(error: DbanonError) -> str:
     return f"{error} (try: {error.hint})" if error.hint else str(error)
 
 
-def caution(found: Iterable[Caution]) -> None:
+def caution(found: Iterable[PolicyWarning]) -> None:
     """Print the warnings about policies on stderr, each once, and how to have them explained."""
     texts = dict.fromkeys(map(str, found))
     for text in texts:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dbanon.actions.compare import Comparison
-    from dbanon.actions.releases.history import Chapter, History
+    from dbanon.actions.releases.history import History, HistoryEntry
     from dbanon.domain.table import TableName
 
 # Okabe and Ito's colours for color-blind readers, without yellow, which is invisible on white.
@@ -50,7 +50,7 @@ def draw_comparison(found: Comparison, path: Path) -> None:
 def draw_history(found: History, path: Path) -> None:
     """Write the drawing of a history: a line for each relation and each of its series."""
     smallest = {pair.release: pair.smallest for one in found.compositions for pair in one.against}
-    lines: dict[tuple[TableName, int | None], list[Chapter]] = defaultdict(list)
+    lines: dict[tuple[TableName, int | None], list[HistoryEntry]] = defaultdict(list)
     for chapter in reversed(found.chapters):
         lines[chapter.relation, chapter.series].append(chapter)
     with _written(path, height=8.0) as figure:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.cli.terminal import console
+from dbanon.domain.messages import MEANINGS, Meaning, alike_in_words, anatomy_in_words
 from dbanon.domain.policy import INDEPENDENT, L_DIVERSITY, VOUCHED, anatomy_level
 from dbanon.domain.release import Exposure
 from dbanon.domain.table import quote_identifier
-from dbanon.domain.wording import MEANINGS, Meaning, alike_in_words, anatomy_in_words
 from dbanon.models.base import COLUMNS
 from dbanon.models.registry import MODELS, texts, title
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db.histories import memory
-from dbanon.db.histories.standing import count_rows, published_values, standing, withdrawn
+from dbanon.db.histories.membership import count_rows, published_values, standing, withdrawn
 from dbanon.db.queries import template
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
-    from dbanon.domain.release import Growth, Published
+    from dbanon.domain.release import Delta, Published
 
 _DEPARTED = sql.Identifier("pg_temp", "history_departed")
 
@@ -34,7 +34,7 @@ class Member:
     """
 
     withdrawn: tuple[int, ...]
-    growth: Growth
+    growth: Delta
     published: Sequence[Published]
     of_nobody: int
 
@@ -51,7 +51,7 @@ def stand(
     """Compare rows of table number ``part`` with its publication, after ``hand_over``."""
     with standing(session, publication, rows, persons) as known:
         departed = {"departed": _kept(part), "persons": _kept(0)}
-        session.pg.execute(template("standing.departed_of_members", **departed))
+        session.pg.execute(template("membership.departed_of_members", **departed))
         gone = withdrawn(session, _kept(part))
         growth, of_nobody = count_rows(session, _kept(part))
         shown = published_values(session, publication, kept, key=known.key)

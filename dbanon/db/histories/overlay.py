@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon.db.histories import cells, figures, memory, standing
+from dbanon.db.histories import cells, figures, membership, memory
 from dbanon.db.histories.cells import CELLS, COUNTED, NOW
 from dbanon.db.histories.figures import Figures, carried, carried_pair
 from dbanon.db.metadata import ledger
@@ -77,7 +77,7 @@ def _remembered(
 ) -> Composition:
     known = memory.remember(session, publication, starts_series=starts_series, series_of=series_of)
     if continues:
-        standing.require_lasting_keys(session, publication, known)
+        membership.require_lasting_keys(session, publication, known)
     compared = _comparable(session, known, {publication.id: publication.policy})
     # Of a person of several rows, no figure is kept: what tells them is numbered anew every time.
     is_kept = compared.policies.keys() == known.relations.keys() and not known.several

@@ -17,14 +17,14 @@ from dbanon.db.metadata.store import of_table
 from dbanon.db.queries import query
 from dbanon.db.session import connect
 from dbanon.domain.assignment import LossReport
-from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import DatabaseError, DbanonError, PolicyError
+from dbanon.domain.outcomes import Operation
 from dbanon.domain.policy import DEFAULT_NAME
 from dbanon.domain.release import (
     CheckReport,
     CheckResult,
+    Delta,
     Entry,
-    Growth,
     Release,
     ReleaseKind,
     SourceState,
@@ -126,7 +126,7 @@ def note_compared(
     release_id: int,
     fingerprint: str,
     *,
-    growth: Growth,
+    growth: Delta,
     state: SourceState | None,
 ) -> None:
     """Record the source and the counts of a refresh that had nothing to publish."""
@@ -167,7 +167,7 @@ def _state(state: SourceState | None) -> dict[str, Any] | None:
     return None if state is None else asdict(state)
 
 
-def _counts(growth: Growth | None) -> dict[str, Any] | None:
+def _counts(growth: Delta | None) -> dict[str, Any] | None:
     """Convert counts to JSON; the deadline follows from when persons were first missed."""
     return None if growth is None else asdict(replace(growth, due=None))
 
@@ -313,7 +313,7 @@ def _release(row: sa.RowMapping) -> Release:
         taxonomies=row["taxonomies"],
         fingerprint=row["fingerprint"],
         compared=row["compared"],
-        growth=None if row["growth"] is None else Growth(**row["growth"]),
+        growth=None if row["growth"] is None else Delta(**row["growth"]),
         earlier=row["earlier"],
         created_at=row["created_at"],
         created_by=row["created_by"],
@@ -401,8 +401,10 @@ def record(
     session: Session, report: CheckReport, *, release: int, reason: str | None
 ) -> str | None:
     """Record a check of a release; returns the reason if that is impossible, otherwise None."""
-    deed = Deed(f"the check of {report.relation}", "recorded", f"dbanon release show {release}")
-    with session.transaction(deed=deed):
+    operation = Operation(
+        f"the check of {report.relation}", "recorded", f"dbanon release show {release}"
+    )
+    with session.transaction(operation=operation):
         is_whole, may_write = session.pg.execute(query("rights.can_record")).fetchone() or (0, 0)
         if not is_whole:
             return "not recorded: the ledger has lost a table; dbanon doctor names it"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
     from dbanon.db.session import Session
-    from dbanon.domain.deeds import Deed
+    from dbanon.domain.outcomes import Operation
     from dbanon.settings import Settings
 
 _INIT = "dbanon init"
@@ -249,9 +249,12 @@ def _refuse_strangers(session: Session) -> None:
 
 
 @contextmanager
-def current_session(settings: Settings, *, deed: Deed | None = None) -> Iterator[Session]:
-    """Open a session and a transaction with a current metadata schema; writes only with a deed."""
-    with connect(settings, writes=deed is not None) as session, session.transaction(deed=deed):
+def current_session(settings: Settings, *, operation: Operation | None = None) -> Iterator[Session]:
+    """Open a transaction with a current metadata schema; it can write only with an operation."""
+    with (
+        connect(settings, writes=operation is not None) as session,
+        session.transaction(operation=operation),
+    ):
         require_current(session)
         yield session
 

@@ -21,6 +21,13 @@ from dbanon.db.releases.guards import drop_guards, guard_statements
 from dbanon.db.releases.immutability import seal_statements, seen, seen_body, shape
 from dbanon.db.releases.publication import data_table, identity_statement
 from dbanon.domain.errors import DatabaseError, PolicyError
+from dbanon.domain.messages import (
+    OF_BUCKETS,
+    floor_in_words,
+    in_words,
+    is_of_steward,
+    pseudonym_in_words,
+)
 from dbanon.domain.policy import (
     K_ANONYMITY,
     L_DIVERSITY,
@@ -30,13 +37,6 @@ from dbanon.domain.policy import (
     replaced,
 )
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.wording import (
-    OF_BUCKETS,
-    floor_in_words,
-    in_words,
-    is_of_steward,
-    pseudonym_in_words,
-)
 from dbanon.formats.policies import model_documents, models_of
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from dbanon.db.locks import Held, patiently
 from dbanon.db.metadata import ledger
 from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.queries import query, template
-from dbanon.db.releases import aside, beside, copies, guards, immutability, relations
+from dbanon.db.releases import aside, companions, copies, guards, immutability, relations
 from dbanon.db.releases.publication import data_table
 from dbanon.db.session import at_once
 from dbanon.domain.errors import DbanonError
@@ -61,7 +61,7 @@ def withdraw(session: Session, release: Entry) -> bool:
     view = relations.oid_of(session, release.relation)
     if view is not None and identity.serves(session, view, release.data_id):
         rights.take_from_all(session, release.relation)
-        for kind in beside.KINDS:
+        for kind in companions.KINDS:
             kind.withdraw(session, release.relation)
     if release.kind is ReleaseKind.TABLE:
         _empty_copy(session, release)
@@ -104,7 +104,7 @@ def drop(session: Session, release: Entry) -> None:
     def act() -> None:
         if not shared:
             if ledger.served_release(session, release.relation) is None:
-                for kind in beside.KINDS:
+                for kind in companions.KINDS:
                     kind.drop(session, release.relation)
             relations.drop(session, release.relation, data_id=release.data_id)
             relations.drop_copy(session, release.data_id)
@@ -126,7 +126,7 @@ def left(session: Session, release: Entry) -> list[int]:
         numbers["id"] = relations.membership_id(release)
         numbers |= {"data_id": release.data_id, "view": view if of_release else None}
     found = [row[0] for row in session.pg.execute(query("releases.left_of_release"), numbers)]
-    of_view = beside.present(session, release.relation) if numbers["view"] is not None else {}
+    of_view = companions.present(session, release.relation) if numbers["view"] is not None else {}
     return [*found, *of_view.values()]
 
 

@@ -19,8 +19,8 @@ from measuring import say
 from attackers.made import SETTINGS, as_it_is, grouped_again, ours, table_of
 from dbanon.anonymization.attacks.pair import Shown, attack_both
 from dbanon.anonymization.attacks.registry import attack
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import DbanonError
+from dbanon.domain.outcomes import Stages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,7 +12,7 @@ from dbanon.anonymization.outcome import Outcome, published_values
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.released.reading import of_outcome
 from dbanon.domain.assignment import Assignment
-from dbanon.domain.deeds import Stages
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import ColumnKind, TableName
 

@@ -19,8 +19,8 @@ import numpy as np
 from measuring import say
 
 from dbanon.anonymization.problem import Problem, solve
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import Unsatisfiable
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import ModelSpec
 from samples.datasets import encode_made
 from samples.distinct import tree

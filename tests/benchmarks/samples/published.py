@@ -18,7 +18,7 @@ import numpy as np
 
 from dbanon.anonymization.auto.plans import EFFORTS, Plan
 from dbanon.anonymization.problem import Problem, solve
-from dbanon.domain.deeds import Stages
+from dbanon.domain.outcomes import Stages
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -73,7 +73,7 @@ def test_what_is_published_in_blocks_holds_in_the_database_and_of_each_row(patie
 
 
 def _stages():
-    from dbanon.domain.deeds import Stages
+    from dbanon.domain.outcomes import Stages
 
     return Stages()
 

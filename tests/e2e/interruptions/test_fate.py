@@ -14,7 +14,7 @@ from tables import define_patients, make_patients, patients_policy
 import dbanon
 from dbanon.cli import main
 from dbanon.db import session
-from dbanon.domain.deeds import Deeds
+from dbanon.domain.outcomes import Operations
 
 TREE = "a;*\nb;*\n"
 # What a command is told to do, how that is said, whether it was done, and what begins it.
@@ -175,12 +175,12 @@ def test_ctrl_c_at_the_commit_says_what_became_of_it(patients, run, monkeypatch,
             commit(transaction)
         raise KeyboardInterrupt
 
-    def armed(self, deed):
+    def armed(self, operation):
         monkeypatch.setattr(RootTransaction, "commit", interrupted)
-        begin(self, deed)
+        begin(self, operation)
 
-    begin = Deeds.begin
-    monkeypatch.setattr(Deeds, "begin", armed)
+    begin = Operations.begin
+    monkeypatch.setattr(Operations, "begin", armed)
     code, shown = run(*words)
     assert (130, [True]) == (code, begun), shown.err
     told = sentence if late else f"nothing was {sentence.split()[-1]}"

@@ -14,7 +14,7 @@ import dbanon
 from dbanon.db.metadata import ledger
 from dbanon.db.releases import withdrawal
 from dbanon.db.session import connect
-from dbanon.domain.deeds import Stages
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import Role
 
 KINDS = pytest.mark.parametrize("kind", ["table", "view"])

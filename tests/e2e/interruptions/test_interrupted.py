@@ -21,7 +21,7 @@ bell.setblocking(False)
 signal.set_wakeup_fd(bell.fileno())
 from dbanon.anonymization.algorithms.partitioning.mondrian import RelaxedMondrian
 from dbanon.anonymization.registry import ALGORITHMS
-from dbanon.domain import deeds as stages
+from dbanon.domain import outcomes as stages
 stage, when = sys.argv[1:3]
 original = stages.Stages.__call__
 

@@ -31,7 +31,7 @@ MOMENTS = [
 # is a moment that a timer would rarely hit.
 STOPPER = """
 import os, signal, sys
-from dbanon.domain import deeds as stages
+from dbanon.domain import outcomes as stages
 original = stages.Stages.__call__
 wanted, when = sys.argv[1], sys.argv[2]
 from contextlib import contextmanager

@@ -10,7 +10,7 @@ import dbanon
 from dbanon.actions.publication import steps
 from dbanon.db import rights
 from dbanon.db.metadata import migrate, store
-from dbanon.domain.deeds import Deed
+from dbanon.domain.outcomes import Operation
 from dbanon.formats import taxonomies
 
 
@@ -73,13 +73,13 @@ def test_imports_of_one_name_at_once_are_versions_of_it(database, tmp_path, monk
     assert [1, 2, 3] == sorted(results)
 
 
-STORED = Deed("the taxonomy large", "stored")
+STORED = Operation("the taxonomy large", "stored")
 
 
 def test_many_leaves_are_stored_and_read_back(database):
     lines = (f"{i};{i // 100}~;{i // 10_000}~~;*" for i in range(100_000))
     taxonomy = taxonomies.read_csv("\n".join(lines), name="large")
-    with migrate.current_session(database.settings, deed=STORED) as session:
+    with migrate.current_session(database.settings, operation=STORED) as session:
         assert 1 == store.add_taxonomy(session, taxonomy)
         found = store.load_taxonomies(session, {"large": 1})["large"]
     assert (100_000, taxonomy.labels) == (found.n_leaves, found.labels)

@@ -14,10 +14,10 @@ import dbanon
 from dbanon.actions.publication import steps as publishing
 from dbanon.anonymization import problem
 from dbanon.db import catalog
-from dbanon.db.releases import turns
+from dbanon.db.releases import publication_lock
 from dbanon.db.session import LOCK_TIMEOUT, connect
-from dbanon.domain.deeds import Deed
 from dbanon.domain.errors import DatabaseError
+from dbanon.domain.outcomes import Operation
 
 LOCK = "SELECT pg_advisory_lock(hashtext('dbanon'), 'public.patients'::regclass::oid::integer)"
 
@@ -80,7 +80,7 @@ def in_flight(patch, module, name, work):
 
 
 def test_an_advisory_lock_of_anybody_blocks_no_publication_and_no_revocation(patients, monkeypatch):
-    monkeypatch.setattr(turns, "PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(publication_lock, "PATIENCE_SECONDS", 1.0)
     stranger = patients.connect_as(patients.role("turns_stranger"))
     stranger.execute(LOCK)
     stranger.execute("SELECT pg_advisory_lock(1), pg_advisory_lock(hashtext('dbanon'))")
@@ -204,10 +204,12 @@ def test_a_publication_that_waited_sees_what_was_committed_meanwhile(patients, m
 
 
 def test_a_publication_is_patient_once_it_has_its_turn(patients):
-    deed = Deed("anon.patients", "published")
+    operation = Operation("anon.patients", "published")
     with connect(patients.settings, writes=True) as session:
         source = catalog.describe(session, dbanon.TableName("public", "patients"))
-        with turns.alone(session, [source], exclude_writers=True, keep=False, deed=deed):
+        with publication_lock.alone(
+            session, [source], exclude_writers=True, keep=False, operation=operation
+        ):
             (patience,) = session.pg.execute(
                 "SELECT setting::int / 1000 FROM pg_settings WHERE name = 'lock_timeout'"
             ).fetchone()
@@ -215,7 +217,7 @@ def test_a_publication_is_patient_once_it_has_its_turn(patients):
 
 
 def test_who_waits_in_vain_is_told_for_whom(patients, monkeypatch):
-    monkeypatch.setattr(turns, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(publication_lock, "PATIENCE_SECONDS", 0.5)
     other = patients.connect(autocommit=False)
     oid = patients.execute("SELECT 'public.patients'::regclass::oid")[0][0]
     other.execute("SELECT FROM dbanon.publishing WHERE source = %s FOR UPDATE", (oid,))

@@ -7,7 +7,7 @@ import pytest
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.domain.deeds import Stages
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import ColumnRule
 
 SOURCE = "public.patients"

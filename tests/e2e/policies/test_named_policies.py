@@ -188,7 +188,7 @@ def test_the_history_has_every_policy_and_every_release(patients, run):
         ("stored", 2, ["max_suppressed"]),
         ("published", None, []),
         ("stored", 1, []),
-    ] == [(e.deed, e.version, [change.key for change in e.changes]) for e in events]
+    ] == [(e.operation, e.version, [change.key for change in e.changes]) for e in events]
     code, printed = run("policy", "history", "patients")
     assert (0, True) == (code, "default" in printed)
     code, printed = run("policy", "history", "patients", "--policy", "research", "--json")

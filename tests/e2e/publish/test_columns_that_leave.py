@@ -7,7 +7,7 @@ import pytest
 from tables import patients_policy, publish_patients, serve_patients
 
 import dbanon
-from dbanon.domain.deeds import Stages
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import Role
 
 PATIENTS = dbanon.TableName("public", "patients")

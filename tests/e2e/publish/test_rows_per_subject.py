@@ -7,7 +7,7 @@ import pytest
 
 import dbanon
 from dbanon.cli import main
-from dbanon.domain.deeds import Stages
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import Role
 
 TABLE = dbanon.TableName("public", "visits")

@@ -9,7 +9,7 @@ from tables import define_patients
 
 import dbanon
 from dbanon.cli import main
-from dbanon.domain.wording import RECODED
+from dbanon.domain.messages import RECODED
 from dbanon.formats import policies
 from dbanon.settings import Settings
 

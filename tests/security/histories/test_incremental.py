@@ -13,7 +13,7 @@ import dbanon
 from dbanon.actions.publication import series
 from dbanon.domain.errors import DatabaseError, Unsatisfiable
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
-from dbanon.domain.release import Growth
+from dbanon.domain.release import Delta
 
 K, L = 4, 2
 ROWS = "SELECT age::text, sex::text, born::text, weight::text, disease, note FROM anon.patients"
@@ -214,7 +214,7 @@ def test_persons_are_known_again_by_keys_of_every_type(database, types):
     dbanon.set_policy(table, policy, settings=database.settings)
     dbanon.publish(table, settings=database.settings)
     (found,) = dbanon.refresh(table, settings=database.settings)
-    assert (False, Growth(60, pool=6)) == (found.changed, found.growth)
+    assert (False, Delta(60, pool=6)) == (found.changed, found.growth)
 
 
 def test_nothing_is_learnt_from_all_releases_together(patients):

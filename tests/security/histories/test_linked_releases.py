@@ -173,10 +173,10 @@ class Attacker:
 @pytest.fixture
 def attacker(database, monkeypatch):
     from dbanon.actions import publish
-    from dbanon.actions.publication import growing
+    from dbanon.actions.publication import incremental
 
     found = Attacker(database)
-    for module in (publish, growing):
+    for module in (publish, incremental):
         monkeypatch.setattr(module, "build", found.watch(module.build))
     return found
 
@@ -415,7 +415,7 @@ def test_persons_are_shown_no_longer_than_the_policy_of_any_table_promises(clini
     clinic.execute(
         "UPDATE dbanon.history_leaver SET missed_at = missed_at - make_interval(days => 31)"
     )
-    told = dbanon.history("people", settings=clinic.settings).lingering
+    told = dbanon.history("people", settings=clinic.settings).retained
     assert (1, 1) == (told[0].rows, told[0].overdue)
     persons, *_ = refresh(clinic, if_changed=True)
     assert (True, 0, 1) == (persons.changed, persons.growth.deferred, persons.growth.left)

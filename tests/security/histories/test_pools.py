@@ -246,7 +246,7 @@ def test_a_failed_pool_is_remembered_though_the_refresh_is_refused(database):
         courses.append(course)
     assert courses[0] == courses[1]
     assert courses[0][0].startswith("Unsatisfiable: anon.X would show nobody")
-    assert 21 == dbanon.history("alpha", settings=database.settings).lingering[0].failed
+    assert 21 == dbanon.history("alpha", settings=database.settings).retained[0].failed
 
 
 def test_new_persons_wait_for_a_pool_where_everybody_published_has_left(database):

@@ -9,7 +9,7 @@ from tables import make_patients, patients_policy
 import dbanon
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ColumnRule, ModelSpec, Policy, Role
-from dbanon.domain.release import Sharing
+from dbanon.domain.release import GroupReuse
 
 K, L = 5, 3
 COLUMNS = ("id", "age", "sex", "born", "weight", "disease", "note")
@@ -89,7 +89,7 @@ def test_two_algorithms_by_one_policy_leave_as_many_values_as_one(patients):
     left = candidates(members(patients, first), members(patients, second), values)
     assert (200, True) == (len(left), min(left.values()) >= L)
     assert ((), ()) == (second.composition.warnings, second.composition.failed)
-    assert Sharing(second.loss.n_classes, 200, 0, 0, 0, 0) == second.sharing
+    assert GroupReuse(second.loss.n_classes, 200, 0, 0, 0, 0) == second.sharing
 
 
 def test_two_relations_that_share_a_number_identify_nobody(patients):

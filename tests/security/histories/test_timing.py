@@ -143,7 +143,7 @@ def test_a_pool_without_enough_values_is_named_and_waits_for_as_many_more(databa
         return shown, str(growth)
 
     def failed():
-        return dbanon.history("people", settings=database.settings).lingering[0].failed
+        return dbanon.history("people", settings=database.settings).retained[0].failed
 
     make(database, "people", some("fhfhfhfhfhfh"))
     arrive(database, "people", dict.fromkeys(range(200, 220), (90, "f")))

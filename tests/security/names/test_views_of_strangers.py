@@ -137,7 +137,7 @@ def test_a_view_that_is_replaced_just_before_it_is_held_is_judged_as_it_became(
             replaced.append(database.execute(SPYING))
         hold(session, info)
 
-    lock = "dbanon.db.releases.turns.lock_source"
+    lock = "dbanon.db.releases.publication_lock.lock_source"
     if act is dbanon.publish:
         from dbanon.db.releases.guards import lock_source
 

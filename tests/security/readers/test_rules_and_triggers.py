@@ -5,7 +5,7 @@ import pytest
 from moles import TABLE, add_mole, assert_refused, make_people
 
 import dbanon
-from dbanon.domain.deeds import Stages
+from dbanon.domain.outcomes import Stages
 
 INBOX = "CREATE TABLE public.inbox (id int, age int); INSERT INTO public.inbox VALUES (1, 1);"
 

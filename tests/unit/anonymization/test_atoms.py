@@ -12,8 +12,8 @@ from dbanon.anonymization.adjusting.merging import Merging, moved
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.problem import Problem, solve, unsafe
 from dbanon.domain.assignment import Assignment
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import Unsatisfiable
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import ModelSpec
 from dbanon.models.demands import all_demands
 

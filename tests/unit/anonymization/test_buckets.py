@@ -3,8 +3,8 @@ import pytest
 from builders import encoded, policy_of
 
 from dbanon.anonymization.problem import Problem, solve
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import PolicyError
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import of_buckets
 
 TABLE = encoded({"age": list(range(9)), "sex": list("FMFMFMFMF")}, {"disease": list("aabbccdde")})

@@ -12,8 +12,8 @@ from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss.costs import column_costs, height_costs, pack
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.registry import ALGORITHMS, MASKING, METRICS, RECODINGS
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import Unsatisfiable
+from dbanon.domain.outcomes import Stages
 from dbanon.kernels.boxes.costs import box_costs
 from dbanon.models.registry import MODELS
 

@@ -6,7 +6,7 @@ from builders import encoded, policy_of
 
 from dbanon.anonymization.estimate import ncp_of_search, neighbours, parts
 from dbanon.anonymization.problem import Problem, solve
-from dbanon.domain.deeds import Stages
+from dbanon.domain.outcomes import Stages
 
 
 def problem(rows, **changes):

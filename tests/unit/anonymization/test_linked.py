@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dbanon.anonymization.linked import require_each, solve_linked
 from dbanon.anonymization.problem import Problem
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import Unsatisfiable
+from dbanon.domain.outcomes import Stages
 
 # A person: its own quasi-identifier and sensitive value, its visits, and its findings.
 VISIT = st.tuples(st.integers(0, 9), st.sampled_from("abc"))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.registry import ALGORITHMS
-from dbanon.domain.deeds import Stages
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import ModelSpec
 
 # Two persons of one quasi-identifier and five of another, of whom any two have the disease. What

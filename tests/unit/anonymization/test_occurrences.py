@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dbanon.anonymization.problem import Problem, solve
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import Unsatisfiable
+from dbanon.domain.outcomes import Stages
 
 PEOPLE = st.lists(
     st.tuples(st.integers(0, 9), st.lists(st.sampled_from("abc"), min_size=1, max_size=4)),

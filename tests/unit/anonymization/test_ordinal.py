@@ -21,8 +21,8 @@ from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.registry import ALGORITHMS, RECODINGS, default_recoding
 from dbanon.domain.assignment import Assignment
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import PolicyError
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import ColumnRule, ModelSpec, Role
 from dbanon.domain.table import ColumnKind, Structure
 from dbanon.models.demands import all_demands

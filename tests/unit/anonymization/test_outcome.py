@@ -6,7 +6,7 @@ from builders import encoded, policy_of
 
 from dbanon.anonymization.outcome import join, nobody
 from dbanon.anonymization.problem import Problem, solve
-from dbanon.domain.deeds import Stages
+from dbanon.domain.outcomes import Stages
 
 PEOPLE = {"age": [20, 21, 22, 23, 60, 61, 62, 63], "sex": ["f", "f", "m", "m", "m", "m", "f", "f"]}
 HALVES = (np.arange(4), np.arange(4, 8))

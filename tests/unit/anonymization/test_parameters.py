@@ -6,8 +6,8 @@ from builders import policy_of
 
 from dbanon.anonymization.interfaces import listens, parameters, typed
 from dbanon.anonymization.registry import ALGORITHMS, algorithm_named, make_algorithm
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import PolicyError
+from dbanon.domain.outcomes import Stages
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from dbanon.anonymization.adjusting import repair
 from dbanon.anonymization.algorithms.partitioning import mondrian
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.assignment import Assignment
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.table import ColumnKind
 

@@ -15,8 +15,8 @@ from dbanon.anonymization.encoding.population import encode_population
 from dbanon.anonymization.linked import solve_linked
 from dbanon.anonymization.outcome import join
 from dbanon.anonymization.problem import Problem, solve
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import DbanonError
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import ModelSpec, of_buckets
 from dbanon.models.registry import MODELS as KNOWN
 

@@ -8,7 +8,7 @@ import pytest
 
 from dbanon.anonymization.attacks.pair import Shown, attack_both
 from dbanon.anonymization.attacks.registry import attack
-from dbanon.domain.deeds import Stages
+from dbanon.domain.outcomes import Stages
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 ASKED = {"samples": 10_000, "seed": 1, "stages": Stages()}

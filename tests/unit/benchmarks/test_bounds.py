@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbanon.anonymization.problem import Problem, solve
-from dbanon.domain.deeds import Stages
+from dbanon.domain.outcomes import Stages
 
 SEXES = tree("sexes", {"f": {}, "m": {}})
 RULES = {"letter": {"taxonomy": "letters"}, "sex": {"taxonomy": "sexes"}}

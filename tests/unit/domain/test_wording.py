@@ -3,8 +3,8 @@
 import pytest
 
 from dbanon.anonymization.registry import RECODINGS
+from dbanon.domain.messages import RECODED, floor_in_words, in_words
 from dbanon.domain.policy import ColumnRule, Role
-from dbanon.domain.wording import RECODED, floor_in_words, in_words
 
 
 def test_every_recoding_has_words():

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from data.schemas.labelled import HELD_OUT, read
 
-from dbanon.domain.caution import Contents
 from dbanon.domain.policy import ModelSpec, Policy, Role
+from dbanon.domain.policy_warning import Contents
 from dbanon.domain.table import ColumnInfo, ColumnKind, ColumnStats, TableInfo, TableName
-from dbanon.formats.cautions import cautions, looks
+from dbanon.formats.policy_warnings import cautions, looks
 from dbanon.formats.suggestions import find, propose, suggest
 
 READ = read()

@@ -16,8 +16,8 @@ from selection import exhaustive_after
 from dbanon.anonymization.encoding.population import encode_population
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.registry import ALGORITHMS
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import Unsatisfiable
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.table import ColumnKind
 from dbanon.models.base import Scope

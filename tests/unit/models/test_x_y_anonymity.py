@@ -8,8 +8,8 @@ from dbanon.anonymization.loss.metrics import publication
 from dbanon.anonymization.outcome import published_values
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.assignment import Assignment
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import PolicyError, Unsatisfiable
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import ModelSpec
 from dbanon.models.registry import model_of
 

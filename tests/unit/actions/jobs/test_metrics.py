@@ -7,7 +7,7 @@ from urllib.request import urlopen
 import pytest
 
 from dbanon.actions.jobs import worker as module
-from dbanon.actions.jobs.worker import Metrics, Vitals
+from dbanon.actions.jobs.worker import Health, Metrics
 from dbanon.db.jobs.queue import Standing
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.table import TableName
@@ -45,7 +45,7 @@ def asked(port, path):
 
 
 def test_metrics_count_jobs_and_show_how_those_of_each_table_stand(port):
-    metrics = Metrics(Vitals())
+    metrics = Metrics(Health())
     table = TableName("public", "patients")
     for result in ("refreshed", "refreshed", "failed"):
         metrics.count(table, result=result, seconds=2.0)
@@ -65,7 +65,7 @@ def test_metrics_count_jobs_and_show_how_those_of_each_table_stand(port):
 
 
 def test_a_table_that_is_gone_is_not_shown_any_more(port):
-    metrics = Metrics(Vitals())
+    metrics = Metrics(Health())
     metrics.show([Standing(HOSTILE, 1, 0, None, None, None, None, None, None)])
     metrics.show([])
     with metrics.served(port):
@@ -73,7 +73,7 @@ def test_a_table_that_is_gone_is_not_shown_any_more(port):
 
 
 def test_the_name_of_a_table_adds_no_line(port):
-    metrics = Metrics(Vitals())
+    metrics = Metrics(Health())
     metrics.count(HOSTILE, result="refreshed", seconds=1.0)
     with metrics.served(port):
         lines = asked(port, "/metrics")[1].splitlines()
@@ -81,7 +81,7 @@ def test_the_name_of_a_table_adds_no_line(port):
 
 
 def test_a_worker_is_well_while_it_reaches_the_database_or_its_job_moves_on(port, later):
-    vitals = Vitals()
+    vitals = Health()
     with Metrics(vitals).served(port):
 
         def healthy():
@@ -104,14 +104,14 @@ def test_a_worker_is_well_while_it_reaches_the_database_or_its_job_moves_on(port
 
 
 def test_only_this_machine_is_answered_and_only_what_there_is(port):
-    with Metrics(Vitals()).served(port):
+    with Metrics(Health()).served(port):
         assert 404 == asked(port, "/")[0]
         with socket.socket() as other, pytest.raises(OSError, match="refused"):
             other.connect(("127.0.0.2", port))
 
 
 def test_a_port_that_is_in_use_is_an_error_in_words(port):
-    metrics = Metrics(Vitals())
+    metrics = Metrics(Health())
     refused = pytest.raises(ConfigError, match=f"port {port}")
     with metrics.served(port), refused, metrics.served(port):
         pass

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from builders import encoded, policy_of
 
-from dbanon.anonymization.adjusting.repair import crowding, rows_in_reach
+from dbanon.anonymization.adjusting.repair import outlier_advice, rows_in_reach
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import ModelSpec
@@ -174,7 +174,7 @@ def test_what_takes_large_classes_is_told():
     ):  # fmt: skip
         object.__setattr__(policy, "models", (ModelSpec("entropy-l-diversity", {"l": level}),))
         asked = Requirement(2, demands=demands_of(table, policy))
-        assert told == list(crowding(table, np.arange(100), asked))
+        assert told == list(outlier_advice(table, np.arange(100), asked))
 
 
 def test_what_the_rows_as_a_whole_meet_is_in_reach():

@@ -10,7 +10,7 @@ from dbanon.anonymization.algorithms.partitioning.mondrian import Mondrian
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.assignment import Assignment
-from dbanon.domain.deeds import Stages
+from dbanon.domain.outcomes import Stages
 
 RARE = {"x": {"rare": "suppress"}}
 

@@ -9,8 +9,8 @@ from naive import models as defined
 from dbanon.anonymization.adjusting.repair import enforce, repair
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.domain.assignment import Assignment
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import Unsatisfiable
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import ModelSpec
 from dbanon.models.demands import demands_of
 

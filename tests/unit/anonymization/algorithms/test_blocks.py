@@ -14,8 +14,8 @@ from dbanon.anonymization.interfaces import Requirement, require_at_most
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.search import assign_in_blocks, part_of
 from dbanon.domain.assignment import Assignment
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import Unsatisfiable
+from dbanon.domain.outcomes import Stages
 
 
 @dataclass

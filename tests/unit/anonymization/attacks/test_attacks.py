@@ -23,7 +23,6 @@ from dbanon.anonymization.attacks.beliefs import (
     skewness,
     suspicion,
 )
-from dbanon.anonymization.attacks.case import Case, Named, NotTried, draw, naming
 from dbanon.anonymization.attacks.definetti import Cover, definetti, self_consistent
 from dbanon.anonymization.attacks.registry import ATTACKS, BY, attack
 from dbanon.anonymization.attacks.reidentification import (
@@ -34,9 +33,10 @@ from dbanon.anonymization.attacks.reidentification import (
     of_labels,
     prosecutor,
 )
+from dbanon.anonymization.attacks.scenario import Case, Named, NotTried, draw, naming
 from dbanon.anonymization.released.cells import covers
 from dbanon.domain.assignment import SensitiveDomain
-from dbanon.domain.deeds import Stages
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.report import Attacker, Naming
 from dbanon.models.tally import joint_codes
@@ -512,7 +512,7 @@ def test_fewer_persons_are_drawn_where_each_may_be_in_any_class(monkeypatch):
     rules = {"age": {"recoding": "mean"}}
     case = case_of({"age": [*range(40)]}, None, [i // 4 for i in range(40)], k=4, rules=rules)
     assert (40, [40.0] * 10) == (case.tried, case.crowd.tolist())
-    monkeypatch.setattr("dbanon.anonymization.attacks.case._HELD", 50)
+    monkeypatch.setattr("dbanon.anonymization.attacks.scenario._HELD", 50)
     some = draw(case.released, case.policy, samples=40, generator=np.random.default_rng(0))
     assert 5 == some.tried
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive.attacks import binomial_interval
 
-from dbanon.anonymization.attacks.case import interval
+from dbanon.anonymization.attacks.scenario import interval
 
 
 @given(st.integers(1, 30).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))

@@ -8,7 +8,6 @@ from builders import encoded, grouped, policy_of, tables
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.attacks.case import NotTried
 from dbanon.anonymization.attacks.pair import (
     ATTACKS_ON_BOTH,
     Shown,
@@ -23,7 +22,8 @@ from dbanon.anonymization.attacks.pair import (
     join,
     together,
 )
-from dbanon.domain.deeds import Stages
+from dbanon.anonymization.attacks.scenario import NotTried
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.report import Naming
 

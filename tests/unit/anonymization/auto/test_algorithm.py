@@ -35,7 +35,7 @@ from dbanon.anonymization.auto.start import (
 from dbanon.anonymization.encoding.encode import encode
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.problem import Problem, solve
-from dbanon.domain.deeds import Stages
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.table import ColumnKind
 from dbanon.formats import policies, taxonomies
 

@@ -23,7 +23,7 @@ from dbanon.anonymization.auto.start import (
     start_in_blocks,
 )
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.domain.deeds import Stages
+from dbanon.domain.outcomes import Stages
 
 
 def dense_table(n, *, columns=7, l=False):

@@ -18,7 +18,7 @@ from dbanon.anonymization.auto.start import start_quickly
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.assignment import Assignment
-from dbanon.domain.deeds import Stages
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import ModelSpec
 from dbanon.models.demands import achieved, demands_of, wholes
 

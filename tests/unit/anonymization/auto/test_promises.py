@@ -15,8 +15,8 @@ from dbanon.anonymization.auto.plans import EFFORTS
 from dbanon.anonymization.auto.space import make_space, total_cost
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.problem import Problem, solve
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import Unsatisfiable
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import ModelSpec
 
 PEERS = ("mondrian", "k-member", "full-domain")

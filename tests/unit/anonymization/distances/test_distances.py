@@ -26,8 +26,8 @@ from dbanon.anonymization.distances.rows import (
 )
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.registry import make_algorithm
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import PolicyError, Unsatisfiable
+from dbanon.domain.outcomes import Stages
 
 COUNTRIES = tree(
     "countries",

@@ -21,8 +21,8 @@ from dbanon.anonymization.outcome import published_values
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.registry import ALGORITHMS, RECODINGS
 from dbanon.domain.assignment import Assignment, GroupValues
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import PolicyError
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import PERIODS
 from dbanon.domain.table import ColumnKind
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from dbanon.anonymization.encoding.encode import with_other
 from dbanon.anonymization.problem import Problem, solve
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import TaxonomyError
+from dbanon.domain.outcomes import Stages
 from dbanon.formats.taxonomies import from_rows, rows
 
 RULES = {"letter": {"taxonomy": "letters", "on_new_value": "other"}}

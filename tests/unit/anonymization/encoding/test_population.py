@@ -15,8 +15,8 @@ from dbanon.anonymization.encoding.population import count_presence, encode_popu
 from dbanon.anonymization.outcome import published_values
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.assignment import Assignment
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import PolicyError, Unsatisfiable
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import ModelSpec
 from dbanon.models.anonymity.delta_presence import DeltaPresence
 from dbanon.models.anonymity.k_map import KMap

@@ -17,8 +17,8 @@ from dbanon.anonymization.regions.cutting import cut_regions, domains_of, slices
 from dbanon.anonymization.regions.grouping import border_of, group_rows, improve_border, join
 from dbanon.anonymization.registry import METRICS
 from dbanon.domain.assignment import Assignment
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import DatabaseError
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import ColumnKind, TableName
 from dbanon.models.demands import demands_of, wholes

@@ -14,7 +14,7 @@ from dbanon.anonymization.risk.judge import (
     BY_WEIGHTS,
     RELATION,
     UNKNOWN,
-    Everybody,
+    PopulationCounts,
     of_counts,
     of_sample,
     of_weights,
@@ -66,8 +66,8 @@ def test_what_a_risk_is_counted_among_is_said():
 
 
 def test_a_population_that_is_only_named_is_said_to_be_counted_later():
-    assert UNKNOWN == Everybody().uncounted
-    assert "public.everybody is counted once" in Everybody(name="public.everybody").uncounted
+    assert UNKNOWN == PopulationCounts().uncounted
+    assert "public.everybody is counted once" in PopulationCounts(name="public.everybody").uncounted
 
 
 def test_nothing_published_has_no_risk():
@@ -121,7 +121,7 @@ def test_no_class_is_taken_to_have_more_persons_than_were_counted_of_the_smalles
 ):
     policy = policy_of(["sex"], [], k=2)
     released = grouped(encoded({"sex": ["f"] * 4 + ["m"] * 6}, {}), [0] * 4 + [1] * 6, policy)
-    found = risk(released, Everybody(), threshold=0.2, achieved=achieved).reidentification
+    found = risk(released, PopulationCounts(), threshold=0.2, achieved=achieved).reidentification
     assert {highest} == {one.highest for one in found}
 
 
@@ -132,7 +132,9 @@ def weighted(sexes, weights):
 
 
 def journalist(released, everybody=None, **options):
-    found = risk(released, everybody or Everybody(), threshold=0.2, **options).reidentification
+    found = risk(
+        released, everybody or PopulationCounts(), threshold=0.2, **options
+    ).reidentification
     assert [Attacker.JOURNALIST, Attacker.MARKETER] == [one.attacker for one in found[1:]]
     return found[1]
 
@@ -156,9 +158,9 @@ def test_what_weights_estimate_is_exact():
 
 def test_a_population_that_is_counted_is_preferred_to_weights_and_weights_to_its_size():
     released = weighted("fffmmmm", [9.0] * 7)
-    counted = Everybody(counted=released, name="people")
+    counted = PopulationCounts(counted=released, name="people")
     assert "people" == journalist(released, counted).basis
-    assert BY_WEIGHTS == journalist(released, Everybody(size=1_000)).basis
+    assert BY_WEIGHTS == journalist(released, PopulationCounts(size=1_000)).basis
 
 
 def test_weights_of_classes_whose_labels_rule_out_nobody_are_not_used():

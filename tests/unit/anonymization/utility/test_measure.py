@@ -21,7 +21,7 @@ from dbanon.anonymization.utility.measure import (
 )
 from dbanon.anonymization.utility.queries import Asked, Query, deviations, draw, query_errors
 from dbanon.anonymization.utility.readings import readings_of
-from dbanon.domain.deeds import Stages
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import ModelSpec
 
 RULES = {"letter": {"taxonomy": "letters"}}

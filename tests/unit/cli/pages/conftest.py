@@ -7,7 +7,6 @@ import pytest
 from browsers import browser, show
 
 from dbanon.domain.assignment import LossReport
-from dbanon.domain.caution import Caution, Code
 from dbanon.domain.policy import (
     ColumnRule,
     Comparison,
@@ -17,6 +16,7 @@ from dbanon.domain.policy import (
     Policy,
     Role,
 )
+from dbanon.domain.policy_warning import Code, PolicyWarning
 from dbanon.domain.release import CheckReport, CheckResult, Verdict
 from dbanon.domain.report import (
     Association,
@@ -185,7 +185,7 @@ def report():
         taxonomies={"icd": 3, "sex": 1},
         readers=("analysts", "auditors"),
         statements=("SELECT model, achieved\n  FROM dbanon.verify('anon.x');",),
-        warnings=(Caution(Code.MASKED, "kappa", "'kappa' is masked", "compare its means"),),
+        warnings=(PolicyWarning(Code.MASKED, "kappa", "'kappa' is masked", "compare its means"),),
         sampled=7_874,
     )
 
@@ -300,5 +300,5 @@ def hostile(report):
         taxonomies=dict.fromkeys(names, 1),
         readers=names,
         statements=names,
-        warnings=tuple(Caution(Code.MASKED, n, n, n) for n in names),
+        warnings=tuple(PolicyWarning(Code.MASKED, n, n, n) for n in names),
     )

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from dbanon.actions.compare import Compared, Comparison
-from dbanon.actions.releases.history import Chapter, History
+from dbanon.actions.releases.history import History, HistoryEntry
 from dbanon.cli.terminal import plot
 from dbanon.domain.assignment import LossReport
 from dbanon.domain.errors import ConfigError
@@ -132,7 +132,7 @@ def test_a_name_is_not_taken_for_mathematics(figures, tmp_path):
 
 
 def chapter(number, published, *, view="people", left_out=0, smallest=5, series=0):
-    return Chapter(
+    return HistoryEntry(
         release=number,
         relation=TableName("anon", view),
         policy="default",

@@ -6,8 +6,8 @@ from builders import policy_of
 from dbanon.anonymization.registry import METRICS
 from dbanon.cli.terminal import report
 from dbanon.domain.assignment import LossReport
+from dbanon.domain.messages import MEANINGS
 from dbanon.domain.policy import ModelSpec
-from dbanon.domain.wording import MEANINGS
 
 POLICY = policy_of(["age"], ["pay"], k=5, l=1)
 LOSS = LossReport(

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.formats.cautions import determines
+from dbanon.formats.policy_warnings import determines
 
 AGES = [str(20 + i * 7 % 60) for i in range(1000)]
 GROUPS = [f"{age[0]}0s" for age in AGES]

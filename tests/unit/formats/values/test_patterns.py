@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.domain.caution import Code
+from dbanon.domain.policy_warning import Code
 from dbanon.domain.table import ColumnInfo, ColumnKind
-from dbanon.formats.cautions import LONGEST, signs
+from dbanon.formats.policy_warnings import LONGEST, signs
 
 TEXT = ColumnInfo("c", "text", "text", ColumnKind.CATEGORY)
 MOMENT = ColumnInfo("c", "timestamp", "timestamp", ColumnKind.TIMESTAMP)

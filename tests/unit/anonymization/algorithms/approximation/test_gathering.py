@@ -23,8 +23,8 @@ from dbanon.anonymization.algorithms.approximation.gather import (
 from dbanon.anonymization.distances.rows import pairwise
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.problem import Problem, solve
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import PolicyError, Unsatisfiable
+from dbanon.domain.outcomes import Stages
 
 LINE = [0, 1, 2, 10, 11, 12, 13]
 TIE = 1e-9

@@ -34,8 +34,8 @@ from dbanon.anonymization.algorithms.lattice.nodes import (
 )
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.problem import Problem, solve
-from dbanon.domain.deeds import Stages
 from dbanon.domain.errors import PolicyError, Unsatisfiable
+from dbanon.domain.outcomes import Stages
 
 SEARCHES = {
     "full-domain": FullDomain,

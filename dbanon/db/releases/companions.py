@@ -21,9 +21,9 @@ from dbanon.db.releases.copies import same_shape
 from dbanon.db.releases.publication import identity_statement
 from dbanon.domain.assignment import LabelRow, label_rows
 from dbanon.domain.errors import ConfigError, DatabaseError
+from dbanon.domain.messages import OF_BUCKETS, counted_by_in_words, in_words, noisy_in_words
 from dbanon.domain.policy import BUCKET, COUNT, Role
 from dbanon.domain.table import LONGEST_NAME, TableName
-from dbanon.domain.wording import OF_BUCKETS, counted_by_in_words, in_words, noisy_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -41,7 +41,7 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class Companion:
     """A kind of companion relation, identified by its comment.
 
     key: the policy key that turns it on; ending: the suffix of its name; sentence: its comment,
@@ -175,11 +175,11 @@ class Beside:
                 session.pg.execute(sql.SQL("DROP TABLE {}").format(relation(name)))
 
 
-LABELS = Beside("labels", "_labels", "what is above the labels of {}; made by dbanon")
-BUCKETS = Beside(
+LABELS = Companion("labels", "_labels", "what is above the labels of {}; made by dbanon")
+BUCKETS = Companion(
     "anatomy", "_sensitive", "the sensitive values of the buckets of {}; made by dbanon"
 )
-COUNTS = Beside("counts", "_counts", "counts with noise, beside {}; made by dbanon")
+COUNTS = Companion("counts", "_counts", "counts with noise, beside {}; made by dbanon")
 KINDS = (LABELS, BUCKETS, COUNTS)
 
 
@@ -188,7 +188,7 @@ def comments_by_ending() -> dict[str, str | None]:
     return {"": None} | {kind.ending: kind.comment_pattern for kind in KINDS}
 
 
-def present(session: Session, view: TableName) -> dict[Beside, int]:
+def present(session: Session, view: TableName) -> dict[Companion, int]:
     """Return the OID of each companion relation of a view."""
     found = {kind: kind.find(session, view) for kind in KINDS}
     return {kind: oid for kind, oid in found.items() if oid is not None}
@@ -291,7 +291,7 @@ def bucket_values(publication: Publication) -> sql.Composed:
     )
 
 
-def values_beside_buckets(
+def values_of_buckets(
     session: Session, publication: Publication, view: TableName
 ) -> sql.Composed | None:
     """Compose the query of a served relation's values; None if others could change it."""

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.domain.caution import Code, Contents
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.policy_warning import Code, Contents
 from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo, TableName
-from dbanon.formats.cautions import alike, cautions, flaws, unknown
+from dbanon.formats.policy_warnings import alike, cautions, flaws, unknown
 from dbanon.formats.suggestions import Persons, identifies
 
 TABLE = TableName("public", "people")

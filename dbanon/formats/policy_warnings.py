@@ -8,8 +8,8 @@ import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from dbanon.domain.caution import Caution, Code, Content, Match
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Role
+from dbanon.domain.policy_warning import Code, Content, Match, PolicyWarning
 from dbanon.domain.table import ColumnKind, ColumnStats, quote_identifier
 from dbanon.domain.text import listed
 from dbanon.formats.document_reader import did_you_mean
@@ -20,8 +20,8 @@ from dbanon.models.registry import of_scope, sensitive_of, texts
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from dbanon.domain.caution import Contents
     from dbanon.domain.policy import ColumnRule, Policy
+    from dbanon.domain.policy_warning import Contents
     from dbanon.domain.table import ColumnInfo, TableInfo
     from dbanon.formats.suggestions import Persons
 
@@ -57,7 +57,7 @@ def cautions(
     complete: bool,
     persons: Persons | None = None,
     rows: Mapping[str, Sequence[str | None]] | None = None,
-) -> list[Caution]:
+) -> list[PolicyWarning]:
     """Return the warnings about a policy that it does not acknowledge.
 
     contents: by column, of those published unchanged; without it, only name and indexes count;
@@ -84,7 +84,7 @@ def cautions(
     return [caution for caution in found if not is_allowed(caution, policy)]
 
 
-def repeated(policy: Policy, others: Iterable[Policy]) -> Iterator[Caution]:
+def repeated(policy: Policy, others: Iterable[Policy]) -> Iterator[PolicyWarning]:
     """Yield insensitive columns that are named like sensitive ones of the same persons' tables."""
     protected = {
         rule.column.casefold(): (rule.column, other.table)
@@ -95,7 +95,7 @@ def repeated(policy: Policy, others: Iterable[Policy]) -> Iterator[Caution]:
         if rule.column.casefold() in protected:
             column, table = protected[rule.column.casefold()]
             name, like = quote_identifier(rule.column), quote_identifier(column)
-            caution = Caution(
+            caution = PolicyWarning(
                 Code.REPEATED,
                 rule.column,
                 f"insensitive column {name} of {policy.table} is like {like}, sensitive in {table}",
@@ -105,7 +105,7 @@ def repeated(policy: Policy, others: Iterable[Policy]) -> Iterator[Caution]:
                 yield caution
 
 
-def unknown(policy: Policy, values: Mapping[str, Collection[str]]) -> Iterator[Caution]:
+def unknown(policy: Policy, values: Mapping[str, Collection[str]]) -> Iterator[PolicyWarning]:
     """Yield models that limit values without rows, which may be misspelled; values: by column."""
     for spec in of_scope(policy.models, Scope.SENSITIVE):
         columns = sensitive_of(spec, values)
@@ -113,7 +113,7 @@ def unknown(policy: Policy, values: Mapping[str, Collection[str]]) -> Iterator[C
         missing = len({*texts(spec, LISTED)} - known)
         if missing:
             names = ", ".join(map(quote_identifier, columns))
-            caution = Caution(
+            caution = PolicyWarning(
                 Code.UNKNOWN_VALUE,
                 None,
                 f"{missing:,} of the values that {spec.name} lists are in no row of {names}",
@@ -136,16 +136,18 @@ def _form(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _of_models(policy: Policy, *, complete: bool) -> Iterator[Caution]:
+def _of_models(policy: Policy, *, complete: bool) -> Iterator[PolicyWarning]:
     if policy.anatomy:
         message = "anatomy publishes exact quasi-identifiers, and gives no k"
-        yield Caution(Code.ANATOMY, None, message, "leave anatomy out, and ask for k and l")
+        yield PolicyWarning(Code.ANATOMY, None, message, "leave anatomy out, and ask for k and l")
     if policy.pseudonym is not None:
         message = f"pseudonym {quote_identifier(policy.pseudonym)} links all values of a person"
-        yield Caution(Code.PSEUDONYM, None, message, "leave pseudonym out, and join by classes")
+        yield PolicyWarning(
+            Code.PSEUDONYM, None, message, "leave pseudonym out, and join by classes"
+        )
     if policy.model(K_ANONYMITY) is not None and policy.k == 1:
         message = "k = 1: a class may be a single row"
-        yield Caution(Code.K_OF_ONE, None, message, "--k 5 or more")
+        yield PolicyWarning(Code.K_OF_ONE, None, message, "--k 5 or more")
     sensitive = [quote_identifier(rule.column) for rule in policy.with_role(Role.SENSITIVE)]
     judged = [s for s in of_scope(policy.models, Scope.SENSITIVE) if s.name != L_DIVERSITY]
     others = [spec for spec in judged if LISTED not in spec.params]
@@ -157,18 +159,18 @@ def _of_models(policy: Policy, *, complete: bool) -> Iterator[Caution]:
         if judged:
             what = "only listed values are limited in"
         names = listed(sensitive)
-        yield Caution(Code.NO_DIVERSITY, None, f"{what} {names}", "--l 2 or more")
+        yield PolicyWarning(Code.NO_DIVERSITY, None, f"{what} {names}", "--l 2 or more")
 
 
-def _of_persons(policy: Policy, info: TableInfo, persons: Persons) -> Iterator[Caution]:
+def _of_persons(policy: Policy, info: TableInfo, persons: Persons) -> Iterator[PolicyWarning]:
     if policy.subject is not None and (policy.subject,) != info.primary_key:
         return
     message = f"{persons.figure}: k counts rows"
-    yield Caution(Code.NO_SUBJECT, None, message, f"{persons.setting} in the policy")
+    yield PolicyWarning(Code.NO_SUBJECT, None, message, f"{persons.setting} in the policy")
 
 
-def _together(key: tuple[str, ...]) -> Caution:
-    return Caution(
+def _together(key: tuple[str, ...]) -> PolicyWarning:
+    return PolicyWarning(
         Code.UNIQUE_TOGETHER,
         None,
         f"columns {listed(map(quote_identifier, key))} are unique together",
@@ -176,7 +178,9 @@ def _together(key: tuple[str, ...]) -> Caution:
     )
 
 
-def _of_values(rule: ColumnRule, known: Contents | None, *, is_key: bool) -> Iterator[Caution]:
+def _of_values(
+    rule: ColumnRule, known: Contents | None, *, is_key: bool
+) -> Iterator[PolicyWarning]:
     name = f"column {quote_identifier(rule.column)}"
     nearly = known is not None and known.n_filled > 1
     nearly = nearly and known is not None and known.n_distinct >= _NEARLY * known.n_filled
@@ -187,14 +191,14 @@ def _of_values(rule: ColumnRule, known: Contents | None, *, is_key: bool) -> Ite
     remedy = "give it the role identifier or quasi"
     if rule.role is Role.SENSITIVE:
         remedy = "group the values in a column of their own, or ask for t-closeness"
-    yield Caution(code, rule.column, f"{rule.role.value} {name} {why}", remedy)
+    yield PolicyWarning(code, rule.column, f"{rule.role.value} {name} {why}", remedy)
 
 
-def _of_name(rule: ColumnRule, info: TableInfo, known: Contents | None) -> Iterator[Caution]:
+def _of_name(rule: ColumnRule, info: TableInfo, known: Contents | None) -> Iterator[PolicyWarning]:
     stats = None if known is None else ColumnStats(known.n_filled, 0, known.n_distinct)
     reason = identifies(info, rule.column, stats)
     if reason is not None:
-        yield Caution(
+        yield PolicyWarning(
             Code.LOOKS_LIKE_IDENTIFIER,
             rule.column,
             f"{rule.role.value} column {quote_identifier(rule.column)} looks like an identifier",
@@ -204,7 +208,7 @@ def _of_name(rule: ColumnRule, info: TableInfo, known: Contents | None) -> Itera
 
 def _of_looks(
     rule: ColumnRule, column: ColumnInfo, values: Sequence[str | None]
-) -> Iterator[Caution]:
+) -> Iterator[PolicyWarning]:
     found = {*signs(column, values)}
     if names_a_place(rule.column):
         found.add(Code.LOOKS_LIKE_COORDINATES)
@@ -214,12 +218,14 @@ def _of_looks(
         if code in found:
             message, hint = _LOOKS[code]
             name = quote_identifier(rule.column)
-            yield Caution(code, rule.column, f"{rule.role.value} column {name} {message}", hint)
+            yield PolicyWarning(
+                code, rule.column, f"{rule.role.value} column {name} {message}", hint
+            )
 
 
 def _of_derivation(
     rule: ColumnRule, quasi: Iterable[ColumnRule], rows: Mapping[str, Sequence[str | None]]
-) -> Iterator[Caution]:
+) -> Iterator[PolicyWarning]:
     values = rows.get(rule.column)
     if values is None:
         return
@@ -230,18 +236,18 @@ def _of_derivation(
     if leads_to:
         names = listed(map(quote_identifier, leads_to))
         message = f"{column} determines {names}"
-        yield Caution(Code.DERIVED, rule.column, message, _COARSEN)
+        yield PolicyWarning(Code.DERIVED, rule.column, message, _COARSEN)
     if follows:
         names = listed(map(quote_identifier, follows))
         message = f"{column} follows from {names}"
-        yield Caution(Code.DERIVED, rule.column, message, _COARSEN)
+        yield PolicyWarning(Code.DERIVED, rule.column, message, _COARSEN)
 
 
-def _of_masking(rule: ColumnRule, policy: Policy) -> Iterator[Caution]:
+def _of_masking(rule: ColumnRule, policy: Policy) -> Iterator[PolicyWarning]:
     """Yield the warning that values masked row by row give no k."""
     methods = [step.method for step in policy.masked(rule.column) if step.method != "permutation"]
     if methods and rule.role is Role.INSENSITIVE:
-        yield Caution(
+        yield PolicyWarning(
             Code.MASKED,
             rule.column,
             f"insensitive column {quote_identifier(rule.column)} is masked by {', '.join(methods)},"
@@ -250,8 +256,8 @@ def _of_masking(rule: ColumnRule, policy: Policy) -> Iterator[Caution]:
         )
 
 
-def _alike(column: str, count: int) -> Caution:
-    return Caution(
+def _alike(column: str, count: int) -> PolicyWarning:
+    return PolicyWarning(
         Code.ALIKE_VALUES,
         column,
         f"{count:,} values of sensitive column {quote_identifier(column)} differ only in spelling",
@@ -312,7 +318,7 @@ def flaws(entries: Iterable[str], *, of_column: bool) -> Iterator[str]:
             yield f"allows {code} {count} times"
 
 
-def is_allowed(caution: Caution, policy: Policy) -> bool:
+def is_allowed(caution: PolicyWarning, policy: Policy) -> bool:
     """Return True if the policy acknowledges a warning with a reason."""
     entries = policy.allow
     if caution.code.of_column:

@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from dbanon.actions.publication.steps import Work
     from dbanon.anonymization.outcome import Outcome
     from dbanon.db.histories.members import Member as MemberStanding
-    from dbanon.db.histories.standing import Standing
+    from dbanon.db.histories.membership import Standing
     from dbanon.db.person_hashes import Changes, Counted
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.assignment import EncodedColumn, LossReport
-    from dbanon.domain.caution import Caution
-    from dbanon.domain.deeds import Stages
+    from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
-    from dbanon.domain.release import Growth, Release, SourceState
+    from dbanon.domain.policy_warning import PolicyWarning
+    from dbanon.domain.release import Delta, Release, SourceState
     from dbanon.domain.table import TableInfo
     from dbanon.request import Request
 
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 class Unchanged:
     """A release without withdrawn or new classes, and its repeated ``warnings``."""
 
-    growth: Growth
-    warnings: tuple[Caution, ...]
+    growth: Delta
+    warnings: tuple[PolicyWarning, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,16 +270,16 @@ def _stand(
     changes: Changes | None,
 ) -> _Stay:
     """Compare the persons with the served release, then the rows of other tables."""
-    from dbanon.db.histories import members, standing
+    from dbanon.db.histories import members, membership
 
     policy, source = read.members[0].policy, read.sources[0]
     deadline = least_deadline(one.policy for one in read.members)
     share = max(one.policy.withdraw_share or WITHDRAW_SHARE for one in read.members)
-    terms = standing.Terms(share, k, deadline)
+    terms = membership.RetentionRules(share, k, deadline)
     is_row = policy.subject is None or len(served) > 1
     owners = None if is_row else owners_of(source, policy)
     kept = {rule.column for one in read.members for rule in one.policy.columns if rule.keep}
-    stand = partial(standing.stand, terms=terms, kept=kept, persons=owners, changes=changes)
+    stand = partial(membership.stand, terms=terms, kept=kept, persons=owners, changes=changes)
     persons = stand(session, served[0], source.rows)
     if len(served) > 1:
         members.hand_over(session)
@@ -352,7 +352,7 @@ def _growths(
     new: Pooled,
     outcomes: Sequence[Outcome],
     present: Sequence[Release],
-) -> list[Growth]:
+) -> list[Delta]:
     """Count retained, new and withdrawn rows per table; raise Unsatisfiable if one is empty."""
     found = []
     for part, outcome in enumerate(outcomes):
@@ -382,7 +382,7 @@ def _growths(
     return found
 
 
-def loss_of(present: Release, of_born: LossReport, growth: Growth, source: Source) -> LossReport:
+def loss_of(present: Release, of_born: LossReport, growth: Delta, source: Source) -> LossReport:
     """Return the loss of the whole copy, without metrics that need every row.
 
     Retained classes are assumed to have the mean loss of the previous release.

@@ -147,7 +147,7 @@ class Case:
         yield from found
 
 
-class Tries(NamedTuple):
+class Trials(NamedTuple):
     """Chances of the trials of an attack, (t,) in [0, 1]; baseline: rate without the release.
 
     candidates: median number of remaining rows, None if meaningless.
@@ -160,7 +160,7 @@ class Tries(NamedTuple):
     words: str
 
 
-def result(name: str, column: str | None, tries: Tries) -> Attack:
+def result(name: str, column: str | None, tries: Trials) -> Attack:
     """Return an attack with its rate and confidence interval; raises NotTried without trials."""
     tried = len(tries.chances)
     if not tried:
@@ -194,7 +194,7 @@ def naming(name: str, column: str, found: Named, *, expected: float | None, left
     right, usual = (found.persons & one for one in (found.right, found.usual))
     counts = Naming(int(found.persons.sum()), int(right.sum()), int(usual.sum()))
     words = "names a value where no other is left; candidates are values"
-    tries = Tries(right.astype(np.float64), float(usual.mean()), expected, left, words)
+    tries = Trials(right.astype(np.float64), float(usual.mean()), expected, left, words)
     return replace(result(name, column, tries), named=counts)
 
 

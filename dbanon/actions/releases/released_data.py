@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.released.cells import Released
-    from dbanon.anonymization.risk.judge import Everybody
+    from dbanon.anonymization.risk.judge import PopulationCounts
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
     from dbanon.domain.assignment import EncodedTable, Taxonomy
-    from dbanon.domain.caution import Caution
-    from dbanon.domain.deeds import Stages
+    from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
+    from dbanon.domain.policy_warning import PolicyWarning
     from dbanon.domain.release import CheckReport, Release
     from dbanon.domain.table import TableInfo
     from dbanon.settings import Settings
@@ -44,23 +44,23 @@ _SAMPLE = "the table, of which a sample is published"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Seen:
+class ReleasedData:
     """The released data with its source; sizes: of sets of equal rows other than the classes."""
 
     released: Released
-    everybody: Everybody
+    population_counts: PopulationCounts
     columns: dict[str, str]
     readers: tuple[str, ...]
     statements: tuple[str, ...]
-    warnings: tuple[Caution, ...]
+    warnings: tuple[PolicyWarning, ...]
     sizes: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class SeenRelease:
+class ReleasedAlone:
     """The released data with its checks, without the source; label_loss: by column.
 
-    rows: their number; sizes: as for ``Seen``.
+    rows: their number; sizes: as for ``ReleasedData``.
     """
 
     checks: CheckReport
@@ -74,7 +74,7 @@ class SeenRelease:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Held:
+class Reconciliation:
     """The released data over the rows of its table; keys: of these."""
 
     release: Release
@@ -104,9 +104,9 @@ def served(relation: str | TableName, settings: Settings) -> Release:
     return found
 
 
-def see(
+def read_released_data(
     release: Release, settings: Settings, stages: Stages, *, persons: int | None = None
-) -> Seen:
+) -> ReleasedData:
     """Read the released data, the source and its population on one snapshot."""
     from dbanon.actions.preparation.loading import find_source, looking
     from dbanon.db import catalog, identity
@@ -119,10 +119,10 @@ def see(
             session.allow_memory()
             identity.admit(session, info, view)
             identity.require_release(session, view, release.data_id)
-            return _seen(session, release, info, view, stages=stages, persons=persons)
+            return _released_data(session, release, info, view, stages=stages, persons=persons)
 
 
-def _seen(
+def _released_data(
     session: Session,
     release: Release,
     info: TableInfo,
@@ -130,8 +130,8 @@ def _seen(
     *,
     stages: Stages,
     persons: int | None,
-) -> Seen:
-    from dbanon.actions.preparation.loading import cautions_of_release
+) -> ReleasedData:
+    from dbanon.actions.preparation.loading import warnings_of_release
 
     policy = release.policy.completed(info).with_orders(info)
     trees = _taxonomies(session, release)
@@ -143,21 +143,25 @@ def _seen(
             _require_types(info, view, rows.table)
         shown = _read(session, view, policy)
         released = shown.released(rows, policy)
-        everybody = _everybody(session, info, policy, shown, trees=trees, persons=persons)
-        if policy.sample is not None and everybody.counted is None and policy.weight is None:
-            everybody = replace(everybody, counted=released, name=_SAMPLE)
-    return Seen(
+        population_counts = _everybody(session, info, policy, shown, trees=trees, persons=persons)
+        if (
+            policy.sample is not None
+            and population_counts.counted is None
+            and policy.weight is None
+        ):
+            population_counts = replace(population_counts, counted=released, name=_SAMPLE)
+    return ReleasedData(
         released=released,
-        everybody=everybody,
+        population_counts=population_counts,
         columns={column.name: column.type for column in view.columns},
         readers=_readers(session, view.name),
         statements=_statements(session, view),
-        warnings=tuple(cautions_of_release(session, release)),
+        warnings=tuple(warnings_of_release(session, release)),
         sizes=shown.sizes,
     )
 
 
-def see_release(release: Release, settings: Settings, stages: Stages) -> SeenRelease:
+def read_released_alone(release: Release, settings: Settings, stages: Stages) -> ReleasedAlone:
     """Prove a release again and read it, on one snapshot, without any query about its source.
 
     Raises CheckFailed for an empty relation, and ConfigError for one that is not as published.
@@ -187,7 +191,7 @@ def see_release(release: Release, settings: Settings, stages: Stages) -> SeenRel
         texts, counts, trees = shown.texts, _counts(shown.texts), _taxonomies(session, release)
         kinds = {c.name: RANGES.get(c.base_type, c.kind) for c in view.columns}
         ranges = {c.name for c in view.columns if c.base_type in RANGES}
-        return SeenRelease(
+        return ReleasedAlone(
             checks=found,
             released=of_release(texts, counts, policy, kinds=kinds, taxonomies=trees),
             rows=int(counts.sum()),
@@ -201,7 +205,9 @@ def see_release(release: Release, settings: Settings, stages: Stages) -> SeenRel
         )
 
 
-def hold(releases: Sequence[Release], settings: Settings, stages: Stages) -> list[Held]:
+def reconcile(
+    releases: Sequence[Release], settings: Settings, stages: Stages
+) -> list[Reconciliation]:
     """Read the released data and the tables with their keys, on one snapshot.
 
     Raises ConfigError for anatomy, and for tables of a dataset other than that of the persons.
@@ -218,12 +224,12 @@ def hold(releases: Sequence[Release], settings: Settings, stages: Stages) -> lis
             identity.admit(session, *{info.oid: info for info in infos}.values())
             tables, views = infos[: len(releases)], infos[len(releases) :]
             found = zip(releases, tables, views, strict=True)
-            return [_held(session, *one, stages=stages) for one in found]
+            return [_reconciled(session, *one, stages=stages) for one in found]
 
 
-def _held(
+def _reconciled(
     session: Session, release: Release, info: TableInfo, view: TableInfo, *, stages: Stages
-) -> Held:
+) -> Reconciliation:
     from dbanon.db import identity
 
     identity.require_release(session, view, release.data_id)
@@ -235,7 +241,7 @@ def _held(
     with stages("see"):
         _require_types(info, view, rows.table)
         released = _read(session, view, policy).released(rows, policy)
-    return Held(release, policy, released, source.rows.keys)
+    return Reconciliation(release, policy, released, source.rows.keys)
 
 
 def _require_classes(release: Release, info: TableInfo) -> None:
@@ -281,7 +287,7 @@ def _require_types(info: TableInfo, view: TableInfo, encoded: EncodedTable) -> N
 def _read(session: Session, view: TableInfo, policy: Policy) -> _Shown:
     from dbanon.db import catalog, identity
     from dbanon.db.releases import reading
-    from dbanon.db.releases.beside import BUCKETS
+    from dbanon.db.releases.companions import BUCKETS
 
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     sensitive = [name for name in sensitive if not policy.masked(name)]
@@ -330,19 +336,19 @@ def _everybody(
     *,
     trees: dict[str, Taxonomy],
     persons: int | None,
-) -> Everybody:
+) -> PopulationCounts:
     """Return the known population; raises as reading its table does."""
-    from dbanon.anonymization.risk.judge import Everybody
+    from dbanon.anonymization.risk.judge import PopulationCounts
     from dbanon.db.proofs import subjects
 
     if policy.population is None or policy.anatomy:
-        return Everybody(size=persons)
+        return PopulationCounts(size=persons)
     people = subjects.describe_population(session, info, policy, n_rows=0)
     rules = policy.with_role(Role.QUASI)
     quasi = replace(policy, columns=rules, where=(), subject=None, class_label=None)
     rows = read_source(session, keyless(people), quasi, trees).encoded()
     counted = shown.released(rows, quasi)
-    return Everybody(persons or rows.table.n_rows, counted, str(people.name))
+    return PopulationCounts(persons or rows.table.n_rows, counted, str(people.name))
 
 
 def _readers(session: Session, view: TableName) -> tuple[str, ...]:

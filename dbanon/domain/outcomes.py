@@ -1,4 +1,4 @@
-"""Transactions of a command, and the known outcome of their commits."""
+"""Operations of a command, and the known outcomes of their commits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-class Fate(Enum):
+class CommitOutcome(Enum):
     """Outcome of a commit."""
 
     NOT_DONE = "not done"
@@ -22,8 +22,8 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
-    """A transaction: ``subject`` was ``done``; ``ask``: command that reports the outcome later."""
+class Operation:
+    """What a transaction does: ``subject`` was ``done``; ``ask``: command that reports it later."""
 
     subject: str
     done: str
@@ -31,19 +31,19 @@ class Deed:
 
 
 @dataclass(slots=True)
-class Deeds:
-    """The transactions of one command in order; each is not done until its commit starts."""
+class Operations:
+    """The operations of one command in order; each is not done until its commit starts."""
 
-    entries: list[tuple[Deed, Fate]] = field(default_factory=list)
+    entries: list[tuple[Operation, CommitOutcome]] = field(default_factory=list)
 
-    def begin(self, deed: Deed) -> None:
+    def begin(self, operation: Operation) -> None:
         """Record an open transaction."""
-        self.entries.append((deed, Fate.NOT_DONE))
+        self.entries.append((operation, CommitOutcome.NOT_DONE))
 
-    def settle(self, deed: Deed, fate: Fate) -> None:
+    def settle(self, operation: Operation, outcome: CommitOutcome) -> None:
         """Record the outcome of the last transaction, unless it was withdrawn."""
-        if self.entries and self.entries[-1][0] is deed:
-            self.entries[-1] = (deed, fate)
+        if self.entries and self.entries[-1][0] is operation:
+            self.entries[-1] = (operation, outcome)
 
     def withdraw(self) -> None:
         """Remove the last transaction: it is retried, or there is nothing to do."""
@@ -52,47 +52,53 @@ class Deeds:
     @property
     def any_done(self) -> bool:
         """True if something was certainly committed."""
-        return bool(self._of(Fate.DONE))
+        return bool(self._of(CommitOutcome.DONE))
 
     @property
     def partly_done(self) -> bool:
         """True if something was committed before the last transaction, which was not."""
-        return self.any_done and self.entries[-1][1] is not Fate.DONE
+        return self.any_done and self.entries[-1][1] is not CommitOutcome.DONE
 
     def __str__(self) -> str:
         """Return the known outcomes, for the end of a sentence."""
         if not self.entries:
             return "nothing was changed"
-        told = [f"{deed.subject} was {deed.done}" for deed in self._of(Fate.DONE)]
+        told = [
+            f"{operation.subject} was {operation.done}"
+            for operation in self._of(CommitOutcome.DONE)
+        ]
         told += [
-            f"whether {deed.subject} was {deed.done} is unknown: run {deed.ask}"
-            for deed in self._of(Fate.UNKNOWN)
+            f"whether {operation.subject} was {operation.done} is unknown: run {operation.ask}"
+            for operation in self._of(CommitOutcome.UNKNOWN)
         ]
         if not told:
             return f"nothing was {self.entries[-1][0].done}"
-        told += [f"{deed.subject} was not {deed.done}" for deed in self._of(Fate.NOT_DONE)]
+        told += [
+            f"{operation.subject} was not {operation.done}"
+            for operation in self._of(CommitOutcome.NOT_DONE)
+        ]
         return "; ".join(told)
 
-    def _of(self, wanted: Fate) -> list[Deed]:
-        return [deed for deed, fate in self.entries if fate is wanted]
+    def _of(self, wanted: CommitOutcome) -> list[Operation]:
+        return [operation for operation, outcome in self.entries if outcome is wanted]
 
 
-_DEEDS: ContextVar[Deeds | None] = ContextVar("deeds", default=None)
+_OPERATIONS: ContextVar[Operations | None] = ContextVar("operations", default=None)
 
 
 @contextmanager
-def followed() -> Iterator[Deeds]:
+def followed() -> Iterator[Operations]:
     """Record all transactions within the block in one list."""
-    token = _DEEDS.set(Deeds())
+    token = _OPERATIONS.set(Operations())
     try:
         yield present()
     finally:
-        _DEEDS.reset(token)
+        _OPERATIONS.reset(token)
 
 
-def present() -> Deeds:
+def present() -> Operations:
     """Return the list of the enclosing block, or a new one."""
-    return _DEEDS.get() or Deeds()
+    return _OPERATIONS.get() or Operations()
 
 
 @dataclass(slots=True)

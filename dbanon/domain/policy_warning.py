@@ -199,7 +199,7 @@ EXPLANATIONS: Mapping[Code, Explanation] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Caution:
+class PolicyWarning:
     """Something in a policy that weakens its guarantee; ``column`` is None for all of it."""
 
     code: Code

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from dbanon.db.session import Session
-    from dbanon.domain.deeds import Deed
+    from dbanon.domain.outcomes import Operation
     from dbanon.domain.table import TableInfo
 
 T = TypeVar("T")
@@ -45,7 +45,12 @@ class _Busy(Exception):
 
 @contextmanager
 def alone(
-    session: Session, sources: Sequence[TableInfo], *, exclude_writers: bool, keep: bool, deed: Deed
+    session: Session,
+    sources: Sequence[TableInfo],
+    *,
+    exclude_writers: bool,
+    keep: bool,
+    operation: Operation,
 ) -> Iterator[None]:
     """Open the REPEATABLE READ transaction of a publication, with the publication locks.
 
@@ -61,7 +66,7 @@ def alone(
         for source in sources:
             _await(session, source, deadline)
         try:
-            with session.transaction(snapshot=True, keep=keep, deed=deed):
+            with session.transaction(snapshot=True, keep=keep, operation=operation):
                 for source in sources:
                     _lock(session, source, exclude_writers=exclude_writers)
                 for source in sources:
@@ -69,9 +74,9 @@ def alone(
                 yield
                 return
         except _Overtaken:
-            session.deeds.withdraw()
+            session.operations.withdraw()
         except _Busy as busy:
-            session.deeds.withdraw()
+            session.operations.withdraw()
             _pause(session, busy.source, deadline)
 
 
@@ -107,8 +112,8 @@ def _await(session: Session, source: TableInfo, deadline: float) -> None:
     try:
         with session.transaction(), at_once(session.pg):
             session.pg.execute("SELECT set_config('lock_timeout', %s, true)", (str(patience),))
-            session.pg.execute(query("turns.enter_turn"), (source.oid,))
-            session.pg.execute(query("turns.await_turn"), (source.oid,))
+            session.pg.execute(query("publication_lock.enter_turn"), (source.oid,))
+            session.pg.execute(query("publication_lock.await_turn"), (source.oid,))
     except psycopg.errors.LockNotAvailable:
         raise DatabaseError(
             f"{source.name} is being published by {_holder(session, source)}",
@@ -118,7 +123,7 @@ def _await(session: Session, source: TableInfo, deadline: float) -> None:
 
 def _holder(session: Session, source: TableInfo) -> str:
     with session.transaction(keep=False):
-        row = session.pg.execute(query("turns.whose_turn"), (source.oid,)).fetchone()
+        row = session.pg.execute(query("publication_lock.whose_turn"), (source.oid,)).fetchone()
     if row is None:
         return "another session"
     return f"{quote_identifier(row[1] or '?')} in another session (pid {row[0]})"
@@ -127,8 +132,8 @@ def _holder(session: Session, source: TableInfo) -> str:
 def _take(session: Session, source: TableInfo) -> None:
     try:
         with at_once(session.pg):
-            session.pg.execute(query("turns.hold_turn"), (source.oid,))
-            session.pg.execute(query("turns.take_turn"), (source.oid,))
+            session.pg.execute(query("publication_lock.hold_turn"), (source.oid,))
+            session.pg.execute(query("publication_lock.take_turn"), (source.oid,))
     except (psycopg.errors.LockNotAvailable, psycopg.errors.SerializationFailure):
         raise _Overtaken from None
 
@@ -139,23 +144,23 @@ def former_names(session: Session, source: TableInfo) -> dict[TableName, list[in
     The OID outlives a rename; of several names that no longer exist, none can be excluded.
     """
     named = {"source": source.oid, "schema": source.name.schema, "name": source.name.name}
-    rows = session.pg.execute(query("turns.former_names"), named)
+    rows = session.pg.execute(query("publication_lock.former_names"), named)
     return {TableName(schema, name): served for schema, name, served in rows}
 
 
-def settled(session: Session, deed: Deed, *, keep: bool, work: Callable[[], T]) -> T:
+def with_retry(session: Session, operation: Operation, *, keep: bool, work: Callable[[], T]) -> T:
     """Run ``work`` in a transaction, and again from scratch after a concurrent change of rights.
 
     GRANT and REVOKE wait for an open publication, and then fail on its new catalog entry.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            with session.transaction(keep=keep, deed=deed):
+            with session.transaction(keep=keep, operation=operation):
                 return work()
         except (psycopg.Error, sa.exc.DBAPIError) as error:
             if not _may_repeat(error) or attempt == _ATTEMPTS:
                 raise
-            session.deeds.withdraw()
+            session.operations.withdraw()
     raise AssertionError  # the last attempt returns or raises
 
 

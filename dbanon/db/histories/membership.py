@@ -17,7 +17,7 @@ from dbanon.db.metadata import ledger
 from dbanon.db.person_hashes import require_found, require_standing, write_persons
 from dbanon.db.proofs import subjects
 from dbanon.db.queries import equal_text, identifiers, query, template
-from dbanon.db.releases import beside, copies, relations
+from dbanon.db.releases import companions, copies, relations
 from dbanon.db.releases.publication import data_table
 from dbanon.db.session import at_once
 from dbanon.db.transfer import write_codes
@@ -25,10 +25,10 @@ from dbanon.domain.policy import Role
 from dbanon.domain.release import (
     CheckFailed,
     CheckReport,
-    Growth,
-    Lingering,
+    Delta,
     Published,
     ReleaseKind,
+    Retained,
 )
 from dbanon.domain.text import command
 from dbanon.formats import column_values
@@ -59,7 +59,7 @@ _DEPARTED = sql.Identifier("pg_temp", "history_departed")
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class RetentionRules:
     """Withdraw a class if ``share`` of its persons are deleted and fewer than ``k`` remain.
 
     Also if one has been deleted for longer than ``deadline``.
@@ -80,7 +80,7 @@ class Standing:
 
     fresh: NDArray[np.int64]
     withdrawn: tuple[int, ...]
-    growth: Growth
+    growth: Delta
     published: Sequence[Published]
     elsewhere: Elsewhere | None = None
 
@@ -90,7 +90,7 @@ def stand(
     publication: Publication,
     rows: SourceRows,
     *,
-    terms: Terms,
+    terms: RetentionRules,
     kept: Collection[str] = (),
     persons: pa.Table | None = None,
     changes: Changes | None = None,
@@ -120,7 +120,7 @@ def stand(
     return found
 
 
-def _of_rows(session: Session, size: int, found: Standing) -> Growth:
+def _of_rows(session: Session, size: int, found: Standing) -> Delta:
     """Count the changed rows of persons with several rows; size: number of all rows."""
     growth, fresh = count_rows(session, _DEPARTED)
     withheld = size - growth.kept - growth.later - fresh
@@ -134,12 +134,12 @@ def _of_rows(session: Session, size: int, found: Standing) -> Growth:
     )
 
 
-def count_rows(session: Session, departed: sql.Identifier) -> tuple[Growth, int]:
+def count_rows(session: Session, departed: sql.Identifier) -> tuple[Delta, int]:
     """Count retained, withdrawn (``departed``) and never published rows, within ``standing``."""
-    counted = template("standing.count_standing_of_members", departed=departed)
+    counted = template("membership.count_standing_of_members", departed=departed)
     *rows, of_nobody = session.one(counted)
     names = ("kept", "deferred", "left", "changed", "later")
-    return Growth(**dict(zip(names, rows, strict=True))), of_nobody
+    return Delta(**dict(zip(names, rows, strict=True))), of_nobody
 
 
 @contextmanager
@@ -168,13 +168,15 @@ def standing(
         session.pg.execute(template("histories.source", **slots))
         session.pg.execute(sql.SQL("ANALYZE {} (person)").format(_SOURCE))
     if changes is None:
-        session.pg.execute(query("standing.differing" if one_row else "standing.differing_persons"))
+        session.pg.execute(
+            query("membership.differing" if one_row else "membership.differing_persons")
+        )
     else:
         require_found(session, publication.info, changes)
         view = publication.view
         slots = {"view_schema": sql.Literal(view.schema), "view_name": sql.Literal(view.name)}
         slots["places"] = changes.places
-        session.pg.execute(template("standing.differing_of_changes", **slots))
+        session.pg.execute(template("membership.differing_of_changes", **slots))
         require_standing(session, publication.info, changes)
     yield known
     memory.drop(session, _READ, _CODES, _SOURCE, _STANDING)
@@ -190,18 +192,18 @@ def _read(
     return person
 
 
-def _counted(session: Session, publication: Publication, terms: Terms) -> Standing:
+def _counted(session: Session, publication: Publication, terms: RetentionRules) -> Standing:
     find_deleted(session, publication.view, deadline=terms.deadline)
-    session.pg.execute(query("standing.departed"), {"share": terms.share, "k": terms.k})
+    session.pg.execute(query("membership.departed"), {"share": terms.share, "k": terms.k})
     gone = withdrawn(session, _DEPARTED)
-    fresh = [row[0] for row in session.pg.execute(query("standing.fresh"))]
-    counts = session.one(query("standing.count_standing"), {"fresh": len(fresh)})
+    fresh = [row[0] for row in session.pg.execute(query("membership.fresh"))]
+    counts = session.one(query("membership.count_standing"), {"fresh": len(fresh)})
     keep_deleted(session, publication.view)
-    lingering = count_deleted(session, publication.view, deadline=terms.deadline)
+    retained = count_deleted(session, publication.view, deadline=terms.deadline)
     names = ("kept", "withheld", "deferred", "left", "changed", "overdue")
-    growth = Growth(withdrawn=len(gone), due=lingering.due, **dict(zip(names, counts, strict=True)))
+    growth = Delta(withdrawn=len(gone), due=retained.due, **dict(zip(names, counts, strict=True)))
     if terms.deadline is not None:
-        (bound,) = session.one(query("standing.bound_rows"))
+        (bound,) = session.one(query("membership.bound_rows"))
         growth = replace(growth, bound=bound)
     growth = replace(growth, former=_former(session, publication, growth.shown))
     return Standing(np.array(fresh, np.int64), gone, growth, ())
@@ -212,15 +214,15 @@ def _former(session: Session, publication: Publication, shown: int) -> dict[str,
     if publication.policy.subject is not None:
         return {}
     columns = [rule.column for rule in publication.policy.with_role(Role.SENSITIVE)]
-    found = template("standing.find_former_values", columns=sql.Literal(columns))
-    session.run((found, query("standing.states")))
-    counts = session.pg.execute(query("standing.former_values"))
+    found = template("membership.find_former_values", columns=sql.Literal(columns))
+    session.run((found, query("membership.states")))
+    counts = session.pg.execute(query("membership.former_values"))
     return {name: rows / max(shown, 1) for name, rows in counts}
 
 
 def withdrawn(session: Session, departed: sql.Identifier) -> tuple[int, ...]:
     """Return the withdrawn classes, within ``standing``."""
-    found = session.pg.execute(template("standing.withdrawn", departed=departed))
+    found = session.pg.execute(template("membership.withdrawn", departed=departed))
     return tuple(row[0] for row in found)
 
 
@@ -234,7 +236,7 @@ def published_values(
     one_row = publication.policy.subject is None
     rows = sql.SQL("count(*)" if one_row else "count(DISTINCT b.person)")
     counted = template(
-        "standing.published_values", rows=rows, **_of_kept(publication, own, key=key)
+        "membership.published_values", rows=rows, **_of_kept(publication, own, key=key)
     )
     persons: dict[str, int] = {}
     counts: dict[str, dict[str, list[int]]] = {}
@@ -263,7 +265,7 @@ def _of_kept(
     ]
     values = sql.SQL("jsonb_build_object({})").format(sql.SQL(", ").join(pairs))
     slots = {**memory.of_copy(publication), "key": sql.Literal(key), "kept": values}
-    of_classes = template("standing.kept_values", **slots)
+    of_classes = template("membership.kept_values", **slots)
     members = sql.SQL("{} JOIN ({}) AS c USING (class)").format(before, of_classes)
     return {
         "kept": sql.Identifier("c", "kept"),
@@ -274,23 +276,23 @@ def _of_kept(
 
 def find_deleted(session: Session, relation: TableName, *, deadline: timedelta | None) -> None:
     """Write deleted persons to ``history_missed``: when first missed, and if overdue."""
-    session.pg.execute(query("standing.find_leavers"), {**_named(relation), "deadline": deadline})
+    session.pg.execute(query("membership.find_leavers"), {**_named(relation), "deadline": deadline})
 
 
 def keep_deleted(session: Session, relation: TableName) -> None:
     """Store only the persons of ``history_missed`` that the next release retains."""
-    for name in ("standing.discard_leavers", "standing.keep_leavers"):
+    for name in ("membership.discard_leavers", "membership.keep_leavers"):
         session.pg.execute(query(name), _named(relation))
 
 
 def forget_deleted(session: Session, relation: TableName) -> None:
     """Delete the times of deleted persons, for an empty relation or a new grouping."""
-    session.pg.execute(query("standing.forget_leavers"), _named(relation))
+    session.pg.execute(query("membership.forget_leavers"), _named(relation))
 
 
 def failed_pools(session: Session, table: TableName) -> list[tuple[dict[str, str | None], int]]:
     """Return the kept values and persons of the last pools of a table that failed the models."""
-    found = session.pg.execute(query("standing.failed_pools"), _named(table))
+    found = session.pg.execute(query("membership.failed_pools"), _named(table))
     return [(json.loads(kept), persons) for kept, persons in found]
 
 
@@ -302,7 +304,7 @@ def keep_pool(
 
     def keep(session: Session) -> None:
         forget_pools(session, relation, kept)
-        session.pg.execute(query("standing.keep_pool"), asked)
+        session.pg.execute(query("membership.keep_pool"), asked)
 
     keep(session)
     session.lasting.append(keep)
@@ -313,21 +315,19 @@ def forget_pools(
 ) -> None:
     """Delete the failed pools of a relation, with some kept values or all."""
     asked = {**_named(relation), "kept": None if kept is None else _text(kept)}
-    session.pg.execute(query("standing.forget_pools"), asked)
+    session.pg.execute(query("membership.forget_pools"), asked)
 
 
 def _text(kept: Mapping[str, str | None]) -> str:
     return json.dumps(kept, sort_keys=True)
 
 
-def count_deleted(
-    session: Session, relation: TableName, *, deadline: timedelta | None
-) -> Lingering:
+def count_deleted(session: Session, relation: TableName, *, deadline: timedelta | None) -> Retained:
     """Count the retained deleted persons of a relation, at its last refresh."""
     asked = {**_named(relation), "deadline": deadline}
-    shown, overdue, since, failed = session.one(query("standing.count_leavers"), asked)
+    shown, overdue, since, failed = session.one(query("membership.count_leavers"), asked)
     due = since + deadline if since is not None and deadline is not None else None
-    return Lingering(relation, shown, overdue, since, due, failed)
+    return Retained(relation, shown, overdue, since, due, failed)
 
 
 def _named(relation: TableName) -> dict[str, str | None]:
@@ -349,7 +349,7 @@ def require_lasting_keys(session: Session, publication: Publication, known: Memo
         return
     own = [number for number, name in before.items() if name == publication.view]
     number = max(own or before)
-    (fresh,) = session.one(query("standing.newcomers"), {"release": publication.id})
+    (fresh,) = session.one(query("membership.newcomers"), {"release": publication.id})
     if not fresh or 2 * fresh < _least(session, known, number):
         return
     found = shown = _count(session, known, number)
@@ -432,7 +432,7 @@ def _shows_same(
     session: Session, publication: Publication, entry: Entry, names: Collection[str]
 ) -> bool:
     """Compare a served copy and its companion relations with the values of a release."""
-    dealt = [name for name in names if name == beside.bucket_column(publication)]
+    dealt = [name for name in names if name == companions.bucket_column(publication)]
     of_rows = [name for name in names if name not in dealt]
     served, release = relations.served_rows(publication), data_table("release", entry.data_id)
     shown = {column.name for column in catalog.describe(session, entry.relation).columns}
@@ -440,9 +440,9 @@ def _shows_same(
         return False
     if not dealt:
         return True
-    former = beside.values_beside_buckets(session, publication, entry.relation)
+    former = companions.values_of_buckets(session, publication, entry.relation)
     return former is not None and _is_same(
-        session, dealt, beside.bucket_values(publication), former
+        session, dealt, companions.bucket_values(publication), former
     )
 
 

@@ -24,7 +24,7 @@ from dbanon.actions.publication.pooling import (
 )
 from dbanon.domain.errors import ConfigError, Unsatisfiable
 from dbanon.domain.policy import Role
-from dbanon.domain.release import Published, Sharing
+from dbanon.domain.release import GroupReuse, Published
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.support import Mode, reasons
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.outcome import Outcome
     from dbanon.db.histories.atoms import Elsewhere, Remembered
     from dbanon.db.session import Session
-    from dbanon.domain.deeds import Stages
+    from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableInfo, TableName
     from dbanon.formats.column_values import Frozen, Shown
@@ -64,7 +64,7 @@ class _Atoms:
 
 def share(
     session: Session, plan: PublicationPlan, stages: Stages, *, weigh: bool = False
-) -> tuple[Prepared, Sharing] | None:
+) -> tuple[Prepared, GroupReuse] | None:
     """Group the rows of a table into unions of atoms; writes nothing that lasts.
 
     An atom is a set of persons in the same classes of every remembered release. It is published
@@ -95,7 +95,7 @@ def share(
     warnings = cautions(session, member, own.rows.columns, strict=plan.request.strict)
     recall = partial(_recalled, session, member, relation)
     recall = partial(recall, counts=whole is not member, stages=stages)
-    known, found = recall(source), list[Sharing]()
+    known, found = recall(source), list[GroupReuse]()
     if known is None:
         return None
 
@@ -118,7 +118,7 @@ def _grouped(
     known: Remembered,
     *,
     stages: Stages,
-) -> tuple[Source, Outcome, Sharing]:
+) -> tuple[Source, Outcome, GroupReuse]:
     """Return the rows with their published values, and their groups; source: of ``whole``."""
     import numpy as np
 
@@ -353,7 +353,7 @@ def _alike(policy: Policy, columns: Sequence[str], n_persons: int) -> Unsatisfia
 
 def _merged(
     source: Source, atoms: _Atoms, born: NDArray[np.int32], policy: Policy, *, stages: Stages
-) -> tuple[Outcome, Sharing]:
+) -> tuple[Outcome, GroupReuse]:
     """Merge old and new atoms until all meet the policy."""
     import numpy as np
 
@@ -375,7 +375,7 @@ def _merged(
         ) from None
     shown = outcome.assignment.group >= 0
     kept = shown & ~atoms.is_fresh
-    sharing = Sharing(
+    sharing = GroupReuse(
         atoms=len(np.unique(atoms.atom[kept])),
         kept=int(kept.sum()),
         births=int(shown[fresh].sum()),
