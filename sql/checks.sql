@@ -237,7 +237,7 @@ classes AS (
 -- Judge the classes by what each achieves, which the fragment of a model computes of its input.
 WITH {input},
 {arithmetic}
-SELECT ({required})::{of_required},
+SELECT {run}({required})::{of_required},
        CASE WHEN count(e.class) > 0 THEN {worst} END::{of_achieved},
        count(e.class),
        CASE WHEN count(e.class) > 0
@@ -247,7 +247,7 @@ SELECT ({required})::{of_required},
        CASE WHEN count(e.class) = 0 THEN 'not checked'
             WHEN bool_or({fails}) THEN 'failed'
             ELSE 'passed' END
-  FROM each_class AS e
+  FROM each_class AS e{by_run}
 
 -- name: verify_case
 -- Verify a model by its check.

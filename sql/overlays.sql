@@ -66,21 +66,167 @@ SELECT p.person, sha256(convert_to(p.classes || coalesce(e.equals, ''), 'UTF8'))
   LEFT JOIN pattern AS e ON e.number = c.number
 
 -- name: compare
--- Compare releases with the newest, in "now", as a reader of both can: how many persons are in the classes
--- of so few, in both or in one and not the other.
-SELECT r.release_id, p.persons, p.smallest, p.below, p.in_both
-  FROM {releases}
+-- Compare releases with the newest, in "now", as a reader of both can: how many persons are in the classes of so
+-- few, in both or in one and not the other; and the values of both, because what a class shows of a column in one
+-- may be less in the other, and somebody who was in both has one of the values of both. All releases are
+-- compared at once: a stage is a class for as long as it has the same rows, and is counted once for all releases
+-- that show it. shown: all that is remembered of the classes of the persons in "before". Values are found by
+-- their numbers: how many there are of a table, no planner knows; and left joins keep it from expecting none.
+-- Each step is joined to the next alone: to join the values first, of all classes with all, would take long.
+WITH release AS MATERIALIZED (
+    SELECT r.release_id, r.shown_id, r.relation, r.k
+      FROM {releases}
+),
+asked AS MATERIALIZED (
+    SELECT a.release_id, a.place, a.l, dense_rank() OVER (ORDER BY a.name) AS number, a.name
+      FROM unnest({numbers}::bigint[], {places}::integer[], {columns}::text[], {least}::bigint[])
+           AS a (release_id, place, name, l)
+),
+coded AS MATERIALIZED (
+    SELECT c.number, c.value_id, dense_rank() OVER (ORDER BY c.number, c.value) AS code
+      FROM (SELECT n.number, v.value_id, v.value -> n.name AS value
+              FROM (SELECT DISTINCT e.value_id FROM {shown} AS e) AS s
+              JOIN dbanon.history_value AS v ON v.value_id = s.value_id
+             CROSS JOIN (SELECT DISTINCT a.number, a.name FROM asked AS a) AS n
+            OFFSET 0) AS c
+     WHERE c.value IS NOT NULL
+),
+newest AS MATERIALIZED (
+    SELECT b.person, b.shown
+      FROM {now} AS b
+     WHERE b.place = 1
+),
+entry AS MATERIALIZED (
+    SELECT e.relation, e.shown, e.release_id AS since, coalesce(e.until, {never}) AS until, e.person,
+           e.value_id, e.place
+      FROM {shown} AS e
+     WHERE e.class <> 0
+       AND e.relation = ANY (ARRAY(SELECT r.relation FROM release AS r))
+),
+span AS MATERIALIZED (
+    SELECT DISTINCT e.relation, e.shown, e.since, e.until
+      FROM entry AS e
+),
+stage AS MATERIALIZED (
+    SELECT row_number() OVER () AS stage, b.relation, b.shown, b.since,
+           lead(b.since) OVER (PARTITION BY b.relation, b.shown ORDER BY b.since) AS until
+      FROM (SELECT s.relation, s.shown, s.since
+              FROM span AS s
+             UNION
+            SELECT s.relation, s.shown, s.until
+              FROM span AS s) AS b
+),
+course AS MATERIALIZED (
+    SELECT s.relation, s.shown, s.since, s.until,
+           c.stages[array_position(c.bounds, s.since):array_position(c.bounds, s.until) - 1] AS stages
+      FROM span AS s
+      LEFT JOIN (SELECT t.relation, t.shown, array_agg(t.since ORDER BY t.since) AS bounds,
+                        array_agg(t.stage ORDER BY t.since) AS stages
+                   FROM stage AS t
+                  GROUP BY t.relation, t.shown) AS c ON c.relation = s.relation AND c.shown = s.shown
+),
+staged AS MATERIALIZED (
+    SELECT u.stage, e.person, e.value_id, e.place
+      FROM entry AS e
+      LEFT JOIN course AS c
+        ON c.relation = e.relation
+       AND c.shown = e.shown
+       AND c.since = e.since
+       AND c.until = e.until
+     CROSS JOIN LATERAL unnest(c.stages) AS u (stage)
+),
+pair AS MATERIALIZED (
+    SELECT e.stage, n.shown AS now, count(*) AS persons
+      FROM staged AS e
+      LEFT JOIN newest AS n ON n.person = e.person
+     WHERE e.place = 1{among}
+     GROUP BY e.stage, n.shown
+),
+dated AS MATERIALIZED (
+    SELECT t.relation, t.since, t.until, p.now, p.persons
+      FROM pair AS p
+      LEFT JOIN (SELECT DISTINCT ON (t.stage) t.stage, t.relation, t.since, t.until
+                   FROM stage AS t) AS t ON t.stage = p.stage
+),
+met AS MATERIALIZED (
+    SELECT d.relation, d.now, d.since, d.until, sum(d.persons) AS persons
+      FROM dated AS d
+     WHERE d.now IS NOT NULL
+     GROUP BY d.relation, d.now, d.since, d.until
+),
+missing AS (
+    SELECT m.relation, m.since, lead(m.since, 1, {never}) OVER moments AS until,
+           sum(m.persons) OVER moments AS persons
+      FROM (SELECT u.relation, u.now, u.since, sum(u.persons) AS persons
+              FROM (SELECT r.relation, n.shown AS now, 0::bigint AS since, n.persons
+                      FROM (SELECT DISTINCT r.relation FROM release AS r) AS r
+                     CROSS JOIN (SELECT n.shown, count(*) AS persons
+                                   FROM newest AS n
+                                  GROUP BY n.shown) AS n
+                     UNION ALL
+                    SELECT m.relation, m.now, m.since, -m.persons
+                      FROM met AS m
+                     UNION ALL
+                    SELECT m.relation, m.now, m.until, m.persons
+                      FROM met AS m) AS u
+             GROUP BY u.relation, u.now, u.since) AS m
+    WINDOW moments AS (PARTITION BY m.relation, m.now ORDER BY m.since)
+),
+sized AS MATERIALIZED (
+    SELECT c.relation, c.since, c.until, c.is_in_both, c.persons, count(*) AS cells
+      FROM (SELECT d.relation, d.since, d.until, d.now IS NOT NULL AS is_in_both, d.persons
+              FROM dated AS d
+             UNION ALL
+            SELECT m.relation, m.since, m.until, false, m.persons
+              FROM missing AS m
+             WHERE m.persons > 0) AS c
+     GROUP BY c.relation, c.since, c.until, c.is_in_both, c.persons
+),
+possible AS MATERIALIZED (
+    SELECT p.stage, p.now, p.persons, s.number, s.code
+      FROM pair AS p
+      JOIN (SELECT DISTINCT e.stage, v.number, v.code
+              FROM staged AS e
+              JOIN coded AS v ON v.value_id = e.value_id) AS s ON s.stage = p.stage
+     WHERE p.now IS NOT NULL
+),
+possible_now AS MATERIALIZED (
+    SELECT DISTINCT b.shown, v.code
+      FROM {now} AS b
+      JOIN coded AS v ON v.value_id = b.value_id
+),
+left_over AS MATERIALIZED (
+    SELECT t.relation, t.since, t.until, c.number, c.candidates, sum(c.persons) AS persons
+      FROM (SELECT p.stage, p.now, p.number, p.persons, count(*) AS candidates
+              FROM possible AS p
+              JOIN possible_now AS n ON n.shown = p.now AND n.code = p.code
+             GROUP BY p.stage, p.now, p.number, p.persons) AS c
+      LEFT JOIN (SELECT DISTINCT ON (t.stage) t.stage, t.relation, t.since, t.until
+                   FROM stage AS t) AS t ON t.stage = c.stage
+     GROUP BY t.relation, t.since, t.until, c.number, c.candidates
+)
+SELECT r.release_id, f.persons, f.smallest, f.below, f.in_both, e.below, e.to_one
+  FROM release AS r
  CROSS JOIN LATERAL (
-        SELECT coalesce(sum(c.persons), 0)::bigint AS persons, min(c.persons) AS smallest,
-               coalesce(sum(c.persons) FILTER (WHERE c.persons < r.k), 0)::bigint AS below,
-               coalesce(sum(c.persons) FILTER (WHERE c.is_in_both), 0)::bigint AS in_both
-          FROM (SELECT count(*) AS persons,
-                       bool_and(a.shown IS NOT NULL AND b.shown IS NOT NULL) AS is_in_both
-                  FROM (SELECT s.person, s.shown FROM ({before}) AS s WHERE s.place = 1) AS a
-                  FULL JOIN (SELECT s.person, s.shown
-                               FROM {now} AS s
-                              WHERE s.place = 1) AS b USING (person)
-                 GROUP BY a.shown, b.shown) AS c) AS p
+        SELECT coalesce(sum(s.persons * s.cells), 0)::bigint AS persons, min(s.persons)::bigint AS smallest,
+               coalesce(sum(s.persons * s.cells) FILTER (WHERE s.persons < r.k), 0)::bigint AS below,
+               coalesce(sum(s.persons * s.cells) FILTER (WHERE s.is_in_both), 0)::bigint AS in_both
+          FROM sized AS s
+         WHERE s.relation = r.relation
+           AND s.since <= r.shown_id
+           AND s.until > r.shown_id) AS f
+ CROSS JOIN LATERAL (
+        SELECT array_agg(l.below ORDER BY a.place) AS below, array_agg(l.to_one ORDER BY a.place) AS to_one
+          FROM asked AS a
+         CROSS JOIN LATERAL (
+                SELECT coalesce(sum(o.persons) FILTER (WHERE o.candidates < a.l), 0)::bigint AS below,
+                       coalesce(sum(o.persons) FILTER (WHERE o.candidates = 1), 0)::bigint AS to_one
+                  FROM left_over AS o
+                 WHERE o.number = a.number
+                   AND o.relation = r.relation
+                   AND o.since <= r.shown_id
+                   AND o.until > r.shown_id) AS l
+         WHERE a.release_id = r.release_id) AS e
 
 -- name: compare_first
 -- Compare the first release of a series with itself, as others will be with it.
@@ -278,69 +424,19 @@ SELECT c.person
     OR s.shown IN (SELECT n.shown FROM changed AS n)
 
 -- name: input_of_overlay
--- What a model of a sensitive column reads of an overlay.
+-- What a model of a sensitive column reads of an overlay: a class is a cell in a run of releases.
 cells AS (
-    SELECT dense_rank() OVER (ORDER BY {quasi}) AS class,
+    SELECT {class} AS class,
            dense_rank() OVER (ORDER BY o.{value}) AS value,
            {label} AS label, {number} AS number, count(*) AS members
       FROM overlay AS o
-     GROUP BY {quasi}, o.{value}
+     GROUP BY {run}, {quasi}, o.{value}
 ),
 classes AS (
     SELECT c.class, sum(c.members)::bigint AS members, count(*) AS distinct_values
       FROM cells AS c
      GROUP BY c.class
 )
-
--- name: intersect
--- Compare the values of releases with those of the newest, in "now": what a class shows of a column in one
--- may be less in the other, and somebody who was in both has one of the values of both. shown: all that a
--- release shows of the classes of the persons in "before". Each step is joined to the next alone: to join
--- the values first, of all classes with all, would take long. Values are found by their numbers: how many
--- there are of a table, no planner knows.
-WITH coded AS MATERIALIZED (
-    SELECT c.name, c.value_id, dense_rank() OVER (PARTITION BY c.name ORDER BY c.value) AS code
-      FROM (SELECT n.name, v.value_id, v.value -> n.name AS value
-              FROM (SELECT a.value_id FROM {among} AS a UNION SELECT b.value_id FROM {now} AS b) AS s
-              JOIN dbanon.history_value AS v ON v.value_id = s.value_id
-             CROSS JOIN unnest({columns}::text[]) AS n (name)
-            OFFSET 0) AS c
-     WHERE c.value IS NOT NULL
-),
-possible_now AS MATERIALIZED (
-    SELECT DISTINCT c.name, b.shown, c.code
-      FROM {now} AS b
-      JOIN coded AS c ON c.value_id = b.value_id
-)
-SELECT r.release_id, r.name, r.l, i.below, i.to_one
-  FROM {releases}
- CROSS JOIN LATERAL (
-    WITH pair AS MATERIALIZED (
-        SELECT a.shown AS before, b.shown AS now, count(*) AS persons
-          FROM ({before}) AS a
-          JOIN {now} AS b ON b.person = a.person
-         WHERE a.place = 1
-           AND b.place = 1
-         GROUP BY a.shown, b.shown
-    ),
-    possible AS MATERIALIZED (
-        SELECT p.before, p.now, p.persons, s.code
-          FROM pair AS p
-          JOIN (SELECT DISTINCT a.shown, c.code
-                  FROM ({shown}) AS a
-                  JOIN coded AS c ON c.value_id = a.value_id
-                 WHERE c.name = r.name) AS s ON s.shown = p.before
-    ),
-    left_over AS (
-        SELECT p.before, p.now, p.persons, count(*) AS candidates
-          FROM possible AS p
-          JOIN possible_now AS s ON s.name = r.name AND s.shown = p.now AND s.code = p.code
-         GROUP BY p.before, p.now, p.persons
-    )
-    SELECT coalesce(sum(l.persons) FILTER (WHERE l.candidates < r.l), 0)::bigint AS below,
-           coalesce(sum(l.persons) FILTER (WHERE l.candidates = 1), 0)::bigint AS to_one
-      FROM left_over AS l) AS i
- ORDER BY r.release_id, r.place
 
 -- name: intersect_first
 -- Compare the values of the first release of a series with themselves: somebody in a class has one of those
@@ -369,20 +465,20 @@ SELECT coalesce(sum(l.persons) FILTER (WHERE l.candidates BETWEEN 1 AND %(l)s - 
   FROM left_over AS l
 
 -- name: judge
--- What cells achieve of a model by the values that each release shows. Values are found by their numbers:
--- how many there are of a table, no planner knows.
+-- What cells achieve of a model by the values that releases show, those of each run of releases once. Values are
+-- found by their numbers: how many there are of a table, no planner knows.
 WITH value AS MATERIALIZED (
     SELECT v.value_id{columns}
       FROM (SELECT DISTINCT s.value_id FROM {among} AS s) AS d
       JOIN dbanon.history_value AS v ON v.value_id = d.value_id
-)
-SELECT r.release_id, j.*
-  FROM {releases}
- CROSS JOIN LATERAL (
-WITH overlay AS (
+),
+run AS MATERIALIZED (
+{runs}),
+overlay AS (
 {overlay})
-SELECT * FROM (
-{judged}) AS found) AS j
+SELECT r.releases, j.*
+  FROM ({judged}) AS j
+  JOIN (SELECT DISTINCT n.run, n.releases FROM run AS n) AS r ON r.run = j.run
 
 -- name: knows_all
 -- Whether everybody who is remembered was ever in a release of the persons.
@@ -425,14 +521,34 @@ SELECT r.release_id
  WHERE EXISTS (SELECT FROM ({shown}) AS s WHERE s.place > 1)
 
 -- name: overlay
--- What was published of the persons of a release, with the cell of each in the place of its class.
-SELECT c.{known_as} AS {cell}, s.person AS {person}{names}
-  FROM ({shown}) AS s
-  JOIN {cells} AS c ON c.person = s.person
-  JOIN value AS u ON u.value_id = s.value_id
+-- What was published of persons in each run of releases, with the cell of each in the place of its class.
+SELECT n.run AS {run}, c.{known_as} AS {cell}, e.person AS {person}{names}
+  FROM {entries} AS e
+  JOIN run AS n
+    ON n.relation = e.relation
+   AND n.since = e.release_id
+   AND n.until = coalesce(e.until, {never})
+  JOIN {cells} AS c ON c.person = e.person
+  JOIN value AS u ON u.value_id = e.value_id
+ WHERE e.class <> 0
 
 -- name: overlay_first
 -- What the first release of a series shows of its persons, with their class: that is their cell.
-SELECT e.class AS {cell}, e.person AS {person}{names}
+SELECT 1::bigint AS {run}, e.class AS {cell}, e.person AS {person}{names}
   FROM pg_temp.history_entries AS e
   JOIN value AS u ON u.value_id = e.value_id
+
+-- name: runs
+-- The runs of releases that show the rows of a person unchanged. Who shares a cell was always shown by the same
+-- ones, so that a cell is judged once in each run.
+SELECT dense_rank() OVER (ORDER BY c.releases) AS run, c.releases, s.relation, s.since, s.until
+  FROM (SELECT DISTINCT e.relation, e.release_id AS since, coalesce(e.until, {never}) AS until
+          FROM {entries} AS e
+         WHERE e.class <> 0) AS s
+ CROSS JOIN LATERAL (
+        SELECT array_agg(r.release_id ORDER BY r.release_id) AS releases
+          FROM {releases}
+         WHERE r.relation = s.relation
+           AND r.shown_id >= s.since
+           AND r.shown_id < s.until) AS c
+ WHERE c.releases IS NOT NULL

@@ -64,7 +64,7 @@ SELECT {k}, min(c.persons), count(*), count(*) FILTER (WHERE c.persons < {k}), c
 -- name: prove_persons
 -- Check the published classes by the number of persons per value, and by the rest without a value.
 WITH pairs AS (
-    SELECT DISTINCT dense_rank() OVER (ORDER BY {quasi}) AS class, {value} AS v, {subject} AS p
+    SELECT DISTINCT {class} AS class, {value} AS v, {subject} AS p
       FROM {persons}
 ),
 held AS (
@@ -84,15 +84,15 @@ valued AS (
      GROUP BY class
 ),
 each_class AS (
-    SELECT o.persons, {achieved} AS achieved
+    SELECT o.class, o.persons, {achieved} AS achieved
       FROM owners AS o
       JOIN valued AS x ON x.class = o.class
 )
-SELECT {required}::double precision, min(e.achieved), max(e.achieved), count(*),
+SELECT {run}{required}::double precision, min(e.achieved), max(e.achieved), count(*),
        count(*) FILTER (WHERE e.achieved < {required} - 1e-9),
        count(*) FILTER (WHERE e.achieved > {required} + 1e-9),
        coalesce(sum(e.persons), 0)::bigint
-  FROM each_class AS e
+  FROM each_class AS e{by_run}
 
 -- name: prove_subjects
 -- Count the persons of every published class, which requires the private tables.

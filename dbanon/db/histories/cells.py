@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, cast
 
 from psycopg import sql
 
-from dbanon.db.histories import memory
-from dbanon.db.histories.memory import ENTRIES
-from dbanon.db.models.functions import demands, judged_inline
+from dbanon.db.histories import figures, memory
+from dbanon.db.histories.memory import ENTRIES, NEVER
+from dbanon.db.models.functions import class_in_run, demands, judged_in_runs
 from dbanon.db.proofs.subjects import persons_statement, result_of_persons, result_of_rows
 from dbanon.db.queries import identifiers, query, template
 from dbanon.db.session import at_once
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Role
 from dbanon.domain.release import Against, CheckResult, Exposure, Verdict
 from dbanon.models.base import Scope
-from dbanon.models.registry import MODELS, arguments, sensitive_of
+from dbanon.models.registry import MODELS, arguments, model_of, sensitive_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    import psycopg
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from dbanon.db.histories.memory import Memory
     from dbanon.db.models.functions import Demand
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 CELLS = sql.Identifier("pg_temp", "history_cells")
 NOW = sql.Identifier("pg_temp", "history_now")
 COUNTED = sql.Identifier("pg_temp", "history_counted")
+_AMONG = sql.SQL("\n       AND e.person IN (SELECT b.person FROM {} AS b)")
 _LEAST = 2  # values that a person is to have where a policy asks for no number of them
 
 
@@ -85,11 +85,11 @@ def sensitive_columns(policy: Policy) -> list[str]:
 
 def asked_of_values(
     policy: Policy, sensitive: Sequence[str] | None = None
-) -> tuple[str, str, list[Demand]]:
-    """Return unused names for cell and person columns, and the models of ``sensitive`` values."""
+) -> tuple[str, str, str, list[Demand]]:
+    """Return unused names for run, cell and person, and the models of ``sensitive`` values."""
     sensitive = sensitive_columns(policy) if sensitive is None else sensitive
     free = (name for i in count() if (name := f"c{i}") not in sensitive)
-    cell, person = next(free), next(free)
+    run, cell, person = next(free), next(free), next(free)
     asked = [
         demand
         for demand in demands(policy.models, quasi=[cell], sensitive=sensitive)
@@ -97,7 +97,7 @@ def asked_of_values(
         and not MODELS[demand.spec.name].of_whole
         and demand.column in sensitive
     ]
-    return cell, person, asked
+    return run, cell, person, asked
 
 
 def of_values(
@@ -131,20 +131,19 @@ def of_values(
     found: dict[int, list[CheckResult]] = {number: [] for number in policies}
     for alike in _asked_alike(policies, several, sensitive):
         overlay = _Overlay.of(policies[alike[0]], numbers, sensitive)
-        selected = template(
-            "overlays.overlay",
-            **overlay.slots,
-            shown=each,
-            cells=cells,
-            known_as=sql.Identifier(known_as),
-        )
+        slots = {"entries": entries, "never": NEVER}
+        within = {"cells": cells, "known_as": sql.Identifier(known_as)}
+        selected = template("overlays.overlay", **overlay.slots, **slots, **within)
         listed = [rows[number] for number in alike]
-        releases, own = memory.listed(listed, *names), _values_of(entries, {r[2] for r in listed})
-        is_several = alike[0] in several
-        for number, result in overlay.judge(
-            session, selected, releases=releases, among=own, several=is_several
-        ):
-            found[number].append(result)
+        results = overlay.judge(
+            session,
+            selected,
+            runs=template("overlays.runs", **slots, releases=memory.listed(listed, *names)),
+            among=_values_of(entries, {r[2] for r in listed}),
+            several=alike[0] in several,
+        )
+        for number in alike:
+            found[number] = [result(number) for result in results]
     return found
 
 
@@ -176,9 +175,9 @@ def of_first(
     """Check the classes of the first release of a series, as ``of_values`` does."""
     overlay = _Overlay.of(policy, numbers, None)
     selected = template("overlays.overlay_first", **overlay.slots)
-    listed = memory.listed([(number,)], "release_id")
-    found = overlay.judge(session, selected, releases=listed, among=COUNTED, several=False)
-    return [result for _, result in found]
+    run = sql.SQL("SELECT 1::bigint AS run, ARRAY[{}::bigint] AS releases").format(number)
+    found = overlay.judge(session, selected, runs=run, among=COUNTED, several=False)
+    return [result(number) for result in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +188,7 @@ class _Overlay:
     numeric columns.
     """
 
+    run: str
     cell: str
     person: str
     asked: list[Demand]
@@ -202,7 +202,7 @@ class _Overlay:
     ) -> _Overlay:
         """Build it from a policy; sensitive: only these columns."""
         sensitive = sensitive_columns(policy) if sensitive is None else sensitive
-        cell, person, asked = asked_of_values(policy, sensitive)
+        run, cell, person, asked = asked_of_values(policy, sensitive)
         columns = [
             sql.SQL(", (v.value ->> {}){} AS {}").format(
                 sql.Literal(name),
@@ -216,25 +216,26 @@ class _Overlay:
             for place, name in enumerate(sensitive)
         ]
         slots = {
+            "run": sql.Identifier(run),
             "cell": sql.Identifier(cell),
             "person": sql.Identifier(person),
             "names": sql.SQL("").join(names),
         }
-        return cls(cell, person, asked, slots, sql.SQL("").join(columns), numbers)
+        return cls(run, cell, person, asked, slots, sql.SQL("").join(columns), numbers)
 
     def judge(
         self,
         session: Session,
         overlay: sql.Composable,
         *,
-        releases: sql.Composable,
+        runs: sql.Composable,
         among: sql.Composable,
         several: bool,
-    ) -> Iterator[tuple[int, CheckResult]]:
-        """Yield the results of each release, one column at a time.
+    ) -> Sequence[Callable[[int], CheckResult]]:
+        """Return the results by release, one column at a time.
 
-        overlay: the rows of a release ``r``; among: a table with all their values; several: a
-        person can have several rows.
+        overlay: the rows of each run; runs: the releases that show the same rows; among: a table
+        with all their values; several: a person can have several rows.
         """
         sent = []
         with at_once(session.pg):
@@ -245,18 +246,21 @@ class _Overlay:
                     "overlays.judge",
                     columns=self.columns,
                     among=among,
-                    releases=releases,
+                    runs=runs,
                     overlay=overlay,
                     judged=self._by_person(demand) if by_person else self._by_row(demand),
                 )
                 result_of = result_of_persons if by_person else result_of_rows
                 sent.append((demand, result_of, session.pg.execute(statement)))
+        found = []
         for demand, result_of, rows in sent:
-            for number, *row in rows:
-                yield number, result_of(demand, row, column=demand.column)
+            results = [(r, result_of(demand, row, column=demand.column)) for r, _, *row in rows]
+            found.append(partial(_of_release, demand, results))
+        return found
 
     def _by_person(self, demand: Demand) -> sql.Composed:
-        return persons_statement(sql.Identifier("overlay"), demand, subject=self.person)
+        overlay, run = sql.Identifier("overlay"), sql.Identifier(self.run)
+        return persons_statement(overlay, demand, subject=self.person, run=run)
 
     def _by_row(self, demand: Demand) -> sql.Composed:
         value = sql.Identifier("o", demand.column)
@@ -265,14 +269,29 @@ class _Overlay:
         if demand.column in self.numbers:
             label = sql.SQL("trim_scale({})::text").format(value)
             number = sql.SQL("{}::double precision").format(value)
+        run, quasi = sql.Identifier("o", self.run), identifiers(demand.quasi, of="o")
         given = template(
             "overlays.input_of_overlay",
-            quasi=identifiers(demand.quasi, of="o"),
+            **{"class": class_in_run(run, quasi)},
+            run=run,
+            quasi=quasi,
             value=sql.Identifier(demand.column),
             label=label,
             number=number,
         )
-        return judged_inline(demand, given=given)
+        return judged_in_runs(demand, given=given)
+
+
+def _of_release(
+    demand: Demand, results: Sequence[tuple[Collection[int], CheckResult]], number: int
+) -> CheckResult:
+    """Add the results of all runs of a release."""
+    own = [result for releases, result in results if number in releases]
+    if own:
+        return figures.combined(own)
+    model = model_of(demand.spec)
+    limit = getattr(model, model.limit)
+    return CheckResult(demand.spec.name, demand.column, limit, None, 0, 0, 0, Verdict.NOT_CHECKED)
 
 
 def against(
@@ -295,16 +314,19 @@ def against(
     newest, first = max(policies), known.firsts()
     k = {number: max(policies[number].k, policies[newest].k) for number in compared}
     rows = [(number, one, first[one], k[number]) for number, one in compared.items()]
-    slots = {"now": now, "before": memory.shown_by_each(before)}
-    listed = memory.listed(rows, "release_id", "shown_id", "relation", "k")
-    with at_once(session.pg):
-        counted = session.pg.execute(template("overlays.compare", releases=listed, **slots))
-        left = _exposures(session, known, compared, policies, now=now, before=before, shown=shown)
-    exposures: dict[int, list[Exposure]] = {number: [] for number in compared}
-    for number, *figures in left or ():
-        exposures[number].append(Exposure(*figures))
+    required = {number: required_of(policies[number], policies[newest]) for number in compared}
+    statement = template(
+        "overlays.compare",
+        **_asked(required),
+        releases=memory.listed(rows, "release_id", "shown_id", "relation", "k"),
+        now=now,
+        among=sql.SQL("") if before == shown else _AMONG.format(before),
+        shown=shown,
+        never=NEVER,
+    )
     found = {}
-    for number, persons, smallest, below, in_both in counted:
+    for number, persons, smallest, below, in_both, *left in session.pg.execute(statement):
+        columns = zip(required[number].items(), *(each or () for each in left), strict=True)
         found[number] = Against(
             release=number,
             relation=known.relations[number],
@@ -313,41 +335,21 @@ def against(
             required=k[number],
             smallest=smallest or 0,
             below=below,
-            exposures=tuple(exposures[number]),
+            exposures=tuple(Exposure(*asked_of, *few) for asked_of, *few in columns),
         )
     return {number: found[number] for number in compared}
 
 
-def _exposures(
-    session: Session,
-    known: Memory,
-    compared: Mapping[int, int],
-    policies: Mapping[int, Policy],
-    *,
-    now: sql.Identifier,
-    before: sql.Identifier,
-    shown: sql.Identifier,
-) -> psycopg.Cursor | None:
-    """Intersect values of the newest release with others, by release; None without columns."""
-    newest, first = max(policies), known.firsts()
-    rows = [
-        (number, one, first[one], place, column, l)
-        for number, one in compared.items()
-        for place, (column, l) in enumerate(required_of(policies[number], policies[newest]).items())
+def _asked(required: Mapping[int, Mapping[str, int]]) -> dict[str, sql.Literal]:
+    """Compose the slots that list the columns of each release, with the values they are to have."""
+    asked = [
+        (number, place, column, l)
+        for number, columns in required.items()
+        for place, (column, l) in enumerate(columns.items())
     ]
-    if not rows:
-        return None
-    names = ("release_id", "shown_id", "relation", "place", "name", "l")
-    asked = template(
-        "overlays.intersect",
-        releases=memory.listed(rows, *names),
-        columns=sql.Literal(sorted({row[4] for row in rows})),
-        among=shown,
-        now=now,
-        before=memory.shown_by_each(before),
-        shown=memory.shown_by_each(shown),
-    )
-    return session.pg.execute(asked)
+    lists = zip(*asked, strict=True) if asked else ((), (), (), ())
+    names = ("numbers", "places", "columns", "least")
+    return {name: sql.Literal([*values]) for name, values in zip(names, lists, strict=True)}
 
 
 def first_pair(session: Session, known: Memory, policy: Policy) -> Against:

@@ -18,7 +18,7 @@ from dbanon.models.base import Bound
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from dbanon.db.histories.memory import Memory
     from dbanon.db.session import Session
@@ -148,6 +148,24 @@ def _pair(release: int, known: Memory, values: list[Any]) -> Against:
         smallest=smallest,
         below=below,
         exposures=tuple(Exposure(*values) for values in exposures),
+    )
+
+
+def combined(parts: Sequence[CheckResult]) -> CheckResult:
+    """Add the results of different classes; a value that is no number is above all others."""
+    model = MODELS[parts[0].model]
+    worst = min if model.bound is Bound.AT_LEAST else max
+    values = [part.achieved for part in parts if part.achieved is not None]
+    of = {part.verdict for part in parts}
+    judged = Verdict.FAILED if Verdict.FAILED in of else Verdict.PASSED
+    classes = sum(part.classes for part in parts)
+    return replace(
+        parts[0],
+        achieved=worst(values, key=lambda value: (math.isnan(value), value), default=None),
+        classes=classes,
+        failing_classes=sum(part.failing_classes for part in parts),
+        n_rows=sum(part.n_rows for part in parts),
+        verdict=judged if classes else Verdict.NOT_CHECKED,
     )
 
 

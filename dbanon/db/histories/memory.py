@@ -236,6 +236,10 @@ def rows_shown(
     return template("histories.shown", entries=entries, release=release, relation=relation)
 
 
+NEVER = sql.Literal(2**63 - 1)
+"""A number after that of every release."""
+
+
 def shown_by_each(entries: sql.Identifier = ENTRIES) -> sql.Composed:
     """Compose the rows of each release in ``listed``, by shown_id and relation."""
     release, relation = sql.Identifier("r", "shown_id"), sql.Identifier("r", "relation")

@@ -214,7 +214,7 @@ def _counted(
         return Figures(tuple(policies), 0, (), {}, {}, changed), None
     numbers, increment = _numbers(session, known), None
     if base and is_kept:
-        increment = begin(session, known, policies, base=base)
+        increment = begin(session, known, policies, base=base, changed=compared.changed)
     results: Mapping[int, tuple[CheckResult, ...] | None] = dict.fromkeys(policies)
     pairs: Mapping[int, Against | None] = dict.fromkeys([*policies][: None if is_kept else -1])
     if increment is None:
@@ -459,15 +459,25 @@ class Increment:
 
 
 def begin(
-    session: Session, known: Memory, policies: Mapping[int, Policy], *, base: Mapping[int, Figures]
+    session: Session,
+    known: Memory,
+    policies: Mapping[int, Policy],
+    *,
+    base: Mapping[int, Figures],
+    changed: Mapping[int, int],
 ) -> Increment | None:
-    """Find persons affected by the newest release, and write CELLS; None to count all again."""
+    """Find persons affected by the newest release, and write CELLS; None to count all again.
+
+    changed: the changed rows of each release, of one row a person.
+    """
     *earlier, newest = known.relations
     same = [number for number in earlier if known.relations[number] == known.relations[newest]]
     if known.several or not same:
         return None
     last = base.get(earlier[-1])
     if last is None or last.releases != tuple(earlier):
+        return None
+    if changed[newest] > _SHARE * last.persons:
         return None
     with at_once(session.pg):
         near = _find_near(session, known, newest)

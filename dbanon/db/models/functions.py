@@ -121,10 +121,33 @@ def arithmetic(model: str, values: Mapping[str, sql.Composable]) -> sql.Composed
     return sql.SQL(text).format(**values, **within)
 
 
+_RUNS = sql.SQL("e.class >> 40")
+
+
+def class_in_run(run: sql.Composable, quasi: sql.Composable) -> sql.Composed:
+    """Compose the number of a class in a run of releases, which ``by_run`` reads from it."""
+    return sql.SQL("({}::bigint << 40) + dense_rank() OVER (ORDER BY {})").format(run, quasi)
+
+
+def by_run(*, is_wanted: bool) -> dict[str, sql.Composable]:
+    """Compose the slots that judge the classes of each run, or all classes."""
+    if not is_wanted:
+        return {"run": sql.SQL(""), "by_run": sql.SQL("")}
+    run, by = sql.SQL("{} AS run, "), sql.SQL("\n GROUP BY {}")
+    return {"run": run.format(_RUNS), "by_run": by.format(_RUNS)}
+
+
 def judgement(
-    name: str, values: Mapping[str, sql.Composable], *, given: sql.Composable
+    name: str,
+    values: Mapping[str, sql.Composable],
+    *,
+    given: sql.Composable,
+    in_runs: bool = False,
 ) -> sql.Composed:
-    """Compose a model's check of classes; given: its fragment's input, part of a WITH clause."""
+    """Compose a model's check of classes; given: its fragment's input, part of a WITH clause.
+
+    in_runs: judge those of each run of releases by themselves, see ``class_in_run``.
+    """
     model = MODELS[name]
     failing = fails(model, values)
     required, worst = _judged(model, values, failing)
@@ -136,6 +159,7 @@ def judgement(
         required=required,
         worst=worst,
         fails=failing,
+        **by_run(is_wanted=in_runs),
     )
 
 
@@ -424,13 +448,13 @@ def model_statement(
     )
 
 
-def judged_inline(demand: Demand, *, given: sql.Composable) -> sql.Composed:
-    """Compose the check of a sensitive column in a statement; given: ``cells`` and ``classes``."""
+def judged_in_runs(demand: Demand, *, given: sql.Composable) -> sql.Composed:
+    """Compose the check of a sensitive column in runs; given: ``cells`` and ``classes``."""
     known, values = MODELS[demand.spec.name].parameters(), {}
     for name, value in arguments(demand.spec).items():
         literal = sql.Literal(list(value) if isinstance(value, tuple) else value)
         values[name] = sql.SQL("{}::{}").format(literal, TYPES[known[name].kind])
-    return judgement(demand.spec.name, values, given=given)
+    return judgement(demand.spec.name, values, given=given, in_runs=True)
 
 
 class TreeDocument(TypedDict, total=False):

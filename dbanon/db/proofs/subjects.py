@@ -10,7 +10,7 @@ from psycopg import sql
 
 from dbanon.db import catalog, identity, transfer
 from dbanon.db.metadata import ledger, store
-from dbanon.db.models.functions import demands, model_statement
+from dbanon.db.models.functions import by_run, class_in_run, demands, model_statement
 from dbanon.db.queries import equal_text, identifiers, query, template
 from dbanon.db.releases.publication import data_table
 from dbanon.db.session import at_once, only
@@ -201,14 +201,22 @@ def result_of_rows(demand: Demand, row: Sequence[Any], *, column: str) -> CheckR
     return CheckResult(demand.spec.name, column, *(*figures, Verdict(found)))
 
 
-def persons_statement(persons: sql.Composable, demand: Demand, *, subject: str) -> sql.Composed:
-    """Compose the check of a table of persons, with the columns of ``proofs.prove_persons``."""
+def persons_statement(
+    persons: sql.Composable, demand: Demand, *, subject: str, run: sql.Composable | None = None
+) -> sql.Composed:
+    """Compose the check of a table of persons, with the columns of ``proofs.prove_persons``.
+
+    run: a column of the table, to judge the persons of each run by themselves.
+    """
+    quasi = identifiers(demand.quasi)
+    number = sql.SQL("dense_rank() OVER (ORDER BY {})").format(quasi)
     model = model_of(demand.spec)
     assert model.of_persons is not None  # noqa: S101 - only for models with a definition for persons
     return template(
         "proofs.prove_persons",
         persons=persons,
-        quasi=identifiers(demand.quasi),
+        **{"class": number if run is None else class_in_run(run, quasi)},
+        **by_run(is_wanted=run is not None),
         value=sql.Identifier(demand.column),
         subject=sql.Identifier(subject),
         achieved=_MEASURES[model.of_persons],

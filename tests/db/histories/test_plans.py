@@ -27,7 +27,7 @@ CREATE TEMPORARY TABLE now AS
 SELECT e.person, e.class, e.value_id, e.shown, e.place FROM entries AS e WHERE e.release_id = 2
 """
 HERE = sql.Identifier("pg_temp", "entries")
-SHOWN = memory.shown_by_each(HERE)
+AMONG = sql.SQL(" AND e.person IN (SELECT b.person FROM {} AS b)").format(HERE)
 
 
 @pytest.fixture
@@ -49,16 +49,19 @@ def plan(session, statement):
     return "\n".join(row[0] for row in rows)
 
 
-def test_unique_numbers_are_not_compared_each_with_each(session):
-    names = ("release_id", "shown_id", "relation", "place", "name", "l")
+@pytest.mark.parametrize("among", [sql.SQL(""), AMONG])
+def test_unique_numbers_are_not_compared_each_with_each(session, among):
     statement = template(
-        "overlays.intersect",
-        releases=memory.listed([(1, 1, 1, 0, "wage", 3)], *names),
+        "overlays.compare",
+        releases=memory.listed([(1, 1, 1, 5)], "release_id", "shown_id", "relation", "k"),
+        numbers=sql.Literal([1]),
+        places=sql.Literal([0]),
         columns=sql.Literal(["wage"]),
-        among=HERE,
+        least=sql.Literal([3]),
         now=sql.Identifier("pg_temp", "now"),
-        before=SHOWN,
-        shown=SHOWN,
+        among=among,
+        shown=HERE,
+        never=memory.NEVER,
     )
     found = plan(session, statement)
     assert "Hash" in found
@@ -68,20 +71,23 @@ def test_unique_numbers_are_not_compared_each_with_each(session):
 def test_unique_numbers_are_found_by_their_numbers(session):
     overlay = template(
         "overlays.overlay",
-        shown=SHOWN,
+        entries=HERE,
+        never=memory.NEVER,
         cells=sql.Identifier("pg_temp", "cells"),
         names=sql.SQL(", u.wage"),
         known_as=sql.Identifier("cell"),
+        run=sql.Identifier("c2"),
         cell=sql.Identifier("c0"),
         person=sql.Identifier("c1"),
     )
+    listed = memory.listed([(1, 1, 1), (2, 2, 1)], "release_id", "shown_id", "relation")
     statement = template(
         "overlays.judge",
         columns=sql.SQL(", v.value ->> 'wage' AS wage"),
         among=HERE,
-        releases=memory.listed([(1, 1, 1), (2, 2, 1)], "release_id", "shown_id", "relation"),
+        runs=template("overlays.runs", releases=listed, entries=HERE, never=memory.NEVER),
         overlay=overlay,
-        judged=sql.SQL("SELECT count(*) FROM overlay"),
+        judged=sql.SQL("SELECT c2 AS run, count(*) FROM overlay GROUP BY c2"),
     )
     found = plan(session, statement)
     assert "Hash" in found
