@@ -245,6 +245,42 @@ def test_a_savepoint_released_in_a_transaction_in_progress_is_found_once_it_is_c
     assert 1 == found.growth.changed
 
 
+def test_a_transaction_that_is_prepared_before_a_refresh_is_found_once_it_is_committed(people):
+    with people.connect(autocommit=False) as other:
+        other.execute("UPDATE people SET age = 21, mood = 'wild' WHERE id < 4")
+        other.execute("PREPARE TRANSACTION 'of_another'")
+    people.execute("UPDATE people SET mood = 'sad' WHERE id = 50")
+    assert refresh(people).all_read is None
+    people.execute("COMMIT PREPARED 'of_another'")
+    assert refresh_as_if_all_were_read(people).all_read is None
+
+
+def test_a_transaction_that_lasts_for_several_refreshes_is_found_once_it_is_committed(people):
+    other = people.connect(autocommit=False)
+    other.execute("DELETE FROM people WHERE id IN (5, 6, 7)")
+    other.execute(
+        "INSERT INTO people SELECT i, 25, 'M', 'calm' FROM generate_series(801, 803) AS i"
+    )
+    for mood in ("sad", "glad", "calm"):
+        people.execute(f"UPDATE people SET mood = '{mood}' WHERE id = 500")
+        assert refresh(people).all_read is None
+    other.commit()
+    assert refresh_as_if_all_were_read(people).growth.deferred == 3
+
+
+def test_rows_in_the_places_of_those_of_a_writer_that_rolled_back_are_found(people):
+    for first in (2000, 2010, 2020):
+        other = people.connect(autocommit=False)
+        other.execute("UPDATE people SET mood = 'wild' WHERE id < 20")
+        people.execute("UPDATE people SET age = age + 1 WHERE id = 100")
+        refresh(people)
+        other.rollback()
+        people.execute("VACUUM people")
+        values = f"SELECT i, 33, 'M', 'glad' FROM generate_series({first}, {first + 3}) AS i"
+        people.execute(f"INSERT INTO people {values}")
+        refresh_as_if_all_were_read(people)
+
+
 def test_a_row_that_moves_into_the_place_of_a_deleted_one_is_another(people):
     ((place,),) = people.execute("SELECT ctid FROM people WHERE id = 600")
     people.execute("DELETE FROM people WHERE id = 600")
