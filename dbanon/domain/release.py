@@ -324,6 +324,10 @@ class ReleaseKind(StrEnum):
     VIEW = "view"
 
 
+UNPRINTED = {"is_printed": False}
+"""The metadata of a field that no output has."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceState:
     """A source when a release was last compared with it, to find what changed since then.
@@ -363,7 +367,7 @@ class Entry:
     data_id: int = 0
     policy_name: str = DEFAULT_NAME
     dataset: tuple[str, ...] = ()
-    source_state: SourceState | None = None
+    source_state: SourceState | None = field(default=None, metadata=UNPRINTED)
 
     @property
     def sources(self) -> tuple[TableName, ...]:

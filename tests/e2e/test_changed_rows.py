@@ -278,7 +278,7 @@ def test_rows_in_the_places_of_those_of_a_writer_that_rolled_back_are_found(peop
         people.execute("VACUUM people")
         values = f"SELECT i, 33, 'M', 'glad' FROM generate_series({first}, {first + 3}) AS i"
         people.execute(f"INSERT INTO people {values}")
-        refresh_as_if_all_were_read(people)
+        assert refresh_as_if_all_were_read(people).all_read is None
 
 
 def test_a_row_that_moves_into_the_place_of_a_deleted_one_is_another(people):
@@ -392,3 +392,40 @@ def test_nobody_but_the_owner_reads_places_and_they_go_with_the_release(people):
 
 def release(database):
     return database.execute("SELECT max(release_id) FROM dbanon.release WHERE served")[0][0]
+
+
+def places(database):
+    return f"dbanon_data.places_{state(database)['places']}"
+
+
+def hashes(database, **row):
+    """Return the hash that ``content_digest`` sums, for each mood a person may have."""
+    for mood in ("calm", "glad", "sad", "wild"):
+        cells = " # ".join(
+            f"hashtextextended('{value}' COLLATE \"C\", {i})"
+            for i, (_, value) in enumerate(sorted({**row, "mood": mood}.items()), 1)
+        )
+        yield mood, database.execute(f"SELECT hashtextextended('' COLLATE \"C\", {cells})")[0][0]
+
+
+def test_the_stored_state_does_not_tell_the_value_of_a_pending_person(people):
+    """Who reads the ledger or a kept --json, and knows key, age and sex, finds the mood."""
+    dbanon.publish(TABLE, name="people_b", settings=people.settings)
+    people.execute("GRANT SELECT ON anon.people_b TO public")
+    contents = []
+    for change in ("SELECT 1", "INSERT INTO people VALUES (777, 33, 'F', 'sad')"):
+        people.execute(change)
+        dbanon.refresh(TABLE, settings=people.settings)
+        find = "SELECT source_state->>'content' FROM dbanon.release WHERE served LIMIT 1"
+        contents.append(people.execute(find)[0][0].rpartition(":")[2])
+    assert contents[0] != contents[1]
+    sums = [int(content) for content in contents if content.lstrip("-").isdecimal()]
+    difference = sums[1] - sums[0] if sums else None
+    told = [mood for mood, one in hashes(people, id=777, age=33, sex="F") if one == difference]
+    assert [] == told
+
+
+def test_no_json_has_the_state_of_the_source(people, run):
+    people.execute("DELETE FROM people WHERE id = 9")
+    for words in (("refresh", "people"), ("release", "list"), ("publish", "people")):
+        assert "source_state" not in run(*words, "--json").out, words

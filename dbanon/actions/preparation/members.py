@@ -168,7 +168,10 @@ _SECRETLY = "dealt by the secret key: "  # the mark of releases by anatomy
 
 
 def digest_of_rows(session: Session, info: TableInfo, policy: Policy) -> str:
-    """Return a digest of all rows of a table, over the columns of a policy."""
+    """Return a digest of all rows of a table, over the columns of a policy.
+
+    It is stored, so it is no sum: the difference of two sums is the hash of a row that came.
+    """
     from dbanon.db import catalog
 
     columns = [
@@ -177,7 +180,8 @@ def digest_of_rows(session: Session, info: TableInfo, policy: Policy) -> str:
         if rule.role.is_published or rule.column == policy.subject
     ]
     columns += [condition.column for condition in policy.where]
-    return catalog.content_digest(session, info, sorted({*columns, *info.primary_key}))
+    rows = catalog.content_digest(session, info, sorted({*columns, *info.primary_key}))
+    return hashlib.sha256(rows.encode()).hexdigest()
 
 
 def fingerprint(

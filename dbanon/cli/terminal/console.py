@@ -152,7 +152,8 @@ def plain(value: Any) -> Any:  # noqa: ANN401, PLR0911 - any domain value, to an
     if isinstance(value, (datetime, date)):
         return value.isoformat()
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        printed = [one.name for one in fields(value) if one.metadata.get("is_printed", True)]
+        return {name: plain(getattr(value, name)) for name in printed}
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
