@@ -116,11 +116,24 @@ UPDATE {places} AS p
    AND p.state <> CASE WHEN p.person IN (SELECT w.person FROM withdrawn AS w) THEN -1 ELSE 0 END
 
 -- name: owns_places
--- True if the table of places is there, and the current role may change it; and the number of another one.
+-- True if the table of places is there as it was created, and the current role may change it; and the number of another
+-- one. Its owner could have added what runs code with the rights of whoever changes it.
 SELECT EXISTS (SELECT
                  FROM pg_class AS c
                 WHERE c.oid = to_regclass(%s)
-                  AND pg_has_role(c.relowner, 'USAGE')),
+                  AND c.relkind = 'r'
+                  AND pg_has_role(c.relowner, 'USAGE')
+                  AND NOT (c.relhasrules OR c.relhastriggers OR c.relrowsecurity OR c.relhassubclass OR c.relispartition)
+                  AND NOT (c.relhasindex OR c.relchecks > 0)
+                  AND NOT EXISTS (SELECT FROM pg_attrdef AS d WHERE d.adrelid = c.oid)
+                  AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid)
+                  AND NOT EXISTS (SELECT FROM pg_statistic_ext AS x WHERE x.stxrelid = c.oid)
+                  AND ARRAY(SELECT format('%%s %%s', a.attname, a.atttypid::regtype)
+                              FROM pg_attribute AS a
+                             WHERE a.attrelid = c.oid
+                               AND a.attnum > 0
+                             ORDER BY a.attnum)
+                      = ARRAY['person uuid', 'state bigint', 'place tid']),
        pg_current_xact_id()::text::bigint
 
 -- name: pending

@@ -292,7 +292,7 @@ def find_changes(
         return "much has changed since all rows were read"
     table = places(since.places)
     if not session.one(query("persons.owns_places"), (table.as_string(),))[0]:
-        return "the places of its rows are gone, or another role's"
+        return "the places of its rows are gone, altered, or another role's"
     slots = {
         "places": table,
         "source": identity.readable(session, info),

@@ -5,6 +5,7 @@ Each result is compared with that of a refresh that reads all rows.
 
 import json
 import random
+from contextlib import suppress
 
 import psycopg
 import pytest
@@ -13,7 +14,7 @@ from psycopg import sql
 import dbanon
 from dbanon.actions.preparation import members
 from dbanon.db import person_hashes
-from dbanon.domain.errors import DatabaseError
+from dbanon.domain.errors import DatabaseError, DbanonError
 from dbanon.domain.policy import (
     DROP,
     K_ANONYMITY,
@@ -25,6 +26,7 @@ from dbanon.domain.policy import (
     Role,
 )
 from dbanon.domain.table import TableName
+from dbanon.settings import Settings
 
 TABLE = TableName("public", "people")
 MAKE = """
@@ -429,3 +431,38 @@ def test_no_json_has_the_state_of_the_source(people, run):
     people.execute("DELETE FROM people WHERE id = 9")
     for words in (("refresh", "people"), ("release", "list"), ("publish", "people")):
         assert "source_state" not in run(*words, "--json").out, words
+
+
+def test_a_role_that_drops_a_release_runs_no_code_of_the_owner_of_its_places(people):
+    other = people.role(f"member_{people.name[-8:]}")
+    with people.admin() as admin:
+        admin.execute(f"GRANT {people.server.owner} TO {other}")
+    people.execute(
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$BEGIN PERFORM lo_create(424242); RETURN NULL; END$$;"
+        f"CREATE TRIGGER t AFTER DELETE ON {places(people)} EXECUTE FUNCTION f()"
+    )
+    with suppress(DbanonError):  # to refuse is as good
+        dbanon.drop_release(release(people), settings=Settings(dsn=people.dsn_as(other)))
+    assert [] == people.execute("SELECT lomowner::regrole::text FROM pg_largeobject_metadata")
+
+
+@pytest.mark.parametrize("then", ["drop", "forget"])
+def test_no_places_stay_after_the_release_though_a_reader_kept_the_refresh_from_dropping_them(
+    people, then
+):
+    """As pg_dump does while a second relation, or a new right, ends the use of places."""
+    with people.connect(autocommit=False) as dump:
+        dump.execute(f"LOCK TABLE {places(people)} IN ACCESS SHARE MODE")
+        dbanon.publish(TABLE, name="people_b", settings=people.settings)
+        people.execute("UPDATE people SET mood = 'wild' WHERE id = 9")
+        dbanon.refresh(TABLE, settings=people.settings)
+        assert people.execute("SELECT 1 FROM pg_class WHERE relname ~ '^places_'")
+    numbers = people.execute("SELECT release_id FROM dbanon.release WHERE served ORDER BY 1")
+    for (number,) in numbers:
+        dbanon.drop_release(number, settings=people.settings)
+    if then == "forget":
+        with suppress(DbanonError):
+            dbanon.forget_series(numbers[0][0], settings=people.settings)
+    left = "SELECT relname::text FROM pg_class WHERE relname ~ '^places_' AND relkind = 'r'"
+    assert [] == people.execute(left)

@@ -89,38 +89,48 @@ def drop_release(
     """
     from dbanon.db import identity
     from dbanon.db.histories import membership
-    from dbanon.db.locks import Held
-    from dbanon.db.metadata import ledger
-    from dbanon.db.metadata.migrate import require_current
+    from dbanon.db.metadata import ledger, migrate
     from dbanon.db.releases import withdrawal
-    from dbanon.db.releases.relations import DependedOn
     from dbanon.db.session import connect
 
     operation = Operation(f"release {release_id}", "withdrawn", _LIST)
     settings = settings or Settings.load()
     with connect(settings, writes=True) as session, session.transaction(operation=operation):
-        require_current(session)
+        migrate.require_current(session)
         release = ledger.release_by_id(session, release_id)
-        if release is None or not (release.served or withdrawal.left(session, release)):
+        known = () if release is None else withdrawal.left(session, release)
+        if release is None or not (release.served or known):
             reason = "is not served any more" if release else "does not exist"
             raise ConfigError(f"release {release_id} {reason}", hint=_LIST)
-        known = withdrawal.left(session, release)
         if release.served:
             if not withdrawal.withdraw(session, release):
                 raise ConfigError(f"release {release_id} was replaced meanwhile", hint=_LIST)
             membership.forget_deleted(session, release.relation)
         identity.require_nothing_else(session, known)
-    again = f"dbanon release drop {release_id}"
+    _drop_objects(settings, release, stages or Stages())
+    return release
+
+
+def _drop_objects(settings: Settings, release: Release, stages: Stages) -> None:
+    """Drop what is left of a withdrawn release; remarks name what must end before that."""
+    from dbanon.db import identity
+    from dbanon.db.locks import Held
+    from dbanon.db.releases import withdrawal
+    from dbanon.db.releases.relations import DependedOn
+    from dbanon.db.session import connect
+
+    again = f"dbanon release drop {release.id}"
     try:
         # The first connection may have been lost after its commit.
-        with connect(settings, writes=True) as session, session.transaction():
-            known = withdrawal.left(session, release)
-            withdrawal.drop(session, release)
-            identity.require_nothing_else(session, known)
+        with connect(settings, writes=True) as session:
+            with session.transaction():
+                known = withdrawal.left(session, release)
+                withdrawal.drop(session, release)
+                identity.require_nothing_else(session, known)
+            withdrawal.tidy(session, release.table)
     except Held as held:
         message = f"its relation and its tables cannot be dropped yet, because of {held}: {again}"
-        (stages or Stages()).remark(f"{message} does so when that has ended")
+        stages.remark(f"{message} does so when that has ended")
     except DependedOn as depended:
         message = f"its relation stays, without rows, because {depended}: drop these, then {again}"
-        (stages or Stages()).remark(message)
-    return release
+        stages.remark(message)

@@ -65,11 +65,7 @@ def withdraw(session: Session, release: Entry) -> bool:
             kind.withdraw(session, release.relation)
     if release.kind is ReleaseKind.TABLE:
         _empty_copy(session, release)
-        state = release.source_state
-        if state is not None and _exists(
-            session, places := data_table("places", state.places or 0)
-        ):
-            session.pg.execute(sql.SQL("DELETE FROM {}").format(places))
+        _empty_places(session, release)
     else:
         _hide(session, release)
     return ledger.withdraw(session, release.id)
@@ -80,6 +76,13 @@ def _empty_copy(session: Session, release: Entry) -> None:
     if _exists(session, copy):
         copies.empty(session, copy)
         session.run(immutability.close_statements(copy))
+
+
+def _empty_places(session: Session, release: Entry) -> None:
+    """Delete the places of rows; a table that was altered is dropped later, which runs nothing."""
+    places = data_table("places", (release.source_state and release.source_state.places) or 0)
+    if session.one(query("persons.owns_places"), (places.as_string(),))[0]:
+        session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(places))
 
 
 def _hide(session: Session, release: Entry) -> None:
