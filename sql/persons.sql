@@ -150,8 +150,10 @@ encode(substr(sha256(k.outer_key || sha256(k.inner_key || convert_to(
     json_build_array({person})::text, 'UTF8'))), 1, 16), 'hex')::uuid
 
 -- name: places_to_read
--- The places of rows that came or are not published, and of a row with each value, and how many these are.
-SELECT array_agg(r.place)::text, count(*)
+-- The places of rows that came or are not published, and of a row with each value, and how many rows are the former:
+-- values have no part in what is decided by it.
+SELECT array_agg(r.place)::text,
+       (SELECT count(*) FROM pg_temp.history_came) + (SELECT count(*) FROM pg_temp.history_pending)
   FROM (SELECT c.place FROM pg_temp.history_came AS c
          UNION
         SELECT t.place FROM pg_temp.history_pending AS t

@@ -312,7 +312,7 @@ def find_changes(
     session.pg.execute(template("persons.pending", places=table))
     listed, n_read = session.one(query("persons.places_to_read"))
     if n_read > _MOST_READ * rows:
-        return "much of it is not published, or has values of its own"
+        return "much of it is not published"
     within = sql.SQL("ctid = ANY ({}::tid[])").format(sql.Literal(listed or "{}"))
     pending = known - went - published
     state = replace(now.state, changed=changed)

@@ -466,3 +466,16 @@ def test_no_places_stay_after_the_release_though_a_reader_kept_the_refresh_from_
             dbanon.forget_series(numbers[0][0], settings=people.settings)
     left = "SELECT relname::text FROM pg_class WHERE relname ~ '^places_' AND relkind = 'r'"
     assert [] == people.execute(left)
+
+
+def test_whether_all_rows_are_read_does_not_depend_on_sensitive_values(server, template):
+    reasons = []
+    for value in ("1", "id"):
+        with server.database(template) as database:
+            database.execute(f"{MAKE}; ALTER TABLE people ADD pay integer")
+            database.execute(f"UPDATE people SET pay = {value}")
+            rules = (*COLUMNS, ColumnRule("pay", Role.SENSITIVE))
+            publish(database, Policy(**{**vars_of(POLICY), "columns": rules}))
+            database.execute("DELETE FROM people WHERE id = 9")
+            reasons.append(refresh(database).all_read)
+    assert reasons[0] == reasons[1]
