@@ -682,7 +682,8 @@ def _is_code(column: ColumnInfo, stats: ColumnStats | None, *, refers: bool) -> 
     """Return True for integers and enums whose order means nothing."""
     if column.kind is ColumnKind.ORDINAL:
         return not any(_SCALE.search(label) for label in column.labels)
-    if column.kind is not ColumnKind.INTEGER or is_postcode(column.name):
+    is_number = is_postcode(column.name) or parts(column.name)[-1:] in {("yr",), ("year",)}
+    if column.kind is not ColumnKind.INTEGER or is_number:
         return False
     has_two = stats is not None and stats.n_distinct == len(("no", "yes"))
     return (

@@ -138,6 +138,7 @@ def test_codes_and_enums_have_no_order_and_scales_have_one():
     assert role("admission_type_id", distinct=8) == (Role.QUASI, "set")
     assert role("region_code", distinct=40)[1] == "set"
     assert role("visits_before", distinct=40)[1] == "interval"
+    assert role("sample_yr", distinct=9)[1] == "interval"
     blood = ColumnInfo("b", "blood", "blood", ColumnKind.ORDINAL, labels=("A+", "A-", "O+"))
     pain = replace(blood, labels=("none", "mild", "severe"))
     few = ColumnStats(1000, 0, 3)
