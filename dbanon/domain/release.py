@@ -575,10 +575,10 @@ class Release(Entry):
     seed: int
     checks: CheckReport
     loss: LossReport
-    fingerprint: str
+    fingerprint: str = field(metadata=UNPRINTED)
     overrides: Mapping[str, Any] = field(default_factory=dict)
     taxonomies: Mapping[str, int] = field(default_factory=dict)
-    compared: str | None = None
+    compared: str | None = field(default=None, metadata=UNPRINTED)
     growth: Delta | None = None
     earlier: int = 0
     created_at: datetime | None = None
