@@ -180,6 +180,14 @@ DELETE FROM {groups} AS g
  USING (SELECT d.group_id FROM {groups} AS d FOR UPDATE SKIP LOCKED) AS f
  WHERE f.group_id = g.group_id
 
+-- name: deletes_rows_alone
+-- Test that a private table has no trigger but the seal, no rule and no policy, so that deleting its rows runs no code
+-- of its owner.
+SELECT NOT (c.relhasrules OR c.relrowsecurity OR c.relforcerowsecurity)
+       AND NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = c.oid AND t.tgname <> %(seal)s)
+  FROM pg_class AS c
+ WHERE c.oid = to_regclass(%(table)s)
+
 -- name: extend_release
 -- Add rows to the private copy, and rewrite all rows of changed classes with them in random order. The physical
 -- order then discloses which classes changed, like their rows, and nothing else.

@@ -434,18 +434,30 @@ def test_no_json_has_the_state_or_a_digest_of_the_source(people, run):
         assert not [word for word in ("source_state", "fingerprint", "compared") if word in printed]
 
 
-def test_a_role_that_drops_a_release_runs_no_code_of_the_owner_of_its_places(people):
+@pytest.mark.parametrize("what", ["places", "copy", "rule", "groups"])
+def test_a_role_that_drops_a_release_runs_no_code_of_its_owner(people, what):
     other = people.role(f"member_{people.name[-8:]}")
     with people.admin() as admin:
         admin.execute(f"GRANT {people.server.owner} TO {other}")
+    if what == "groups":
+        options = {"new_series": True, "recipients_changed": True}
+        dbanon.publish(TABLE, kind="view", **options, settings=people.settings)
+    number = release(people)
+    tables = {"places": places(people) if what == "places" else None}
+    tables |= {"groups": f"dbanon_data.groups_{number}"}
+    table = tables.get(what) or f"dbanon_data.release_{number}"
     people.execute(
-        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS"
-        " $$BEGIN PERFORM lo_create(424242); RETURN NULL; END$$;"
-        f"CREATE TRIGGER t AFTER DELETE ON {places(people)} EXECUTE FUNCTION f()"
+        "CREATE FUNCTION f() RETURNS oid LANGUAGE sql AS 'SELECT lo_create(424242)';"
+        "CREATE FUNCTION g() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$BEGIN PERFORM public.f(); RETURN NULL; END$$;"
+        f"GRANT TRIGGER ON {table} TO CURRENT_USER"
     )
-    with suppress(DbanonError):  # to refuse is as good
-        dbanon.drop_release(release(people), settings=Settings(dsn=people.dsn_as(other)))
+    add = f"TRIGGER t AFTER DELETE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION g()"
+    rule = f"RULE r AS ON DELETE TO {table} DO ALSO SELECT public.f()"
+    people.execute(f"CREATE {rule if what == 'rule' else add}")
+    dbanon.drop_release(number, settings=Settings(dsn=people.dsn_as(other)))
     assert [] == people.execute("SELECT lomowner::regrole::text FROM pg_largeobject_metadata")
+    assert [(None,)] == people.execute(f"SELECT to_regclass('{table}')")
 
 
 @pytest.mark.parametrize("then", ["drop", "forget"])

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.table import TableInfo
 
-_TRIGGER = "released_table_is_immutable"
+TRIGGER = "released_table_is_immutable"
+"""The name of the trigger that refuses changes of a copy."""
 _RIGHTS = sql.SQL("INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER")
 
 
@@ -69,7 +70,7 @@ def seal_statements(release: sql.Identifier, release_id: int) -> Iterator[sql.Co
     right to write. The owner can undo each of these, but no single statement both undoes one and
     changes a row. ``broken_seals`` and the digest of ``content`` detect it afterwards.
     """
-    trigger, kind = sql.Identifier(_TRIGGER), shape(release_id)
+    trigger, kind = sql.Identifier(TRIGGER), shape(release_id)
     body = template(
         "releases.bind_release_body",
         release=release,
@@ -88,14 +89,14 @@ def open_statements(release: sql.Identifier) -> Iterator[sql.Composed]:
 
     DISABLE TRIGGER takes a lock that excludes all other writers until commit.
     """
-    trigger = sql.Identifier(_TRIGGER)
+    trigger = sql.Identifier(TRIGGER)
     yield sql.SQL("ALTER TABLE {} DISABLE TRIGGER {}").format(release, trigger)
     yield sql.SQL("GRANT INSERT, DELETE ON {} TO CURRENT_USER").format(release)
 
 
 def close_statements(release: sql.Identifier) -> Iterator[sql.Composed]:
     """Yield the statements that make the copy immutable again."""
-    trigger = sql.Identifier(_TRIGGER)
+    trigger = sql.Identifier(TRIGGER)
     yield sql.SQL("ALTER TABLE {} ENABLE ALWAYS TRIGGER {}").format(release, trigger)
     yield sql.SQL("REVOKE {} ON {} FROM CURRENT_USER, PUBLIC").format(_RIGHTS, release)
 
@@ -104,7 +105,7 @@ def broken_seals(session: Session, published: int, data_id: int) -> Iterator[Bro
     """Yield the broken seals of the copy ``data_id`` and of its published view (an OID)."""
     copy = sql.Identifier(DATA_SCHEMA, f"release_{data_id}")
     asked = {
-        "trigger": _TRIGGER,
+        "trigger": TRIGGER,
         "view": published,
         "release": copy.as_string(),
         "seen": f"seen_{data_id}",
