@@ -11,6 +11,9 @@ from dbanon.actions.preparation import loading
 from dbanon.actions.preparation.loading import find_published, load, looking
 from dbanon.actions.preparation.members import members_of
 from dbanon.actions.preparation.prepare import read_source
+from dbanon.anonymization.interfaces import listens, parameters
+from dbanon.db import identity
+from dbanon.db.session import connect
 from dbanon.domain.errors import DbanonError, PolicyError
 from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
@@ -90,9 +93,6 @@ def compare_request(table: str | TableName, request: Request) -> Comparison:
     as ``plan`` before the first algorithm runs, and PolicyError for an unknown algorithm or a
     parameter that none has.
     """
-    from dbanon.db import identity
-    from dbanon.db.session import connect
-
     stages = request.stages or Stages()
     request, given = loading.requested(request)
     wanted = {*request.ks} if request.k is None else {*request.ks, request.k}
@@ -130,7 +130,6 @@ def _diversity(policy: Policy) -> tuple[int, tuple[str, ...]]:
 
 
 def _candidates(policy: Policy, request: Request, names: Sequence[str]) -> list[Policy]:
-    from dbanon.anonymization.interfaces import listens, parameters
     from dbanon.anonymization.registry import algorithm_named
 
     factories = {name: algorithm_named(name) for name in names}

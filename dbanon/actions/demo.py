@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,10 @@ from dbanon.actions.publish import publish_dataset_request, publish_request
 from dbanon.actions.refresh import refresh
 from dbanon.actions.releases.check import check
 from dbanon.actions.taxonomy import import_taxonomy, list_taxonomies
+from dbanon.db import demo_tables, identity
+from dbanon.db.metadata import ledger
+from dbanon.db.metadata.migrate import current_session
+from dbanon.db.session import connect
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.outcomes import Operation, Stages
 from dbanon.domain.table import TableName
@@ -157,9 +162,6 @@ def _published(chosen: Sample, settings: Settings, stages: Stages) -> list[Relea
 
 def _refreshed(chosen: Sample, settings: Settings, stages: Stages) -> list[Release]:
     """Refresh the releases if all tables are served: a new search might return other classes."""
-    from dbanon.db.metadata import ledger
-    from dbanon.db.metadata.migrate import current_session
-
     views = [_ASKED.view(table) for table in chosen.names]
     with current_session(settings) as session:
         served = [ledger.served_release(session, view) for view in views]
@@ -178,11 +180,6 @@ def _shown(release: Release, settings: Settings, stages: Stages) -> Published:
 
 
 def _load(sample: Sample, table: TableName, settings: Settings) -> None:
-    import gzip
-
-    from dbanon.db import demo_tables
-    from dbanon.db.session import connect
-
     operation = Operation(str(table), "loaded", "dbanon demo")
     with connect(settings, writes=True) as session, session.transaction(operation=operation):
         if demo_tables.is_loaded(session, table):
@@ -206,9 +203,6 @@ def _define(sample: Sample, table: TableName, settings: Settings) -> None:
 def _samples(
     relations: Sequence[TableName], settings: Settings
 ) -> list[tuple[tuple[str, ...], tuple[tuple[str | None, ...], ...]]]:
-    from dbanon.db import demo_tables, identity
-    from dbanon.db.session import connect
-
     with connect(settings) as session, session.transaction(read_only=True):
         rows = [demo_tables.first_rows(session, relation, limit=8) for relation in relations]
         identity.require_admitted(session)

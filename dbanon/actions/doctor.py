@@ -16,8 +16,20 @@ from dbanon.actions.preparation.loading import (
     out_of_domain,
     targets_of,
     violations,
+    warnings_of_release,
 )
 from dbanon.actions.preparation.members import is_dealt_by_seed
+from dbanon.actions.releases.check import explain
+from dbanon.actions.releases.history import retained
+from dbanon.db import audit, catalog, identity, rights
+from dbanon.db.audit import OLDEST, hidden, private_publications, role_facts, server_version
+from dbanon.db.metadata import damage, ledger, migrate, store
+from dbanon.db.proofs import checks
+from dbanon.db.releases import companions, guards, immutability
+from dbanon.db.releases.aside import is_retired
+from dbanon.db.releases.companions import BUCKETS, LABELS
+from dbanon.db.releases.relations import read_promise
+from dbanon.db.session import EVENT_TRIGGER_REMEDY, Session, connect, foreign_event_triggers
 from dbanon.domain.errors import (
     DatabaseError,
     DbanonError,
@@ -36,7 +48,6 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from dbanon.db.session import Session
     from dbanon.domain.drift import Change
     from dbanon.domain.release import Release
     from dbanon.domain.table import TableInfo
@@ -68,9 +79,6 @@ def _failure(subject: str, message: str, hint: str | None) -> Finding:
 
 def doctor(*, schema: str = "anon", settings: Settings | None = None) -> list[Finding]:
     """Check server, role, metadata and releases; ``schema`` is the one for first releases."""
-    from dbanon.db.metadata import ledger
-    from dbanon.db.session import connect
-
     with connect(settings or Settings.load()) as session:
         with session.transaction(read_only=True, keep=False):
             damaged, served = [*_metadata(session)], []
@@ -92,8 +100,6 @@ def doctor(*, schema: str = "anon", settings: Settings | None = None) -> list[Fi
 
 
 def _server(session: Session) -> Iterator[Finding]:
-    from dbanon.db.audit import OLDEST, server_version
-
     number, name = server_version(session)
     if number < OLDEST * 10_000:
         yield _failure("server", f"PostgreSQL {name} is older than {OLDEST}", "upgrade the server")
@@ -102,10 +108,6 @@ def _server(session: Session) -> Iterator[Finding]:
 
 
 def _role(session: Session, schemas: Iterable[str]) -> Iterator[Finding]:
-    from dbanon.db import identity, rights
-    from dbanon.db.audit import role_facts
-    from dbanon.db.session import EVENT_TRIGGER_REMEDY, foreign_event_triggers
-
     role = role_facts(session, schemas)
     if role.superuser:
         message = f"{role.name} is a superuser, which dbanon refuses to publish as"
@@ -132,8 +134,6 @@ def _role(session: Session, schemas: Iterable[str]) -> Iterator[Finding]:
 
 def _published(session: Session) -> Iterator[Finding]:
     """Yield the logical publications that include private tables."""
-    from dbanon.db.audit import private_publications
-
     for name, count in private_publications(session):
         tables = "1 private table" if count == 1 else f"{count} private tables"
         message = f"publication {visible(name)} sends {tables} to its subscribers"
@@ -142,8 +142,6 @@ def _published(session: Session) -> Iterator[Finding]:
 
 
 def _metadata(session: Session) -> Iterator[Finding]:
-    from dbanon.db.metadata import damage, migrate
-
     try:
         migrate.require_current(session)
     except (NotPermitted, SchemaOutOfDate) as error:
@@ -155,8 +153,6 @@ def _metadata(session: Session) -> Iterator[Finding]:
 
 def _misused(session: Session) -> Iterator[Finding]:
     """Yield triggers of other tables that call functions of the metadata."""
-    from dbanon.db.metadata import damage
-
     for trigger, table, function in damage.foreign_triggers(session):
         name = quote_identifier(trigger)
         yield Finding(
@@ -170,8 +166,6 @@ def _misused(session: Session) -> Iterator[Finding]:
 
 def _lost(session: Session) -> Iterator[Finding]:
     """Yield the served relations if the ledger is missing."""
-    from dbanon.db.metadata import damage
-
     if damage.ledger_is_gone(session):
         hint = "DROP SCHEMA dbanon_data CASCADE drops it; then dbanon init, and publish again"
         for view, _ in damage.views_of_data(session):
@@ -180,8 +174,6 @@ def _lost(session: Session) -> Iterator[Finding]:
 
 
 def _unrecorded(session: Session) -> Iterator[Finding]:
-    from dbanon.db.metadata import damage
-
     for view in damage.unrecorded_views(session):
         message = "it is served, and the ledger says nothing of it: nobody checks what it shows"
         yield _failure(str(view), message, f"DROP VIEW {view}, then publish again")
@@ -189,9 +181,6 @@ def _unrecorded(session: Session) -> Iterator[Finding]:
 
 def _accounts(session: Session) -> Iterator[Finding]:
     """Yield the tables with lost accounts of noisy counts."""
-    from dbanon.db.metadata import damage
-    from dbanon.db.releases import companions
-
     for sentence in damage.lost_accounts(session):
         yield _failure("metadata", sentence, _RESTORE)
     for name in companions.unaccounted_counts(session):
@@ -199,8 +188,6 @@ def _accounts(session: Session) -> Iterator[Finding]:
 
 
 def _policies(session: Session) -> Iterator[Finding]:
-    from dbanon.db.metadata import store
-
     found: list[PolicyError] = []
     store.list_policies(session, on_unreadable=found.append)
     for error in found:
@@ -208,8 +195,6 @@ def _policies(session: Session) -> Iterator[Finding]:
 
 
 def _leftovers(session: Session, served: Sequence[Release]) -> Iterator[Finding]:
-    from dbanon.db import audit
-
     yield from _unrecorded(session)
     yield from _accounts(session)
     orphans = audit.orphans(session, served)
@@ -221,9 +206,6 @@ def _leftovers(session: Session, served: Sequence[Release]) -> Iterator[Finding]
 
 
 def _remedy(session: Session, name: str, kind: str) -> str:
-    from dbanon.db.metadata import ledger
-    from dbanon.db.releases.aside import is_retired
-
     orphan, number = TableName("dbanon_data", name), name.rpartition("_")[2]
     if is_retired(name):
         return f"DROP {kind} {orphan} CASCADE, with what others made of it"
@@ -238,9 +220,6 @@ def _look_at(session: Session, release: Release) -> list[Finding]:
     Each in its own transaction: printing a definition opens its relations, while the other steps
     may open only admitted ones.
     """
-    from dbanon.actions.preparation.loading import warnings_of_release
-    from dbanon.db import identity
-
     subject = str(release.relation)
     findings: list[Finding] = []
     try:
@@ -267,8 +246,6 @@ def _look_at(session: Session, release: Release) -> list[Finding]:
 
 def _described(session: Session, release: Release) -> Iterator[Finding]:
     """Yield findings from the catalogs; reads no rows."""
-    from dbanon.db import catalog
-
     subject = str(release.relation)
     try:
         published = catalog.describe(session, release.relation)
@@ -291,9 +268,6 @@ def _served(
     session: Session, release: Release, published: TableInfo, source: TableInfo
 ) -> Iterator[Finding]:
     """Yield defects of the served relation."""
-    from dbanon.db import audit, identity
-    from dbanon.db.releases.companions import BUCKETS, LABELS
-
     subject, repair = str(release.relation), command("dbanon refresh", release.table)
     if not identity.serves(session, published.oid, release.data_id):
         publish = command("dbanon publish", release.table)
@@ -335,8 +309,6 @@ def _compared(session: Session, release: Release, source: TableInfo) -> Iterator
 
 def _retained(session: Session, release: Release) -> Iterator[Finding]:
     """Yield the deleted persons that are still published; overdue ones are a failure."""
-    from dbanon.actions.releases.history import retained
-
     try:
         subject, found = str(release.relation), retained(session, release)
     except PolicyError:
@@ -349,8 +321,6 @@ def _retained(session: Session, release: Release) -> Iterator[Finding]:
 
 def _stale(session: Session, release: Release) -> Iterator[Finding]:
     """Yield a warning if more rows show former values than the policy allows."""
-    from dbanon.db.metadata import store
-
     try:
         stored = store.load_stored(session, release.table, release.policy_name)
     except PolicyError:
@@ -367,8 +337,6 @@ def _defined(
     session: Session, release: Release, published: TableInfo, *, repair: str
 ) -> Iterator[Finding]:
     """Yield differences between a release and its published definition, from the catalogs."""
-    from dbanon.db.releases import guards, immutability
-
     subject = str(release.relation)
     if release.content is None:
         message = "the digest of what was published is gone: a change would go unnoticed"
@@ -390,8 +358,6 @@ def _defined(
 
 
 def _rows(session: Session, release: Release) -> Iterator[Finding]:
-    from dbanon.db import audit, catalog, identity
-
     subject = str(release.relation)
     with suppress(TableNotFound):
         published = catalog.describe(session, release.relation)
@@ -410,10 +376,6 @@ def _rows(session: Session, release: Release) -> Iterator[Finding]:
 
 def _copied(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
     """Yield differences between the rows of a table release and the published ones."""
-    from dbanon.db import catalog
-    from dbanon.db.releases import immutability
-    from dbanon.db.releases.companions import BUCKETS
-
     if release.content is None:
         return
     beside = []
@@ -428,12 +390,6 @@ def _copied(session: Session, release: Release, published: TableInfo) -> Iterato
 
 def _live(session: Session, release: Release, published: TableInfo) -> Iterator[Finding]:
     """Yield classes of a live view that fail now; counts all rows."""
-    from dbanon.actions.releases.check import explain
-    from dbanon.db.audit import hidden
-    from dbanon.db.proofs import checks
-    from dbanon.db.releases import guards
-    from dbanon.db.releases.relations import read_promise
-
     subject, repair = str(release.relation), command("dbanon refresh", release.table)
     promise = read_promise(session, published)
     if promise is None:
@@ -452,8 +408,6 @@ def _live(session: Session, release: Release, published: TableInfo) -> Iterator[
 
 def _strays(session: Session, release: Release) -> Iterator[Finding]:
     """Yield out-of-domain values of the source, if its policy fits otherwise."""
-    from dbanon.db import audit, catalog, identity
-
     try:
         source = catalog.describe(session, release.table)
         loaded = load(session, source, release.policy_name)
@@ -499,8 +453,6 @@ def _suspected(
     session: Session, release: Release, targets: Sequence[Mapping[str, object]]
 ) -> Iterator[Finding]:
     """Yield possible access paths to private data, for review."""
-    from dbanon.db import rights
-
     for sign in rights.signs_of(session, targets):
         yield Finding(Level.WARNING, str(release.relation), str(sign), sign.remedy)
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dbanon.db import rights
+from dbanon.db.metadata import damage, migrate, tables
+from dbanon.db.session import connect
 from dbanon.domain.outcomes import Operation
 from dbanon.settings import Settings
 
@@ -26,10 +29,6 @@ def init(
     NotPermitted, DatabaseError, SchemaOutOfDate (if the schema is newer than this program, or too
     old to upgrade) and ConfigError if there is no such role.
     """
-    from dbanon.db import rights
-    from dbanon.db.metadata import damage, migrate, tables
-    from dbanon.db.session import connect
-
     with (
         connect(settings or Settings.load(), writes=True) as session,
         session.transaction(operation=_OPERATION),
@@ -62,6 +61,4 @@ def init_sql(*, role: str | None = None, owner: str | None = None, schema: str =
     it gets all rights except SELECT on the tables; ``owner`` will own the objects, by default the
     current role; ``schema`` is that of published views.
     """
-    from dbanon.db.metadata import migrate
-
     return migrate.script(role=role, owner=owner, views=schema)

@@ -6,19 +6,33 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dbanon.actions.preparation.loading import looking
+from dbanon.db import catalog, identity
+from dbanon.db.session import Session, connect
 from dbanon.domain.outcomes import Operation, Stages
+from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import ColumnKind, TableName, quote_identifier
+from dbanon.formats.policy_warnings import LONGEST, looks
+from dbanon.formats.suggestions import (
+    Persons,
+    Proposal,
+    candidates,
+    differing,
+    find,
+    is_fine,
+    key_of,
+    propose,
+    suggest,
+    told,
+)
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dbanon.db.session import Session
-    from dbanon.domain.policy import ColumnRule
     from dbanon.domain.policy_warning import Match
     from dbanon.domain.report import UniqueSet
     from dbanon.domain.table import ColumnInfo, ColumnStats, ForeignKey, TableInfo
-    from dbanon.formats.suggestions import Persons, Proposal
 
 MOST_ROWS = 50_000
 """Of how many rows it is found what makes rows unique."""
@@ -77,10 +91,6 @@ def inspect(
 
     Raises TableNotFound, NotPermitted, DatabaseError.
     """
-    from dbanon.actions.preparation.loading import looking
-    from dbanon.db import catalog
-    from dbanon.db.session import connect
-
     name = table if isinstance(table, TableName) else TableName.parse(table)
     with (
         connect(settings or Settings.load()) as session,
@@ -100,9 +110,6 @@ def inspect_query(
 
     Raises ConfigError for an invalid query, or a name that is taken.
     """
-    from dbanon.db import catalog, identity
-    from dbanon.db.session import connect
-
     name = TableName.parse(create_view) if isinstance(create_view, str) else create_view
     operation = None if name is None else Operation(f"the view {name}", "created", "dbanon inspect")
     settings = settings or Settings.load()
@@ -119,9 +126,6 @@ def inspect_query(
 
 
 def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
-    from dbanon.db import catalog, identity
-    from dbanon.formats.suggestions import candidates, differing, find, key_of, suggest, told
-
     identity.admit(session, info)
     with stages("count"):
         keys = catalog.foreign_keys(session, info)
@@ -132,8 +136,8 @@ def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
     key = info.primary_key
     if not key and not info.volatile:  # otherwise a key of this moment would not last
         key = key_of(info, stats, persons, pairs=pairs)
-    looks = _matches(session, info, stats)
-    suggested = suggest(replace(info, primary_key=key), stats, persons, keys=keys, matches=looks)
+    matches = _matches(session, info, stats)
+    suggested = suggest(replace(info, primary_key=key), stats, persons, keys=keys, matches=matches)
     with stages("unique sets"):
         sampled, sets, explaining = _unique_sets(session, info, suggested, stats, n_rows=n_rows)
     stats |= _with_spreads(session, info, suggested, stats)
@@ -166,10 +170,6 @@ def _with_spreads(
     suggested: Sequence[tuple[ColumnRule, str]],
     stats: Mapping[str, ColumnStats],
 ) -> dict[str, ColumnStats]:
-    from dbanon.db import catalog
-    from dbanon.domain.policy import Role
-    from dbanon.formats.suggestions import is_fine
-
     quasi = [rule.column for rule, _ in suggested if rule.role is Role.QUASI]
     fine = [name for name in quasi if is_fine(info.column(name), stats.get(name))]
     spreads = catalog.spreads(session, info, fine)
@@ -188,8 +188,6 @@ def _unique_sets(
     import numpy as np
 
     from dbanon.anonymization.risk.uniqueness import MOST_COLUMNS, explaining, unique_sets
-    from dbanon.db import catalog
-    from dbanon.domain.policy import Role
 
     quasi = [r.column for r, _ in suggested if r.role is Role.QUASI and r.column in stats]
     if not quasi or not n_rows:
@@ -210,9 +208,6 @@ def _proposal(
     *,
     keys: Sequence[ForeignKey],
 ) -> Proposal | None:
-    from dbanon.domain.policy import Role
-    from dbanon.formats.suggestions import propose
-
     return propose(column, stats, keys) if rule.role is Role.QUASI else None
 
 
@@ -220,8 +215,5 @@ def _matches(
     session: Session, info: TableInfo, stats: Mapping[str, ColumnStats]
 ) -> dict[str, Match]:
     """Return what the texts of some rows look like, by column."""
-    from dbanon.db import catalog
-    from dbanon.formats.policy_warnings import LONGEST, looks
-
     names = [c.name for c in info.columns if c.name in stats and c.kind is ColumnKind.CATEGORY]
     return looks(info, catalog.first_rows(session, info, names, limit=_SAMPLED, length=LONGEST))

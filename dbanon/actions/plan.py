@@ -8,12 +8,26 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation import loading
+from dbanon.actions.preparation.loading import find_published, load_for, looking
+from dbanon.actions.publication.plan import PublicationPlan, resolve
+from dbanon.actions.publication.series import relation_of
+from dbanon.actions.publication.steps import STEPS, Printer, Step, Work, begun, group
+from dbanon.actions.publish import dataset_of
+from dbanon.actions.releases.report import AssessmentInput, assess
+from dbanon.db import identity
+from dbanon.db.proofs import checks
+from dbanon.db.queries import printed, script
+from dbanon.db.session import Session, connect
 from dbanon.domain import errors
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.outcomes import Stages
+from dbanon.domain.policy import K_ANONYMITY, Policy
 from dbanon.domain.release import CheckReport
+from dbanon.domain.report import Report
 from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.text import listed
 from dbanon.formats.support import Mode, require
+from dbanon.models.registry import sensitive_of, title
 from dbanon.request import Request, spelled_out
 from dbanon.settings import Settings
 
@@ -25,15 +39,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.actions.preparation.prepare import Prepared
-    from dbanon.actions.publication.plan import PublicationPlan
-    from dbanon.actions.publication.steps import Step, Work
     from dbanon.db.releases.publication import Publication
-    from dbanon.db.session import Session
     from dbanon.domain.assignment import EncodedTable, LossReport
-    from dbanon.domain.policy import Policy
     from dbanon.domain.policy_warning import PolicyWarning
     from dbanon.domain.release import GroupReuse
-    from dbanon.domain.report import Report
     from dbanon.domain.table import TableInfo
     from dbanon.formats.datasets import Dataset
 
@@ -91,8 +100,6 @@ class Plan:
     @property
     def script(self) -> str:
         """``statements`` as a script for psql, without rows, rolled back at its end."""
-        from dbanon.db.queries import script
-
         return script(self.statements, end="ROLLBACK")
 
 
@@ -132,10 +139,6 @@ def _less(
     loss: LossReport, policy: Policy, encoded: EncodedTable
 ) -> Iterator[tuple[str, Policy, EncodedTable]]:
     """Yield weaker policies with their rows, and a sentence about each."""
-    from dbanon.domain.policy import K_ANONYMITY
-    from dbanon.domain.text import listed
-    from dbanon.models.registry import sensitive_of, title
-
     if policy.anatomy or policy.population is not None or policy.block is not None:
         return
     for spec in policy.models:
@@ -179,12 +182,8 @@ def plan_report_request(table: str | TableName, request: Request) -> tuple[Plan,
 
 def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -> Report:
     """Return the report of the planned relation; sends no statement."""
-    from dbanon.actions.releases.report import AssessmentInput, assess
     from dbanon.anonymization.released.reading import certified, of_outcome
     from dbanon.anonymization.risk.judge import PopulationCounts
-    from dbanon.db.proofs import checks
-    from dbanon.db.queries import printed
-    from dbanon.domain.report import Report
 
     policy = prepared.policy
     with stages("see"):
@@ -271,13 +270,7 @@ def _grouped(
     tables: Sequence[str | TableName], request: Request, given: Policy | None = None
 ) -> Iterator[_Grouped]:
     """Group tables as a publication does, on a snapshot that stays open during the block."""
-    from dbanon.actions.preparation.loading import find_published, load_for, looking
-    from dbanon.actions.publication.plan import resolve
-    from dbanon.actions.publication.series import relation_of
-    from dbanon.actions.publication.steps import group
-    from dbanon.db import identity
     from dbanon.db.histories import memory
-    from dbanon.db.session import connect
 
     names = [one if isinstance(one, TableName) else TableName.parse(one) for one in tables]
 
@@ -301,8 +294,6 @@ def plan_dataset_request(dataset: str | Path | Dataset, request: Request) -> lis
     Takes the options of ``publish_dataset`` and raises its errors, but needs no right to create
     anything.
     """
-    from dbanon.actions.publish import dataset_of
-
     chosen = dataset_of(dataset)
     require(Mode.DATASET, request.given)
     with _grouped(chosen.names, request) as found:
@@ -310,8 +301,6 @@ def plan_dataset_request(dataset: str | Path | Dataset, request: Request) -> lis
 
 
 def _planned(found: _Grouped) -> list[Plan]:
-    from dbanon.actions.publication.steps import STEPS, begun
-
     begin = partial(begun, found.session, found.plan)
     works = [begin(one, part=part) for part, one in enumerate(found.prepared)]
     steps = [step for step in STEPS if step.concerns(works)]
@@ -337,9 +326,6 @@ def _columns(prepared: Prepared, publication: Publication) -> Iterator[PlannedCo
 
 def _printed(found: _Grouped, steps: Sequence[Step], work: Work) -> Iterator[PlannedStep]:
     """Yield the steps of a table, each run without a change to the database."""
-    from dbanon.actions.publication.steps import Printer
-    from dbanon.db.queries import printed
-
     for step in steps:
         to = Printer(found.session)
         (work,) = step.run(to, found.plan, [work])

@@ -7,19 +7,32 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dbanon.actions.inspect import inspect
 from dbanon.actions.preparation import loading
-from dbanon.actions.preparation.loading import load, no_policy
+from dbanon.actions.preparation.loading import (
+    cautions_of_table,
+    load,
+    no_policy,
+    require_no_cautions,
+)
+from dbanon.db import catalog, identity
+from dbanon.db.metadata import ledger, store
+from dbanon.db.metadata.migrate import current_session, require_current
+from dbanon.db.session import Session, connect
 from dbanon.domain.errors import DbanonError, PolicyError
 from dbanon.domain.outcomes import Operation
 from dbanon.domain.policy import DEFAULT_NAME, Event, Role, StoredPolicy, policy_option
 from dbanon.domain.table import ColumnKind, TableName, quote_identifier
 from dbanon.domain.text import command
+from dbanon.formats import policies
+from dbanon.formats.policies import differences, draft, to_document
+from dbanon.formats.policy_validation import validate
+from dbanon.request import Request
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from dbanon.db.session import Session
     from dbanon.domain.assignment import Taxonomy
     from dbanon.domain.policy import Difference, Policy, Version
     from dbanon.domain.policy_warning import PolicyWarning
@@ -51,11 +64,6 @@ def set_policy(
 
     Raises PolicyError with all problems, ConfigError if the file cannot be read, and TableNotFound.
     """
-    from dbanon.db import identity
-    from dbanon.db.metadata import store
-    from dbanon.db.metadata.migrate import require_current
-    from dbanon.db.session import connect
-
     given = _given(policy, name)
     table = table or given.table
     with connect(settings or Settings.load(), writes=True) as session:
@@ -74,17 +82,12 @@ def set_policy(
 
 def served_otherwise(policy: Policy, *, settings: Settings | None = None) -> list[Release]:
     """Return the served releases of a stored policy whose classes were made by another one."""
-    from dbanon.db.metadata import ledger
-    from dbanon.db.metadata.migrate import current_session
-
     with current_session(settings or Settings.load()) as session:
         served = ledger.releases(session, table=policy.table, served=True)
     return [r for r in served if r.policy_name == policy.name and _is_other(r, policy)]
 
 
 def _is_other(release: Release, policy: Policy) -> bool:
-    from dbanon.request import Request
-
     try:
         new = Request.from_ledger(release.overrides).over(policy)
     except DbanonError:  # its options do not fit any more
@@ -99,8 +102,6 @@ def slow_pools(policy: Policy, *, settings: Settings | None = None) -> str | Non
     read them.
     """
     from dbanon.anonymization.pools import pool_size
-    from dbanon.db import catalog, identity
-    from dbanon.db.session import connect
 
     names = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     with (
@@ -135,9 +136,6 @@ def check_policy(
     settings: Settings | None = None,
 ) -> Policy:
     """Check a policy like ``set_policy``, without storing it; raises the same errors."""
-    from dbanon.db.metadata.migrate import require_current
-    from dbanon.db.session import connect
-
     given = _given(policy, None)
     with (
         connect(settings or Settings.load()) as session,
@@ -164,8 +162,6 @@ def _checked(
     strict: bool,
     warn: Callable[[PolicyWarning], None] | None,
 ) -> tuple[TableInfo, Policy]:
-    from dbanon.actions.preparation.loading import require_no_cautions
-
     info, given, known = _fitted(session, given, table)
     found = []
     if strict or warn is not None:
@@ -184,9 +180,6 @@ def _fitted(
     """Return a table, its fitting policy and taxonomies; raises PolicyError, TaxonomyError."""
     from dbanon.anonymization.encoding.bands import level_of
     from dbanon.anonymization.registry import RECODINGS, make_masking
-    from dbanon.db import catalog
-    from dbanon.db.metadata import store
-    from dbanon.formats.policy_validation import validate
 
     info = catalog.describe(session, table)
     policy = loading.of_table(session, policy, info)
@@ -202,9 +195,6 @@ def _fitted(
 def _cautions(
     session: Session, policy: Policy, info: TableInfo, *, known: Mapping[str, Taxonomy]
 ) -> list[PolicyWarning]:
-    from dbanon.actions.preparation.loading import cautions_of_table
-    from dbanon.db import identity
-
     found = cautions_of_table(session, policy, info)
     if info.oid in session.admitted:
         _require_own_taxonomies(session, policy, info, known)
@@ -216,8 +206,6 @@ def _require_own_taxonomies(
     session: Session, policy: Policy, info: TableInfo, known: Mapping[str, Taxonomy]
 ) -> None:
     """Raise PolicyError for a taxonomy without any of the sampled values of its column."""
-    from dbanon.db import catalog
-
     texts = {column.name for column in info.columns if column.kind is ColumnKind.CATEGORY}
     readable = catalog.readable_columns(session, info, texts)
     for rule in policy.columns:
@@ -246,9 +234,6 @@ def _operation(table: str | TableName, policy: str, done: str) -> Operation:
 
 def suggest_policy(table: str | TableName, *, settings: Settings | None = None) -> str:
     """Return a policy file to edit: a role for every column, with the reason as a comment."""
-    from dbanon.actions.inspect import inspect
-    from dbanon.formats.policies import draft
-
     inspection = inspect(table, settings=settings)
     suggested = [(column.suggestion, column.reason) for column in inspection.columns]
     return draft(
@@ -266,9 +251,6 @@ def load_policy(
     table: str | TableName, *, name: str = DEFAULT_NAME, settings: Settings | None = None
 ) -> Policy:
     """Return a stored policy of a table; raises PolicyError if there is none of that name."""
-    from dbanon.db import catalog
-    from dbanon.db.metadata.migrate import current_session
-
     with current_session(settings or Settings.load()) as session:
         return load(session, catalog.describe(session, _name(table)), name).written
 
@@ -277,8 +259,6 @@ def export_policy(
     table: str | TableName, *, name: str = DEFAULT_NAME, settings: Settings | None = None
 ) -> str:
     """Return a stored policy of a table as TOML for ``set_policy``."""
-    from dbanon.formats import policies
-
     return policies.dump(load_policy(table, name=name, settings=settings))
 
 
@@ -291,9 +271,6 @@ def list_policies(
 
     ``on_unreadable`` gets the error of each unreadable one; by default the first is raised.
     """
-    from dbanon.db.metadata import ledger, store
-    from dbanon.db.metadata.migrate import current_session
-
     with current_session(settings or Settings.load()) as session:
         stored = store.list_policies(session, on_unreadable=on_unreadable or _raise)
         served = ledger.served_entries(session)
@@ -319,9 +296,6 @@ def drop_policy(
     table: str | TableName, *, name: str = DEFAULT_NAME, settings: Settings | None = None
 ) -> None:
     """Delete a policy of a table; its releases stay. Raises PolicyError."""
-    from dbanon.db.metadata import store
-    from dbanon.db.metadata.migrate import current_session
-
     where, operation = _name(table), _operation(table, name, "dropped")
     with current_session(settings or Settings.load(), operation=operation) as session:
         schemas = session.search_path if where.schema is None else (where.schema,)
@@ -346,11 +320,6 @@ def diff_policies(
     policy with the name of ``after``. Raises PolicyError if there is no such policy, or the file is
     about another table, and ConfigError if a file cannot be read.
     """
-    from dbanon.db import catalog
-    from dbanon.db.metadata.migrate import current_session
-    from dbanon.formats import policies
-    from dbanon.formats.policies import differences
-
     with current_session(settings or Settings.load()) as session:
         info = catalog.describe(session, _name(table))
         new = _policy(session, info, after)
@@ -371,10 +340,6 @@ def policy_history(
 
     Each was stored, dropped or used to publish, with the changes.
     """
-    from dbanon.db import catalog
-    from dbanon.db.metadata import ledger, store
-    from dbanon.db.metadata.migrate import current_session
-
     with current_session(settings or Settings.load()) as session:
         found = catalog.describe(session, _name(table)).name
         versions = store.policy_versions(session, found, name=name)
@@ -394,8 +359,6 @@ def policy_history(
 
 
 def _stored(versions: Sequence[Version]) -> Iterator[Event]:
-    from dbanon.formats.policies import differences
-
     for version, earlier in pairwise((*versions, None)):
         assert version is not None  # noqa: S101 - the last of all is never the first of two
         before = None if earlier is None else earlier.document
@@ -411,8 +374,6 @@ def _stored(versions: Sequence[Version]) -> Iterator[Event]:
 
 
 def _published(releases: Sequence[Release]) -> Iterator[Event]:
-    from dbanon.formats.policies import differences, to_document
-
     for release, earlier in pairwise((*releases, None)):
         assert release is not None  # noqa: S101 - the last of all is never the first of two
         assert release.created_at is not None  # noqa: S101 - the ledger has it

@@ -8,9 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dbanon.actions.preparation.loading import Loaded, find_source, load_for
 from dbanon.actions.preparation.members import digest_of_rows, fingerprint
 from dbanon.actions.publication.plan import resolve
 from dbanon.actions.publication.steps import build, group, serve
+from dbanon.db import catalog, identity, schemas
+from dbanon.db.metadata.migrate import require_current
+from dbanon.db.releases import guards, publication_lock, withdrawal
+from dbanon.db.session import Session, connect
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.outcomes import Operation, Stages
 from dbanon.domain.release import ReleaseKind
@@ -25,10 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from uuid import UUID
 
-    from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.actions.publication.steps import Work
-    from dbanon.db.session import Session
     from dbanon.domain.release import Release, SourceState
     from dbanon.domain.table import TableInfo
 
@@ -155,12 +158,6 @@ def publishing(
     tables: Sequence[str | TableName], request: Request
 ) -> Iterator[tuple[Session, list[Loaded]]]:
     """Open the transaction of a publication, with its tables locked and loaded, in this order."""
-    from dbanon.actions.preparation.loading import find_source
-    from dbanon.db import identity
-    from dbanon.db.metadata.migrate import require_current
-    from dbanon.db.releases import guards, publication_lock, withdrawal
-    from dbanon.db.session import connect
-
     live, keep = request.relation_kind is ReleaseKind.VIEW, not request.dry_run
     with connect(request.settings or Settings.load(), writes=True) as session:
         require_current(session)
@@ -196,8 +193,6 @@ def _make_schemas(session: Session, found: Sequence[TableInfo], views: Sequence[
 
     Raises NotPermitted if a source is not readable.
     """
-    from dbanon.db import catalog, schemas
-
     with session.transaction():
         names = sorted({view.schema or "public" for view in views})
         missing = [name for name in names if any(schemas.statements(session, name))]
@@ -213,9 +208,6 @@ def _name(table: str | TableName) -> TableName:
 
 def _loaded(session: Session, found: TableInfo, request: Request) -> Loaded:
     """Load a table that was found before the transaction began."""
-    from dbanon.actions.preparation.loading import load_for
-    from dbanon.db import catalog, identity
-
     info = catalog.describe(session, found.name)
     identity.require_same(found, info)
     return load_for(session, info, request)

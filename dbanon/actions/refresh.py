@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from dbanon.actions.preparation.loading import Loaded, find_source
 from dbanon.actions.preparation.members import fingerprint, members_of
 from dbanon.actions.publication.incremental import (
     Unchanged,
@@ -17,6 +18,10 @@ from dbanon.actions.publication.incremental import (
 from dbanon.actions.publication.plan import resolve
 from dbanon.actions.publication.steps import Work, serve
 from dbanon.actions.publish import carry_out, publishing
+from dbanon.db import identity
+from dbanon.db.metadata import ledger, store
+from dbanon.db.metadata.migrate import current_session
+from dbanon.db.releases import guards
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import least_deadline
@@ -30,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import timedelta
 
-    from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.publication.incremental import Reading
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.db.session import Session
@@ -114,10 +118,6 @@ def refresh(
 
 
 def _served(table: str | TableName | None, settings: Settings) -> list[Release]:
-    from dbanon.actions.preparation.loading import find_source
-    from dbanon.db.metadata import ledger
-    from dbanon.db.metadata.migrate import current_session
-
     with current_session(settings) as session:
         if table is None:
             return ledger.releases(session, served=True)
@@ -233,7 +233,6 @@ def _estimated(found: list[Refreshed], plan: PublicationPlan, request: Request) 
 def _of_search(release: Release, plan: PublicationPlan, request: Request) -> float | None:
     """Return about the loss of a new search of the rows that were read, and store it."""
     from dbanon.anonymization.estimate import ncp_of_search
-    from dbanon.db.metadata import ledger
 
     ncp, state = ncp_of_search(plan.sampled), release.source_state
     if ncp is not None and state is not None and state.places is not None and not request.dry_run:
@@ -282,8 +281,6 @@ def _grown(
     present: Sequence[Release],
 ) -> list[Refreshed]:
     """Refresh relations incrementally."""
-    from dbanon.db.metadata import ledger
-
     since = [ledger.pool_since(session, one.relation) for one in present]
     with stages("compare"):
         pairs = zip(plan.members, present, strict=True)
@@ -347,8 +344,6 @@ def _same(
     readings: Sequence[Reading],
 ) -> list[Refreshed]:
     """Preserve releases without withdrawn or new classes."""
-    from dbanon.db.metadata import ledger, store
-
     loaded = [member.loaded for member in plan.members]
     for one in loaded:
         if one.now is not None:
@@ -389,8 +384,6 @@ def _leave(session: Session, loaded: Sequence[Loaded], served: Sequence[Release]
 
 def _withdraw(session: Session) -> None:
     """End a transaction that publishes nothing; what it noted is kept."""
-    from dbanon.db import identity
-
     identity.require_admitted(session)
     session.operations.withdraw()
 
@@ -407,8 +400,6 @@ def _all_present(session: Session, releases: Sequence[Release], *, of: int) -> l
 
 def _present(session: Session, release: Release) -> Release:
     """Return the served release of a relation; raise ConfigError if it is not this table's."""
-    from dbanon.db.metadata import ledger
-
     present = ledger.served_release(session, release.relation)
     if present is None or (present.table, present.dataset) != (release.table, release.dataset):
         raise ConfigError(f"{release.relation} was withdrawn meanwhile", hint="dbanon release list")
@@ -428,7 +419,6 @@ def _is_same(
     The last refresh already compared pending and deleted rows. anew: group all rows from scratch.
     """
     from dbanon.db.person_hashes import content_since
-    from dbanon.db.releases import guards
 
     with stages("compare"):
         same = not any(guards.alterations(session, release) for release in releases)
@@ -475,8 +465,6 @@ def _by_classes(session: Session, fingerprint: str, releases: Sequence[Release])
 
 def _others(session: Session, releases: Sequence[Release]) -> list[Release]:
     """Return the served copies of the other relations of the first table."""
-    from dbanon.db.metadata import ledger
-
     if releases[0].kind is not ReleaseKind.TABLE:
         return []
     own = {one.relation for one in releases}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import ModelSpec
+from dbanon.server import EmbeddedServer, ServerStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -14,28 +15,21 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from dbanon.server import ServerStatus
     from dbanon.settings import Settings
 
 
 def server_status(settings: Settings) -> ServerStatus:
     """Return state and location of the server, without starting it."""
-    from dbanon.server import EmbeddedServer
-
     return EmbeddedServer(settings.home).status()
 
 
 def server_stop(settings: Settings) -> None:
     """Stop the server and end open sessions; does nothing if it does not run."""
-    from dbanon.server import EmbeddedServer
-
     EmbeddedServer(settings.home).stop()
 
 
 def server_url(settings: Settings) -> str:
     """Start the server if needed and return its postgresql:// URI, which has no password."""
-    from dbanon.server import EmbeddedServer
-
     server = EmbeddedServer(settings.home)
     server.start()
     return server.url()
@@ -43,8 +37,6 @@ def server_url(settings: Settings) -> str:
 
 def server_psql(settings: Settings, arguments: Sequence[str]) -> int:
     """Start the server if needed, run psql on the terminal and return its exit code."""
-    from dbanon.server import EmbeddedServer
-
     server = EmbeddedServer(settings.home)
     server.start()
     return server.psql(arguments)

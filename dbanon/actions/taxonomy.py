@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from dbanon import resources
+from dbanon.db import catalog, identity
+from dbanon.db.metadata import store
+from dbanon.db.metadata.migrate import current_session, require_current
+from dbanon.db.session import Session, connect
 from dbanon.domain.errors import ConfigError, TaxonomyError
 from dbanon.domain.outcomes import Operation
 from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import command
+from dbanon.formats import taxonomies
+from dbanon.formats.document_reader import did_you_mean
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dbanon.db.session import Session
     from dbanon.domain.assignment import Taxonomy
 
 Derivation = Literal["flat", "intervals", "dates", "prefix"]
@@ -40,8 +47,6 @@ def import_taxonomy(
     ``inner_values``, inner nodes are values, too. Raises TaxonomyError with every problem by line
     number, ConfigError if the file cannot be read.
     """
-    from dbanon.formats import taxonomies
-
     taxonomy = taxonomies.read_csv(Path(source), name=name, form=form, inner_values=inner_values)
     return _store(taxonomy, settings)
 
@@ -61,8 +66,6 @@ def add_built_in(
     name: str, *, stored: str | None = None, settings: Settings | None = None
 ) -> Taxonomy:
     """Store a taxonomy that comes with dbanon, under its name or another; raises ConfigError."""
-    from dbanon.formats.document_reader import did_you_mean
-
     if name not in BUILT_IN:
         raise ConfigError(
             f"no taxonomy {name} comes with dbanon{did_you_mean(name, BUILT_IN)}",
@@ -73,9 +76,6 @@ def add_built_in(
 
 def load_built_in(name: str, *, stored: str) -> Taxonomy:
     """Return a taxonomy that comes with dbanon."""
-    from dbanon import resources
-    from dbanon.formats import taxonomies
-
     if name in _DIGITS:
         digits = _DIGITS[name]
         codes = [f"{number:0{digits}d}" for number in range(10**digits)]
@@ -101,9 +101,6 @@ def derive_taxonomy(
     ``kind`` is flat, intervals (of the given ``widths``, each a multiple of the previous one),
     dates (day, month, quarter, year, decade) or prefix (postcodes). Raises TaxonomyError.
     """
-    from dbanon.db.metadata.migrate import require_current
-    from dbanon.db.session import connect
-
     where = table if isinstance(table, TableName) else TableName.parse(table)
     with connect(settings or Settings.load(), writes=True) as session:
         with session.transaction(read_only=True):
@@ -114,8 +111,6 @@ def derive_taxonomy(
 
 
 def _values(session: Session, table: TableName, column: str) -> list[str]:
-    from dbanon.db import catalog, identity
-
     info = catalog.describe_source(session, table)
     values = catalog.distinct_values(session, info, column, limit=MAX_LEAVES + 1)
     identity.require_admitted(session)
@@ -130,8 +125,6 @@ def _values(session: Session, table: TableName, column: str) -> list[str]:
 def _derive(
     name: str, values: Sequence[str], *, kind: Derivation, widths: Sequence[float]
 ) -> Taxonomy:
-    from dbanon.formats import taxonomies
-
     if kind == "intervals":
         if not widths:
             raise ConfigError("intervals need at least one width", hint="--width 5 --width 10")
@@ -148,18 +141,12 @@ def _derive(
 
 def list_taxonomies(*, settings: Settings | None = None) -> list[dict[str, Any]]:
     """Return name, version, n_leaves, height and created_at of every version."""
-    from dbanon.db.metadata import store
-    from dbanon.db.metadata.migrate import current_session
-
     with current_session(settings or Settings.load()) as session:
         return store.list_taxonomies(session)
 
 
 def load_taxonomy(name: str, *, settings: Settings | None = None) -> Taxonomy:
     """Return the newest version of a taxonomy; raises TaxonomyError if there is none."""
-    from dbanon.db.metadata import store
-    from dbanon.db.metadata.migrate import current_session
-
     with current_session(settings or Settings.load()) as session:
         found = store.newest_taxonomies(session, [name])
     if name not in found:
@@ -169,8 +156,6 @@ def load_taxonomy(name: str, *, settings: Settings | None = None) -> Taxonomy:
 
 def export_taxonomy(name: str, *, settings: Settings | None = None) -> str:
     """Return the newest version of a taxonomy as CSV for ``import_taxonomy``."""
-    from dbanon.formats import taxonomies
-
     return taxonomies.write_csv(load_taxonomy(name, settings=settings))
 
 
@@ -179,17 +164,12 @@ def missing_values_sql(name: str, column: str, *, table: str | TableName) -> str
 
     dbanon itself never prints values: run it in psql, as a role that may see them.
     """
-    from dbanon.db.metadata import store
-
     where = table if isinstance(table, TableName) else TableName.parse(table)
     return store.missing_values_query(name, table=where, column=column)
 
 
 def drop_taxonomy(name: str, *, settings: Settings | None = None) -> int:
     """Delete all versions of a taxonomy that no policy names; returns their number."""
-    from dbanon.db.metadata import store
-    from dbanon.db.metadata.migrate import current_session
-
     operation = _operation(name, "dropped")
     with current_session(settings or Settings.load(), operation=operation) as session:
         users = store.policies_naming(session, name)
@@ -205,8 +185,6 @@ def drop_taxonomy(name: str, *, settings: Settings | None = None) -> int:
 
 
 def _store(taxonomy: Taxonomy, settings: Settings | None) -> Taxonomy:
-    from dbanon.db.metadata.migrate import current_session
-
     operation = _operation(taxonomy.name, "stored")
     with current_session(settings or Settings.load(), operation=operation) as session:
         return _add(session, taxonomy)
@@ -217,8 +195,4 @@ def _operation(name: str, done: str) -> Operation:
 
 
 def _add(session: Session, taxonomy: Taxonomy) -> Taxonomy:
-    from dataclasses import replace
-
-    from dbanon.db.metadata import store
-
     return replace(taxonomy, version=store.add_taxonomy(session, taxonomy))

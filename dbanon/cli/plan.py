@@ -18,7 +18,7 @@ from dbanon.cli.terminal import plot as drawing
 from dbanon.cli.terminal.console import OnInterrupt, interruptible
 from dbanon.cli.terminal.report import percent
 from dbanon.formats.support import Mode, require
-from dbanon.request import LARGEST_COUNT, Request  # noqa: TC001 - Typer reads annotations
+from dbanon.request import LARGEST_COUNT, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

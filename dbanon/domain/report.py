@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 CONFIDENTIAL = "Confidential: contains figures of the source"
 """Heading of a report that must not be passed on with the release."""
 
+SAMPLES, THRESHOLD = 10_000, 0.2
+"""Default number of sampled targets, and default share of records at high risk."""
+
 BEYOND = (" or less", " or more")
 """Suffixes of the first and the last bin of a distribution if they are open."""
 

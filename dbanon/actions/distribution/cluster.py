@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import warnings
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -115,8 +116,6 @@ def _submit(client: Any, function: Callable[..., object], *given: object, key: s
 @contextmanager
 def _failures() -> Iterator[None]:
     """Convert errors of a cluster into errors of dbanon, without the original text."""
-    from concurrent.futures import CancelledError
-
     from distributed import KilledWorker
 
     try:

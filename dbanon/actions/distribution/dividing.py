@@ -10,12 +10,15 @@ import numpy as np
 from dbanon.actions.distribution.executors import executor_named
 from dbanon.actions.distribution.tasks import Grouped, ImproveBorder, Job, ReadBlock
 from dbanon.actions.preparation.prepare import (
+    Prepared,
     as_drift,
     cautions,
     prepared,
     require_valid,
+    several_a_person,
     trees_of,
 )
+from dbanon.anonymization.threads import GivenUp
 from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError, Unsatisfiable
 from dbanon.domain.policy import Role
 from dbanon.formats.support import Mode, require
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
     from dbanon.actions.distribution.results import Run
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.members import Member
-    from dbanon.actions.preparation.prepare import Prepared
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.anonymization.outcome import Outcome
     from dbanon.anonymization.regions.cutting import Domains, Region, Values
@@ -98,7 +100,6 @@ def prepare_in_blocks(
 
 def _read(session: Session, loaded: Loaded, policy: Policy, *, stages: Stages) -> Domains:
     """Return the values of all columns of a table that may be divided."""
-    from dbanon.actions.preparation.prepare import several_a_person
     from dbanon.db import transfer
 
     with as_drift(loaded):
@@ -170,7 +171,6 @@ def _cut(
 ) -> Region:
     """Return the regions of the blocks, from a sample of the rows."""
     from dbanon.anonymization.regions.cutting import cut_regions
-    from dbanon.anonymization.threads import GivenUp
     from dbanon.db.blocks import reading
 
     n_rows = job.domains.n_rows

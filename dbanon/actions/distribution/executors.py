@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from dbanon.actions.distribution.results import completed, retry_limit_reached
 from dbanon.actions.distribution.tasks import perform
+from dbanon.anonymization.threads import GivenUp, aside, processors
 from dbanon.domain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -65,7 +66,6 @@ class Threads:
     @contextmanager
     def opened(self, job: Job, settings: Settings, *, stopped: Callable[[], bool]) -> Iterator[Run]:
         """Open it for one job."""
-        from dbanon.anonymization.threads import GivenUp, aside
 
         def run(tasks: Sequence[Task]) -> Iterator[tuple[int, Result]]:
             for number, task in enumerate(tasks):
@@ -130,8 +130,6 @@ def _end(pool: ProcessPoolExecutor, others: Collection[BaseProcess]) -> None:
 
 
 def _pool(job: Job, settings: Settings) -> ProcessPoolExecutor:
-    from dbanon.anonymization.threads import processors
-
     return ProcessPoolExecutor(
         processors(),
         mp_context=multiprocessing.get_context("spawn"),

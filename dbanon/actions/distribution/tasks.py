@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dbanon.anonymization.interfaces import timed
+from dbanon.db.session import connect
 from dbanon.domain.errors import DatabaseError, DbanonError
 from dbanon.domain.outcomes import Stages
 from dbanon.settings import Settings
@@ -61,7 +63,6 @@ class ReadBlock:
         """Return the groups; raises Unsatisfiable if the block does not meet the policy alone."""
         from dbanon.anonymization.regions.grouping import border_of, group_rows
         from dbanon.db.blocks import reading
-        from dbanon.db.session import connect
 
         domains, names = job.domains, job.domains.sensitive_names
         with connect(settings) as session, reading.sharing(session, job.snapshot, job.info):
@@ -133,6 +134,4 @@ def _in_order(keys: pa.Table) -> NDArray[np.int64]:
 
 def _timed(job: Job, table: EncodedTable) -> Policy:
     """Return the policy of a block, with its share of the time limit."""
-    from dbanon.anonymization.interfaces import timed
-
     return timed(job.policy, share=table.n_rows / job.domains.n_rows)

@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dbanon.actions.preparation.loading import find_source
+from dbanon.db.jobs import queue
+from dbanon.db.metadata import ledger
+from dbanon.db.metadata.migrate import current_session
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.outcomes import Operation
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
+from dbanon.formats.cron import Cron
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -38,12 +43,6 @@ def set_schedule(
     ``cron`` has five fields, in the time zone. Raises ConfigError if one of them is invalid, or if
     the table has no served release.
     """
-    from dbanon.actions.preparation.loading import find_source
-    from dbanon.db.jobs import queue
-    from dbanon.db.metadata import ledger
-    from dbanon.db.metadata.migrate import current_session
-    from dbanon.formats.cron import Cron
-
     times = Cron(cron, zone)
     name = table if isinstance(table, TableName) else TableName.parse(table)
     operation = Operation(f"the schedule of {name}", "stored", _LIST)
@@ -59,15 +58,11 @@ def set_schedule(
 
 def list_schedules(*, settings: Settings | None = None) -> list[Scheduled]:
     """Return the tables with a schedule or jobs, by name."""
-    from dbanon.db.metadata.migrate import current_session
-
     with current_session(settings or Settings.load()) as session:
         return _all(session)
 
 
 def _all(session: Session) -> list[Scheduled]:
-    from dbanon.db.jobs import queue
-
     moment = queue.now(session)
     planned = {one.table: one for one in queue.schedules(session)}
     jobs = {one.table: one for one in queue.standing(session)}
@@ -88,9 +83,6 @@ def remove_schedule(table: str | TableName, *, settings: Settings | None = None)
 
     Raises ConfigError if it has none.
     """
-    from dbanon.db.jobs import queue
-    from dbanon.db.metadata.migrate import current_session
-
     name = table if isinstance(table, TableName) else TableName.parse(table)
     operation = Operation(f"the schedule of {name}", "removed", _LIST)
     with current_session(settings or Settings.load(), operation=operation) as session:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Event, Thread
@@ -14,6 +14,11 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
+from dbanon.actions.refresh import Refreshed, refresh
+from dbanon.db.jobs import queue
+from dbanon.db.jobs.queue import Agenda, Bell, Job, Standing
+from dbanon.db.metadata.migrate import require_current
+from dbanon.db.session import Session, connect
 from dbanon.domain.errors import (
     ConfigError,
     DatabaseError,
@@ -22,16 +27,13 @@ from dbanon.domain.errors import (
     SchemaOutOfDate,
     TableNotFound,
 )
-from dbanon.domain.outcomes import Stages
+from dbanon.domain.outcomes import Stages, followed
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from dbanon.actions.refresh import Refreshed
-    from dbanon.db.jobs.queue import Agenda, Job, Standing
-    from dbanon.db.session import Session
     from dbanon.domain.table import TableName
 
 
@@ -238,8 +240,6 @@ class _Worker:
     _told: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        from dbanon.db.jobs.queue import Agenda
-
         self._agenda = Agenda()
 
     def run(self) -> None:
@@ -265,12 +265,6 @@ class _Worker:
         self.stop.wait(longest * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
 
     def _serve(self) -> None:
-        from contextlib import closing
-
-        from dbanon.db.jobs.queue import Bell
-        from dbanon.db.metadata.migrate import require_current
-        from dbanon.db.session import connect
-
         with connect(self.settings, writes=True) as session, closing(Bell(self.settings)) as bell:
             with session.transaction():
                 require_current(session)
@@ -296,8 +290,6 @@ class _Worker:
 
     def _next(self, session: Session) -> tuple[Job | None, float]:
         """Take a job; also returns the seconds until the next one may be due."""
-        from dbanon.db.jobs import queue
-
         with session.transaction():
             now = queue.now(session)
             unread = self._agenda.enter_due(session, now)
@@ -321,8 +313,6 @@ class _Worker:
 
     def _do(self, session: Session, job: Job) -> None:
         """Run a job and record its result; its row is locked meanwhile."""
-        from dbanon.db.jobs import queue
-
         started = monotonic()
         with session.transaction():
             if not queue.hold(session, job):
@@ -371,8 +361,6 @@ class Outcome:
 
 def attempt(job: Job, settings: Settings, *, vitals: Health, stop: Event) -> Outcome:
     """Refresh the table of a job, unless an earlier attempt did; retries transient errors."""
-    from dbanon.db.jobs import queue
-
     if job.attempts > queue.ATTEMPTS:
         lost = DatabaseError(f"attempt {queue.ATTEMPTS} has lost its worker")
         return Outcome(Result.FAILED, lost)
@@ -389,8 +377,6 @@ def attempt(job: Job, settings: Settings, *, vitals: Health, stop: Event) -> Out
 
 def _failed(job: Job, error: Exception) -> Outcome:
     """Return the outcome of an attempt with an error: failed, or to be retried."""
-    from dbanon.db.jobs import queue
-
     if isinstance(error, SchemaOutOfDate):  # it ends this worker, and another knows the schema
         return Outcome(Result.STOPPED, error)
     passes = isinstance(error, DatabaseError) and not isinstance(error, LASTING)
@@ -402,9 +388,6 @@ def _failed(job: Job, error: Exception) -> Outcome:
 
 
 def _refresh(job: Job, settings: Settings, *, vitals: Health) -> list[Refreshed]:
-    from dbanon.actions.refresh import refresh
-    from dbanon.domain.outcomes import followed
-
     with followed(), vitals.working() as stages:
         return refresh(
             job.table, if_changed=True, unless_since=job.begun, settings=settings, stages=stages

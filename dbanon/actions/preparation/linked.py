@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dbanon.actions.preparation.loading import require_no_cautions
+from dbanon.actions.preparation.prepare import Prepared, Source, among, cautions, read_source
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 from dbanon.domain.release import ReleaseKind
 
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.actions.preparation.members import Member
-    from dbanon.actions.preparation.prepare import Prepared, Source
     from dbanon.anonymization.outcome import Outcome
     from dbanon.anonymization.problem import Problem
     from dbanon.db.session import Session
@@ -109,9 +110,6 @@ def read_linked(
     strict: bool = False,
 ) -> LinkedSource:
     """Read the tables of a dataset, and find the person of each row."""
-    from dbanon.actions.preparation.loading import require_no_cautions
-    from dbanon.actions.preparation.prepare import cautions, read_source
-
     read = partial(read_source, session, kind=ReleaseKind.TABLE, linked=True)
     sources = [read(member, stages) for member in members]
     warnings = []
@@ -132,8 +130,6 @@ def _linked(
 ) -> tuple[Source, Problem]:
     """Find the person of each row, and drop rows of persons that are not published."""
     import numpy as np
-
-    from dbanon.actions.preparation.prepare import among
 
     subjects = _places(source, persons)
     rows = np.flatnonzero(subjects >= 0)

@@ -8,6 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from dbanon.db import catalog, identity, rights
+from dbanon.db.metadata import ledger, store
+from dbanon.db.metadata.migrate import require_current
+from dbanon.db.releases import relations
 from dbanon.domain.drift import Change, compare
 from dbanon.domain.errors import (
     AccessDrift,
@@ -21,6 +25,11 @@ from dbanon.domain.policy import DEFAULT_NAME, DROP, Policy, Role, policy_option
 from dbanon.domain.policy_warning import Code, Contents, PolicyWarning
 from dbanon.domain.table import ColumnKind, TableName, quote_identifier
 from dbanon.domain.text import command, converted, unread
+from dbanon.formats import policies
+from dbanon.formats.policy_validation import validate
+from dbanon.formats.policy_warnings import AS_IT_IS, LONGEST, alike, cautions, is_allowed, unknown
+from dbanon.formats.suggestions import candidates, find
+from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -91,8 +100,6 @@ def load(session: Session, info: TableInfo, name: str, *, draft: Policy | None =
     draft: a policy to use as if it had just been stored. Raises PolicyError for an unreadable
     policy, TaxonomyError for a damaged taxonomy.
     """
-    from dbanon.db.metadata import ledger, store
-
     if draft is None:
         stored = store.load_stored(session, info.name, name)
     else:
@@ -112,9 +119,6 @@ def load(session: Session, info: TableInfo, name: str, *, draft: Policy | None =
 
 def find_source(session: Session, where: TableName) -> TableInfo:
     """Describe a table; raises TableNotFound, or DriftError if it is missing and still served."""
-    from dbanon.db import catalog
-    from dbanon.db.metadata import ledger
-
     try:
         return catalog.describe(session, where)
     except TableNotFound as error:
@@ -127,8 +131,6 @@ def find_source(session: Session, where: TableName) -> TableInfo:
 
 def find_published(session: Session, where: TableName) -> TableInfo:
     """Describe a table if the metadata is current; raises SchemaOutOfDate."""
-    from dbanon.db.metadata.migrate import require_current
-
     require_current(session)
     return find_source(session, where)
 
@@ -146,8 +148,6 @@ def looking(
     before the snapshot is taken: the snapshot of a view that was replaced in between would have
     another definition than the one that runs.
     """
-    from dbanon.db import catalog, identity
-
     with session.transaction(read_only=True, keep=False):
         found = [find() for find in finds]
         read_only = needs_tables is None or not any(map(needs_tables, found))
@@ -164,8 +164,6 @@ def looking(
 
 def gone(session: Session, release: Entry) -> DriftError:
     """Return the error of a served release whose source is missing or renamed."""
-    from dbanon.db.metadata import store
-
     now = store.present_name(session, release.table, release.policy_name)
     if now is not None:
         return DriftError(
@@ -252,8 +250,6 @@ def _compared(loaded: Loaded) -> list[Change]:
 
 def notes(loaded: Loaded) -> Iterator[PolicyWarning]:
     """Yield the changes that do not prevent a publication."""
-    from dbanon.formats.policy_warnings import is_allowed
-
     for change in _compared(loaded):
         note = PolicyWarning(Code.NEW_COLUMN, change.column, str(change), change.hint)
         if not change.stops and not is_allowed(note, loaded.policy):
@@ -262,9 +258,6 @@ def notes(loaded: Loaded) -> Iterator[PolicyWarning]:
 
 def targets_of(session: Session, release: Entry) -> list[Mapping[str, object]]:
     """Return the start of all access paths to hidden data of a release, if its view exists."""
-    from dbanon.db import rights
-    from dbanon.db.releases import relations
-
     published = relations.oid_of(session, release.relation)
     if published is None:
         return []
@@ -276,8 +269,6 @@ def gained_rights(
     session: Session, release: Entry, targets: Iterable[Mapping[str, object]]
 ) -> Iterator[Change]:
     """Yield the readers of a release with access to hidden data by now; targets: its own."""
-    from dbanon.db import rights
-
     for found in rights.reach_of(session, targets):
         revoke = command("dbanon revoke", release.relation, options="ROLE")
         hint = f"{found.remedy}, or {revoke}"
@@ -287,7 +278,6 @@ def gained_rights(
 def violations(loaded: Loaded) -> Iterator[Change]:
     """Yield the mismatches of the policy and the table, from the catalog alone."""
     from dbanon.anonymization.registry import RECODINGS, make_masking
-    from dbanon.formats.policy_validation import validate
 
     info = loaded.info
     try:
@@ -340,8 +330,6 @@ def given(policy: str | Path | Policy, *, name: str | None = None) -> Policy:
     name: the name of the policy, which must be its own if it has one. Raises ConfigError if the
     file cannot be read, PolicyError with all of its errors.
     """
-    from dbanon.formats import policies
-
     found = policy if isinstance(policy, Policy) else _read(policy)
     if name is None or name == found.name:
         return found
@@ -364,8 +352,6 @@ def requested(request: Request) -> tuple[Request, Policy | None]:
 
 def _read(path: str | Path) -> Policy:
     from dbanon.anonymization.registry import ALGORITHMS, MASKING, RECODINGS
-    from dbanon.formats import policies
-    from dbanon.models.registry import MODELS
 
     try:
         held = sys.stdin.buffer.read() if str(path) == _STDIN else Path(path).read_bytes()
@@ -378,8 +364,6 @@ def _read(path: str | Path) -> Policy:
 
 def of_table(session: Session, policy: Policy, info: TableInfo) -> Policy:
     """Return a policy with the full name of its table; raises PolicyError for another table."""
-    from dbanon.db import catalog
-
     if info.name != policy.table and catalog.describe(session, policy.table).oid != info.oid:
         raise PolicyError(
             f"the file is a policy of {policy.table}, not of {info.name}",
@@ -410,10 +394,6 @@ def cautions_of_table(
     Values are counted if the role may read them and reading runs no foreign code. complete: whether
     no command will add models to the policy.
     """
-    from dbanon.db import catalog, identity
-    from dbanon.formats.policy_warnings import AS_IT_IS, alike
-    from dbanon.formats.suggestions import candidates
-
     names = [rule.column for rule in policy.columns if rule.role in AS_IT_IS]
     keys = catalog.foreign_keys(session, info)
     stats: dict[str, ColumnStats] = {}
@@ -433,8 +413,6 @@ def cautions_of_table(
 
 def warnings_of_release(session: Session, release: Release) -> list[PolicyWarning]:
     """Return the warnings of a served release, if its source still has its columns."""
-    from dbanon.db import catalog
-
     try:
         source = catalog.describe(session, release.table)
     except TableNotFound:
@@ -459,10 +437,6 @@ def cautions_of_rows(
 
     filled: the number of values of each, if only a row with each distinct value was read for sure.
     """
-    from dbanon.db import catalog
-    from dbanon.formats.policy_warnings import unknown
-    from dbanon.formats.suggestions import candidates
-
     insensitive = [rule.column for rule in policy.with_role(Role.INSENSITIVE)]
     keys = catalog.foreign_keys(session, info)
     stats, rows = _seen(session, info, policy, {*insensitive, *candidates(info, keys)})
@@ -482,10 +456,6 @@ def cautions_of_rows(
 def _of(
     session: Session, policy: Policy, info: TableInfo, looked: _Looked, *, complete: bool
 ) -> list[PolicyWarning]:
-    from dbanon.db import catalog
-    from dbanon.formats.policy_warnings import cautions
-    from dbanon.formats.suggestions import find
-
     return cautions(
         policy,
         info,
@@ -514,9 +484,6 @@ def _seen(
 
     Empty if none is published unchanged, or if the role may not read them.
     """
-    from dbanon.db import catalog
-    from dbanon.formats.policy_warnings import AS_IT_IS, LONGEST
-
     shown = [rule.column for rule in policy.columns if rule.role.is_published]
     if not any(rule.role in AS_IT_IS for rule in policy.columns):
         shown = []
@@ -533,8 +500,6 @@ def _filled(stats: ColumnStats) -> Contents:
 
 
 def _contents(column: pa.ChunkedArray, *, look: bool) -> Contents:
-    from dbanon.formats.policy_warnings import alike
-
     values = _values(column)
     n_alike = alike(values) if look else 0
     return Contents(len(column) - column.null_count, len(values), n_alike)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from dbanon.anonymization.interfaces import Rows
 from dbanon.anonymization.masking.categories import RareToOther
 from dbanon.anonymization.registry import make_masking, masked_together, values_stay
+from dbanon.db.metadata import store
 from dbanon.domain.chance import keyed
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import quote_identifier
@@ -82,8 +83,6 @@ def draws(
     zeros where rows are chosen. None if the policy needs no numbers. Raises DatabaseError if the
     secret key is missing.
     """
-    from dbanon.db.metadata import store
-
     of_table = [] if policy.subject is not None else [str(policy.table)]
     if policy.anatomy:
         persons = persons_of(rows, policy)
@@ -111,8 +110,6 @@ def draw(session: Session, rows: SourceRows, policy: Policy) -> tuple[SourceRows
     rows: with the subject, if the policy has one; otherwise each row is a person. Raises
     DatabaseError if the secret key of the sample is missing.
     """
-    from dbanon.db.metadata import store
-
     if policy.sample is None:
         return rows, 0
     key = store.sampling_key(session)
@@ -215,8 +212,6 @@ def _masked(
 
     Within classes this holds for all columns, otherwise for those whose published values stay.
     """
-    from dbanon.db.metadata import store
-
     methods = [(step, make_masking(step)) for step in policy.masking]
     methods = [(step, method) for step, method in methods if method.within_class is within_class]
     if not methods or not len(rows.keys):

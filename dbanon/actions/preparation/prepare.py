@@ -9,6 +9,9 @@ from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING
 
+from dbanon.actions.preparation.loading import Loaded, cautions_of_rows, notes, require_no_cautions
+from dbanon.db import catalog
+from dbanon.db.models.functions import TreeDocument, order_document, shown_trees, tree_document
 from dbanon.domain.errors import (
     DriftError,
     PolicyError,
@@ -18,6 +21,8 @@ from dbanon.domain.errors import (
 from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import quote_identifier
+from dbanon.formats.policy_validation import validate
+from dbanon.formats.policy_warnings import repeated
 from dbanon.formats.support import Counted, Mode, require
 from dbanon.models.base import HIERARCHICAL, ORDERED, Scope
 from dbanon.models.registry import of_scope
@@ -30,12 +35,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.members import Member
     from dbanon.anonymization.encoding.population import Population
     from dbanon.anonymization.outcome import Outcome
     from dbanon.anonymization.problem import Problem
-    from dbanon.db.models.functions import TreeDocument
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows, Within
     from dbanon.domain.assignment import EncodedTable, Taxonomy
@@ -161,8 +164,6 @@ def prepared(
     member: Member, rows: SourceRows, outcome: Outcome, *, trees: Mapping[str, TreeDocument]
 ) -> Prepared:
     """Return the groups of some rows as they are published; trees: of the sensitive columns."""
-    from dbanon.db.models.functions import shown_trees
-
     return Prepared(
         info=member.info,
         policy=member.policy,
@@ -244,9 +245,6 @@ def cautions(
     filled: the numbers of values of sensitive columns, if not all rows were read. Raises
     PolicyError if there are some and ``strict``.
     """
-    from dbanon.actions.preparation.loading import cautions_of_rows, notes, require_no_cautions
-    from dbanon.formats.policy_warnings import repeated
-
     found = (
         *cautions_of_rows(session, member.own, member.loaded.info, columns, filled=filled),
         *repeated(member.own, others),
@@ -393,7 +391,6 @@ def as_drift(loaded: Loaded) -> Iterator[None]:
 def require_valid(loaded: Loaded, policy: Policy) -> None:
     """Raise PolicyError with all mismatches of policy and table."""
     from dbanon.anonymization.registry import RECODINGS, make_masking
-    from dbanon.formats.policy_validation import validate
 
     validate(
         policy, loaded.info, taxonomies=loaded.taxonomies, recodings=RECODINGS, masking=make_masking
@@ -457,8 +454,6 @@ def _loading_kernels() -> Iterator[None]:
 
 def trees_of(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, TreeDocument]:
     """Return the taxonomies and orders for the checks of sensitive columns, by column."""
-    from dbanon.db.models.functions import order_document, tree_document
-
     asked = {spec.params.get("distance") for spec in policy.models}
     documents: dict[str, TreeDocument] = {}
     for rule in policy.with_role(Role.SENSITIVE):
@@ -476,8 +471,6 @@ def several_a_person(
 
     Raises ConfigError if the mode does not support that.
     """
-    from dbanon.db import catalog
-
     if policy.subject is None:
         return False
     if info.is_computed:

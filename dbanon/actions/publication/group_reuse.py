@@ -22,6 +22,7 @@ from dbanon.actions.publication.pooling import (
     requirements,
     widened,
 )
+from dbanon.db.metadata import ledger
 from dbanon.domain.errors import ConfigError, Unsatisfiable
 from dbanon.domain.policy import Role
 from dbanon.domain.release import GroupReuse, Published
@@ -182,8 +183,6 @@ def _are_masked_alike(session: Session, policy: Policy, info: TableInfo) -> bool
 
     Otherwise kept values would contradict the policy.
     """
-    from dbanon.db.metadata import ledger
-
     others = ledger.policies_by_release(session, info.name, known=[policy]).values()
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     return all(

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.members import members_of
 from dbanon.actions.publication.series import placed, restarted
+from dbanon.db import catalog, identity, rights
+from dbanon.db.metadata import ledger
+from dbanon.db.releases import relations
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.table import TableName
 
@@ -95,10 +98,6 @@ def replaced(session: Session, loaded: Loaded, request: Request) -> Entry | None
 
     It may be a withdrawn release whose view could not be dropped.
     """
-    from dbanon.db import catalog, identity, rights
-    from dbanon.db.metadata import ledger
-    from dbanon.db.releases import relations
-
     rights.require_roles(session, request.grants)
     info = loaded.info
     view = request.view(info.name)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dbanon.db.metadata import ledger
+from dbanon.domain.assignment import Assignment, EncodedColumn
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ColumnRule, ModelSpec, Role
 from dbanon.models.base import COLUMNS
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.prepare import Source
     from dbanon.anonymization.outcome import Outcome
     from dbanon.db.session import Session
-    from dbanon.domain.assignment import EncodedColumn
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
     from dbanon.domain.release import Published
@@ -213,7 +214,6 @@ def _labels(column: EncodedColumn, *codes: int) -> str | None:
     import numpy as np
 
     from dbanon.anonymization.registry import RECODINGS, recoding_of
-    from dbanon.domain.assignment import Assignment
 
     several = np.unique(codes).astype(np.int32)
     groups = Assignment(np.arange(len(several), dtype=np.int32), len(several))
@@ -251,7 +251,6 @@ def hidden_columns(policy: Policy, others: Iterable[Policy]) -> tuple[str, ...]:
 def policies_of_series(session: Session, member: Member, relation: TableName) -> dict[int, Policy]:
     """Return the policy of each remembered release of the relation's series, by number."""
     from dbanon.db.histories import memory
-    from dbanon.db.metadata import ledger
 
     table = member.loaded.info.name
     policies = ledger.policies_by_release(session, table, known=[member.policy])
@@ -305,8 +304,6 @@ def narrowed(source: Source, policy: Policy) -> Source:
 
 def requirements(session: Session, members: Iterable[Member]) -> list[Policy]:
     """Return the requirements for new classes of each table: those of all its releases."""
-    from dbanon.db.metadata import ledger
-
     members = list(members)
     released = [
         policy

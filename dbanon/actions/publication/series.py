@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from dbanon.db.metadata import ledger
+from dbanon.db.releases import publication_lock
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import INDEPENDENT, VOUCHED, Role
 from dbanon.domain.release import (
@@ -238,8 +240,6 @@ def _require_coherent(request: Request) -> None:
 
 def _require_own_name(session: Session, info: TableInfo, request: Request) -> None:
     """Raise ConfigError if a published table was renamed: releases are found by the former name."""
-    from dbanon.db.releases import publication_lock
-
     former = publication_lock.former_names(session, info)
     served = [number for numbers in former.values() for number in numbers]
     if not former or (request.new_series and not served):
@@ -282,8 +282,6 @@ def _require_one(
 
 def _starts(session: Session, table: TableName, request: Request) -> bool:
     """Whether a copy starts a series, and is compared with no release."""
-    from dbanon.db.metadata import ledger
-
     if request.joined is not None:
         return False
     if request.new_series and not request.recipients_changed:
@@ -405,7 +403,6 @@ def difference(session: Session, publication: Publication, *, shared: bool) -> D
     """
     from dbanon.anonymization.registry import within_classes
     from dbanon.db.histories import membership
-    from dbanon.db.metadata import ledger
 
     if publication.kind is ReleaseKind.VIEW:
         return Difference({}, set())

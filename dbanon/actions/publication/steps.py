@@ -16,6 +16,14 @@ from dbanon.actions.publication.series import (
     difference,
     require_unread,
 )
+from dbanon.db import catalog, identity, rights, schemas
+from dbanon.db.locks import Held
+from dbanon.db.metadata import ledger, store
+from dbanon.db.proofs import checks
+from dbanon.db.releases import companions, copies, immutability, relations, withdrawal
+from dbanon.db.releases.companions import BUCKETS
+from dbanon.db.releases.publication import Publication
+from dbanon.db.releases.relations import promise_of
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.messages import set_aside_in_words
 from dbanon.domain.policy import K_ANONYMITY
@@ -31,7 +39,6 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.prepare import Prepared
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.actions.publication.series import Difference, Placement
-    from dbanon.db.releases.publication import Publication
     from dbanon.db.rights import Statement
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
@@ -150,7 +157,7 @@ class Printer(Sender):
 def _write(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
     """Create and fill the private tables, and pin the source as it was read."""
     from dbanon.db.proofs import subjects
-    from dbanon.db.releases import relations, release_rows
+    from dbanon.db.releases import release_rows
 
     session, source, outcome = to.session, work.prepared.source, work.prepared.outcome
     staged = to.do(partial(release_rows.staged, session, work.publication, source))
@@ -168,9 +175,6 @@ def _write(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
 
 def _copy(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
     """Create the copy or the guards, or refill those of the previous release."""
-    from dbanon.db import catalog
-    from dbanon.db.releases import companions, relations
-
     session, publication = to.session, work.publication
     shared = work.prepared.source.frozen is not None
     differs = to.do(partial(difference, session, publication, shared=shared))
@@ -189,7 +193,6 @@ def _copy(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
 def _reused(session: Session, work: Work) -> Publication | None:
     """Refill the tables of the previous release, or extend them; None if they cannot be used."""
     from dbanon.db.histories import memory
-    from dbanon.db.releases import copies
 
     publication = work.publication
     if publication.withdrawn is None:
@@ -199,8 +202,6 @@ def _reused(session: Session, work: Work) -> Publication | None:
 
 def _check(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
     """Prove the candidate; raises CheckFailed."""
-    from dbanon.db.proofs import checks
-
     proof = checks.proof(work.publication.view)
     return replace(work, report=to.do(partial(_prove, to.session, work), printed=[proof]))
 
@@ -228,9 +229,6 @@ def _compare_linked(to: Sender, plan: PublicationPlan, works: Sequence[Work]) ->
 
 def _record(to: Sender, plan: PublicationPlan, work: Work) -> Work:
     """Serve the release; raises NotPermitted if a reader has access to hidden data."""
-    from dbanon.db import rights, schemas
-    from dbanon.db.releases import companions, relations
-
     session, publication, request = to.session, work.publication, plan.request
     view = publication.view
     to.send(relations.forget_statements(publication) if request.forgets else ())
@@ -343,7 +341,6 @@ def begun(session: Session, plan: PublicationPlan, prepared: Prepared, *, part: 
     Its release has the number 0.
     """
     from dbanon.actions.preparation.masking import mask_classes
-    from dbanon.db.releases.publication import Publication
 
     info, policy, group = prepared.info, prepared.policy, prepared.outcome.assignment.group
     source = mask_classes(session, prepared.source, policy, info, group=group)
@@ -379,9 +376,6 @@ def _run(
 
 def _numbered(session: Session, publication: Publication, place: Placement) -> Publication:
     """Return a release with its number, the key of its persons and its readable source."""
-    from dbanon.db import identity
-    from dbanon.db.metadata import ledger
-
     number, pin = ledger.next_release_id(session), identity.readable(session, publication.info)
     publication = replace(publication, id=number, pin=pin)
     if publication.kind is ReleaseKind.VIEW and publication.policy.pseudonym is None:
@@ -435,9 +429,7 @@ class _Entered(NamedTuple):
 
 def _enter(session: Session, plan: PublicationPlan, work: Work) -> _Entered:
     """Enter a release into the ledger."""
-    from dbanon.db import rights
     from dbanon.db.histories import readers
-    from dbanon.db.metadata import ledger, store
 
     info, loaded = work.publication.info, work.member.loaded
     own = work.publication.view if plan.restart else None
@@ -458,9 +450,7 @@ def _admitted(
     aside: Sequence[TableName | None],
 ) -> Work:
     """Return a table whose readers have no access to hidden data, with its served release."""
-    from dbanon.db import identity, rights
     from dbanon.db.histories import readers
-    from dbanon.db.releases import withdrawal
 
     assert entered is not None  # noqa: S101 - it is served
     info, view = work.publication.info, work.publication.view
@@ -506,10 +496,6 @@ def _entry(session: Session, plan: PublicationPlan, work: Work) -> Release:
 
 
 def _content(session: Session, publication: Publication, published: TableInfo) -> str:
-    from dbanon.db import catalog
-    from dbanon.db.releases import immutability
-    from dbanon.db.releases.companions import BUCKETS
-
     if publication.kind is ReleaseKind.VIEW:
         return immutability.definition(session, published)
     if not publication.policy.anatomy:
@@ -523,9 +509,6 @@ def _require_separated(
     session: Session, work: Work, release: Release, *, grants: Sequence[str]
 ) -> list[str]:
     """Raise NotPermitted if a reader of the published view could read its sources; return notes."""
-    from dbanon.db import catalog, identity, rights
-    from dbanon.db.releases import companions, relations
-
     assert work.candidate is not None  # noqa: S101 - it was proved
     publication, view = work.publication, work.publication.view
     companions.keep_counts(session, view)
@@ -544,9 +527,6 @@ def _require_separated(
 
 def _put_in_place(session: Session, work: Work, create: Statement) -> TableName | None:
     """Replace the published view by the proved one; raises DatabaseError if readers lock it."""
-    from dbanon.db.locks import Held
-    from dbanon.db.releases import relations
-
     publication, previous = work.publication, work.previous
     view = publication.view
     try:
@@ -566,9 +546,8 @@ def _prove(session: Session, work: Work) -> CheckReport:
 
     Counts that need the source, of persons and of the population, are added.
     """
-    from dbanon.db.proofs import checks, subjects
+    from dbanon.db.proofs import subjects
     from dbanon.db.proofs.subjects import prove_subjects
-    from dbanon.db.releases.relations import promise_of
 
     assert work.candidate is not None  # noqa: S101 - a step before made it
     publication, published, prepared = work.publication, work.candidate, work.prepared

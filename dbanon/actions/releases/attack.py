@@ -7,11 +7,11 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from dbanon.actions.releases.released_data import reconcile, served
-from dbanon.actions.releases.report import SAMPLES
+from dbanon.db.metadata.migrate import current_session
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.outcomes import Stages
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.report import CONFIDENTIAL, Attacker
+from dbanon.domain.report import CONFIDENTIAL, SAMPLES, Attacker
 from dbanon.domain.text import command, visible
 from dbanon.settings import Settings
 
@@ -193,7 +193,6 @@ def _require_same_table(first: Release, second: Release) -> None:
 def _is_judged(first: Release, second: Release, settings: Settings) -> bool:
     """Return True if the later release was compared with the other before it was published."""
     from dbanon.db.histories import memory
-    from dbanon.db.metadata.migrate import current_session
 
     if ReleaseKind.VIEW in {first.kind, second.kind} or first.dataset or second.dataset:
         return False

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from dbanon.db import catalog, identity, rights
+from dbanon.db.metadata import ledger
+from dbanon.db.metadata.migrate import current_session
+from dbanon.db.proofs import checks
+from dbanon.db.releases.companions import BUCKETS
+from dbanon.db.releases.relations import Promise, read_promise
+from dbanon.db.session import Session, connect
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.messages import in_words
 from dbanon.domain.policy import Role
@@ -18,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from dbanon.db.releases.relations import Promise
-    from dbanon.db.session import Session
     from dbanon.domain.policy import ModelSpec
     from dbanon.domain.release import CheckResult, Release
     from dbanon.domain.table import ColumnInfo, TableInfo
@@ -105,9 +110,6 @@ def check_one(
     settings: Settings | None = None,
 ) -> Checked:
     """Check like ``check``, and return the failure instead of raising it."""
-    from dbanon.db import identity
-    from dbanon.db.session import connect
-
     where = relation if isinstance(relation, TableName) else TableName.parse(relation)
     own = k is None and l is None and not quasi and not sensitive
     with connect(settings or Settings.load()) as session:
@@ -121,8 +123,6 @@ def check_one(
 
 
 def _found(session: Session, where: TableName) -> TableInfo:
-    from dbanon.db import catalog
-
     with session.transaction(read_only=True, keep=False):
         return catalog.describe(session, where)
 
@@ -133,8 +133,6 @@ def _held(session: Session, found: TableInfo) -> Iterator[TableInfo]:
 
     The lock precedes the snapshot, so that both see the same definition.
     """
-    from dbanon.db import catalog, identity
-
     with session.transaction(snapshot=True, read_only=True, keep=False):
         identity.hold(session, found)
         session.allow_memory()
@@ -145,9 +143,7 @@ def _held(session: Session, found: TableInfo) -> Iterator[TableInfo]:
 
 
 def _proved(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
-    from dbanon.db import catalog, identity
-    from dbanon.db.proofs import checks, subjects
-    from dbanon.db.releases.companions import BUCKETS
+    from dbanon.db.proofs import subjects
 
     identity.admit(session, info)
     if promise.anatomy:
@@ -162,9 +158,6 @@ def check_all(*, settings: Settings | None = None) -> list[Checked]:
     A release that cannot be checked has the verdict ``not checked`` and an ``error``; the others
     are checked nevertheless.
     """
-    from dbanon.db.metadata import ledger
-    from dbanon.db.metadata.migrate import current_session
-
     settings = settings or Settings.load()
     with current_session(settings) as session:
         served = ledger.releases(session, served=True)
@@ -174,9 +167,6 @@ def check_all(*, settings: Settings | None = None) -> list[Checked]:
 
 def _attempt(release: Release, settings: Settings) -> Checked | None:
     """Check the release that a relation serves now; None if it was withdrawn meanwhile."""
-    from dbanon.db.metadata import ledger
-    from dbanon.db.session import connect
-
     try:
         with connect(settings) as session:
             with session.transaction(read_only=True, keep=False):
@@ -200,9 +190,6 @@ def _attempt(release: Release, settings: Settings) -> Checked | None:
 
 def kept_promise(session: Session, info: TableInfo, release: Release) -> Promise:
     """Return the promise of a release; raises ConfigError unless it is the published one."""
-    from dbanon.db import identity
-    from dbanon.db.releases.relations import read_promise
-
     identity.require_release(session, info, release.data_id)
 
     promise = read_promise(session, info)
@@ -230,8 +217,6 @@ def _judged(
     error: DbanonError | None = None,
 ) -> Checked:
     """Return the result with its failure; recorded in the ledger if it is about a release."""
-    from dbanon.db.metadata import ledger
-
     if error is None and not report.passed:
         error = CheckFailed(explain(report), report, hint="dbanon release list")
     remark = None
@@ -258,10 +243,6 @@ def _promise(
     quasi: Sequence[str],
     sensitive: Sequence[str],
 ) -> Promise:
-    from dataclasses import replace
-
-    from dbanon.db.releases.relations import Promise, read_promise
-
     promise = read_promise(session, info)
     if promise is None:
         if not quasi or k is None:
@@ -290,8 +271,6 @@ def _promise(
 
 def _require_no_buckets(session: Session, info: TableInfo) -> None:
     """Raise ConfigError for the companion relation of an anatomy release, which has no promise."""
-    from dbanon.db.releases.companions import BUCKETS
-
     view = TableName(info.name.schema, info.name.name.removesuffix(BUCKETS.ending))
     if view != info.name and BUCKETS.find(session, view) == info.oid:
         raise ConfigError(
@@ -320,8 +299,6 @@ def describe(relation: str | TableName, *, settings: Settings | None = None) -> 
     proves it again. Raises TableNotFound, and ConfigError for a relation that dbanon did not
     publish.
     """
-    from dbanon.db.session import connect
-
     with (
         connect(settings or Settings.load()) as session,
         session.transaction(read_only=True, keep=False),
@@ -331,9 +308,6 @@ def describe(relation: str | TableName, *, settings: Settings | None = None) -> 
 
 def described(session: Session, relation: str | TableName) -> tuple[TableInfo, Described]:
     """Return a published relation with its description; raises as ``describe``."""
-    from dbanon.db import catalog
-    from dbanon.db.releases.relations import read_promise
-
     where = relation if isinstance(relation, TableName) else TableName.parse(relation)
     info = catalog.describe(session, where)
     promise = read_promise(session, info)
@@ -354,9 +328,6 @@ def described(session: Session, relation: str | TableName) -> tuple[TableInfo, D
 
 def _former(session: Session, info: TableInfo) -> Mapping[str, float]:
     """Return the share of rows with former values by column; readers must not see it."""
-    from dbanon.db import rights
-    from dbanon.db.metadata import ledger
-
     release = ledger.served_release(session, info.name) if rights.has_ledger(session) else None
     return {} if release is None or release.growth is None else release.growth.former
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dbanon.actions.preparation.loading import Loaded, cautions_of_rows, require_no_cautions
 from dbanon.actions.publish import publishing
 from dbanon.actions.releases.released_data import served
+from dbanon.db import catalog, identity, rights
+from dbanon.db.metadata import spending, store
+from dbanon.db.releases import companions, relations
+from dbanon.db.releases.companions import COUNTS
 from dbanon.domain.errors import ConfigError, PolicyError, Unsatisfiable
 from dbanon.domain.messages import (
     set_aside_in_words,
@@ -32,7 +38,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.actions.preparation.loading import Loaded
     from dbanon.db.session import Session
     from dbanon.domain.assignment import EncodedColumn
     from dbanon.domain.policy import ColumnRule
@@ -91,7 +96,6 @@ def _count(
     dry_run: bool,
 ) -> NoisyCounts:
     from dbanon.anonymization.masking.noise import within
-    from dbanon.db.metadata import spending
 
     policy, info = loaded.policy.completed(loaded.info), loaded.info
     rules = _rules(session, loaded, by)
@@ -135,16 +139,11 @@ def _exact(epsilon: float) -> Decimal:
 
 
 def _name(release: Release) -> TableName:
-    from dbanon.db.releases.companions import COUNTS
-
     return COUNTS.name(release.relation)
 
 
 def _spent(session: Session, release: Release, info: TableInfo) -> Decimal:
     """Return the budget spent on a table; raises Unsatisfiable for counts without an account."""
-    from dbanon.db.metadata import spending
-    from dbanon.db.releases import companions
-
     name = _name(release)
     if name in companions.unaccounted_counts(session):
         raise Unsatisfiable(unaccounted_in_words(name), hint=unaccounted_remedy(name))
@@ -175,7 +174,6 @@ def _require_budget(policy: Policy, info: TableInfo, *, spent: Decimal, epsilon:
 
 def _require_one_row(session: Session, loaded: Loaded) -> None:
     """Raise PolicyError if a person may have several rows, by any policy of the table."""
-    from dbanon.db.metadata import store
     from dbanon.db.proofs.subjects import require_distinct
 
     info = loaded.info
@@ -235,7 +233,6 @@ def _rule(rule: ColumnRule, info: TableInfo) -> ColumnRule:
 def _encoded(
     session: Session, loaded: Loaded, rules: Sequence[ColumnRule]
 ) -> Sequence[EncodedColumn]:
-    from dbanon.actions.preparation.loading import cautions_of_rows, require_no_cautions
     from dbanon.anonymization.encoding.encode import encode
     from dbanon.db import transfer
 
@@ -283,11 +280,6 @@ def _publish(
 
     Returns possible access paths, for review.
     """
-    from itertools import product
-
-    from dbanon.db import catalog, identity, rights
-    from dbanon.db.releases import companions, relations
-
     published = catalog.describe(session, release.relation)
     identity.require_release(session, published, release.data_id)
     cells = product(*(labels for _, labels in domains))

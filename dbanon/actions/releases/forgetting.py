@@ -6,13 +6,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dbanon.db import catalog
+from dbanon.db.metadata import ledger
+from dbanon.db.metadata.migrate import require_current
+from dbanon.db.releases import publication_lock
+from dbanon.db.session import Session, connect
 from dbanon.domain.errors import ConfigError, NotPermitted, TableNotFound
 from dbanon.domain.outcomes import Operation
 from dbanon.domain.text import command
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from dbanon.db.session import Session
     from dbanon.domain.release import Release
     from dbanon.domain.table import TableInfo, TableName
 
@@ -36,10 +40,6 @@ def forget_series(release_id: int, *, settings: Settings | None = None) -> Forgo
     and ConfigError if a release of the series is served or if nothing is stored.
     """
     from dbanon.db.histories import memory
-    from dbanon.db.metadata import ledger
-    from dbanon.db.metadata.migrate import require_current
-    from dbanon.db.releases import publication_lock
-    from dbanon.db.session import connect
 
     with connect(settings or Settings.load(), writes=True) as session:
         with session.transaction(keep=False):
@@ -76,8 +76,6 @@ def _require_owner(session: Session) -> None:
 
 def _source(session: Session, release: Release) -> list[TableInfo]:
     """Return the table of a release; empty if it no longer exists, and so cannot be published."""
-    from dbanon.db import catalog
-
     with suppress(TableNotFound):
         return [catalog.describe(session, release.table)]
     return []
@@ -85,7 +83,6 @@ def _source(session: Session, release: Release) -> list[TableInfo]:
 
 def _require_idle(session: Session, release: Release, own: int) -> None:
     from dbanon.db.histories import memory
-    from dbanon.db.metadata import ledger
 
     series = memory.series(session, release.table)
     served = ledger.served_entries(session, table=release.table)

@@ -5,6 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from dbanon.db import catalog, identity, rights
+from dbanon.db.metadata import ledger
+from dbanon.db.metadata.migrate import require_current
+from dbanon.db.metadata.tables import SCHEMA
+from dbanon.db.queries import printed
+from dbanon.db.releases import companions, relations
+from dbanon.db.releases.publication_lock import with_retry
+from dbanon.db.session import Session, connect
 from dbanon.domain.errors import ConfigError, NotPermitted, TableNotFound
 from dbanon.domain.outcomes import Operation
 from dbanon.domain.table import TableName, quote_identifier
@@ -15,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from dbanon.db.rights import Statement
-    from dbanon.db.session import Session
     from dbanon.domain.release import Release
 
 
@@ -48,8 +55,6 @@ def grant(
     Everything is rolled back if a reader could then also reach private data, or with ``dry_run``.
     Raises NotPermitted, ConfigError, DatabaseError.
     """
-    from dbanon.db import catalog, rights
-    from dbanon.db.releases import companions
 
     def work(session: Session) -> list[Access]:
         rights.require_roles(session, roles)
@@ -84,8 +89,6 @@ def revoke(
     it; ``remarks`` lists what stays. Raises NotPermitted if a right by another grantor remains,
     ConfigError, DatabaseError.
     """
-    from dbanon.db import rights
-    from dbanon.db.releases import companions
 
     def work(session: Session) -> list[Access]:
         rights.require_roles(session, roles)
@@ -105,9 +108,6 @@ def revoke(
 
 def _require_nothing_else(session: Session, served: Sequence[tuple[Release, int]]) -> None:
     """Raise DatabaseError if an event trigger opened a relation other than the releases."""
-    from dbanon.db import identity
-    from dbanon.db.releases import companions
-
     oids = [published for _, published in served]
     for release, _ in served:
         oids += companions.present(session, release.relation).values()
@@ -116,7 +116,6 @@ def _require_nothing_else(session: Session, served: Sequence[tuple[Release, int]
 
 def _require_one_series(session: Session, release: Release) -> None:
     """Raise NotPermitted if a reader could compare releases that are for different audiences."""
-    from dbanon.db import catalog
     from dbanon.db.histories import readers
 
     table = catalog.describe(session, release.table)
@@ -139,10 +138,6 @@ def _settled(
 
     It waits for no search, because publications lock rights only shortly before their commit.
     """
-    from dbanon.db.metadata.migrate import require_current
-    from dbanon.db.releases.publication_lock import with_retry
-    from dbanon.db.session import connect
-
     with connect(settings or Settings.load(), writes=True) as session:
         require_current(session)
         return with_retry(session, operation, keep=keep, work=lambda: work(session))
@@ -150,9 +145,6 @@ def _settled(
 
 def _served(session: Session, relation: str | TableName) -> list[Release]:
     """Return the release that a relation serves, or all of a table; raises ConfigError."""
-    from dbanon.db import catalog
-    from dbanon.db.metadata import ledger
-
     where = relation if isinstance(relation, TableName) else TableName.parse(relation)
     name = catalog.describe(session, where, hint="dbanon release list").name
     served = ledger.served_release(session, name)
@@ -164,8 +156,6 @@ def _served(session: Session, relation: str | TableName) -> list[Release]:
 
 
 def _published(session: Session, releases: Sequence[Release]) -> Iterator[tuple[Release, int]]:
-    from dbanon.db import catalog, identity
-
     for release in releases:
         try:
             published = catalog.describe(session, release.relation)
@@ -176,8 +166,6 @@ def _published(session: Session, releases: Sequence[Release]) -> Iterator[tuple[
 
 
 def _schemas(relation: TableName) -> list[str]:
-    from dbanon.db.metadata.tables import SCHEMA
-
     return [relation.schema or "public", SCHEMA]
 
 
@@ -190,15 +178,11 @@ def _run(
     statements: list[Statement],
 ) -> Access:
     """Run the statements, and detect if the roles' direct rights changed."""
-    from dbanon.db import rights
-
     schemas = _schemas(release.relation)
     before = rights.direct_grants(session, roles, published=published, schemas=schemas)
     for statement in statements:
         session.pg.execute(statement)
     after = rights.direct_grants(session, roles, published=published, schemas=schemas)
-    from dbanon.db.queries import printed
-
     texts = tuple(map(printed, statements))
     return Access(release.relation, release.id, tuple(roles), texts, changed=before != after)
 
@@ -207,8 +191,6 @@ def _require_gone(
     session: Session, release: Release, roles: Sequence[str], *, published: int
 ) -> None:
     """Raise NotPermitted for rights that REVOKE left, because another role granted them."""
-    from dbanon.db import rights
-
     left = rights.direct_grants(session, roles, published=published, schemas=())
     if left:
         raise NotPermitted(
@@ -220,10 +202,6 @@ def _require_gone(
 
 def _with_schemas(session: Session, taken: Access) -> Access:
     """Revoke USAGE on schemas that are not needed any more, and list the remaining rights."""
-    from dbanon.db import rights
-    from dbanon.db.queries import printed
-    from dbanon.db.releases import companions, relations
-
     published = relations.oid_of(session, taken.relation) or 0
     schemas = [schema for schema in _schemas(taken.relation) if schema != "public"]
     has = rights.direct_grants(session, taken.roles, published=published, schemas=schemas)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dbanon.db import catalog
+from dbanon.db.metadata import ledger, store
+from dbanon.db.metadata.migrate import require_current
+from dbanon.db.session import Session, connect
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import least_deadline
 from dbanon.domain.release import require_held
@@ -16,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from dbanon.db.session import Session
     from dbanon.domain.release import Composition, Delta, Entry, Release, Retained
 
 
@@ -63,11 +66,7 @@ def history(table: str | TableName, *, settings: Settings | None = None) -> Hist
     Needs SELECT on the stored membership, like the role that publishes. Raises ConfigError if the
     table was never published.
     """
-    from dbanon.db import catalog
     from dbanon.db.histories import memory, overlay
-    from dbanon.db.metadata import ledger
-    from dbanon.db.metadata.migrate import require_current
-    from dbanon.db.session import connect
 
     name = table if isinstance(table, TableName) else TableName.parse(table)
     with (
@@ -96,7 +95,6 @@ def history(table: str | TableName, *, settings: Settings | None = None) -> Hist
 def retained(session: Session, release: Release) -> Retained:
     """Return the deleted persons that a served release still has, by the strictest policy."""
     from dbanon.db.histories import membership
-    from dbanon.db.metadata import ledger, store
 
     together = [release]
     if release.dataset:
@@ -153,8 +151,6 @@ def check_history(
     Live views are not counted, but listed in the warnings of the result.
     """
     from dbanon.db.histories import overlay
-    from dbanon.db.metadata.migrate import require_current
-    from dbanon.db.session import connect
 
     with (
         connect(settings or Settings.load()) as session,
@@ -171,7 +167,6 @@ def check_history(
 def _together(session: Session, entries: Sequence[Entry]) -> list[Composition]:
     """Return the combined disclosure of all tables, for each dataset that is served."""
     from dbanon.db.histories import joint
-    from dbanon.db.metadata import ledger
 
     wanted = {one.dataset for one in entries if one.dataset}
     relations: dict[tuple[str, ...], dict[str, TableName]] = {names: {} for names in wanted}
@@ -185,9 +180,6 @@ def _together(session: Session, entries: Sequence[Entry]) -> list[Composition]:
 
 
 def _served(session: Session, relation: str | TableName | None) -> Sequence[Entry]:
-    from dbanon.db import catalog
-    from dbanon.db.metadata import ledger
-
     if relation is None:
         return ledger.served_entries(session)
     name = relation if isinstance(relation, TableName) else TableName.parse(relation)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.actions.releases.check import described
+from dbanon.db.session import connect
 from dbanon.domain import errors
 from dbanon.domain.policy import Role
 from dbanon.settings import Settings
@@ -36,7 +37,6 @@ def read(
     import pandas as pd
 
     from dbanon.db.releases import reading
-    from dbanon.db.session import connect
 
     with (
         connect(settings or Settings.load()) as session,

@@ -7,6 +7,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from dbanon.actions.preparation.loading import find_source, looking, warnings_of_release
+from dbanon.actions.preparation.prepare import subjects_of, with_subject
+from dbanon.actions.releases.check import explain, kept_promise
+from dbanon.db import catalog, identity
+from dbanon.db.metadata import ledger, store
+from dbanon.db.metadata.migrate import current_session
+from dbanon.db.proofs import checks
+from dbanon.db.queries import printed
+from dbanon.db.releases import relations
+from dbanon.db.releases.companions import BUCKETS
+from dbanon.db.releases.publication import published_type
+from dbanon.db.releases.relations import read_promise
+from dbanon.db.session import Session, connect
 from dbanon.domain.errors import (
     ConfigError,
     DriftError,
@@ -29,7 +42,6 @@ if TYPE_CHECKING:
 
     from dbanon.anonymization.released.cells import Released
     from dbanon.anonymization.risk.judge import PopulationCounts
-    from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
     from dbanon.domain.assignment import EncodedTable, Taxonomy
     from dbanon.domain.outcomes import Stages
@@ -85,10 +97,6 @@ class Reconciliation:
 
 def served(relation: str | TableName, settings: Settings) -> Release:
     """Return the release that a relation serves; raises ConfigError, TableNotFound."""
-    from dbanon.db import catalog
-    from dbanon.db.metadata import ledger
-    from dbanon.db.metadata.migrate import current_session
-
     where = relation if isinstance(relation, TableName) else TableName.parse(relation)
     with current_session(settings) as session:
         try:
@@ -108,10 +116,6 @@ def read_released_data(
     release: Release, settings: Settings, stages: Stages, *, persons: int | None = None
 ) -> ReleasedData:
     """Read the released data, the source and its population on one snapshot."""
-    from dbanon.actions.preparation.loading import find_source, looking
-    from dbanon.db import catalog, identity
-    from dbanon.db.session import connect
-
     with connect(settings) as session:
         found = partial(find_source, session, release.table)
         published = partial(catalog.describe, session, release.relation)
@@ -131,8 +135,6 @@ def _released_data(
     stages: Stages,
     persons: int | None,
 ) -> ReleasedData:
-    from dbanon.actions.preparation.loading import warnings_of_release
-
     policy = release.policy.completed(info).with_orders(info)
     trees = _taxonomies(session, release)
     with stages("read"):
@@ -166,14 +168,9 @@ def read_released_alone(release: Release, settings: Settings, stages: Stages) ->
 
     Raises CheckFailed for an empty relation, and ConfigError for one that is not as published.
     """
-    from dbanon.actions.preparation.loading import looking
-    from dbanon.actions.releases.check import explain, kept_promise
     from dbanon.anonymization.released.reading import of_release
     from dbanon.anonymization.utility.label_loss import label_loss
-    from dbanon.db import catalog, identity
-    from dbanon.db.proofs import checks
     from dbanon.db.releases.reading import RANGES
-    from dbanon.db.session import connect
 
     with (
         connect(settings) as session,
@@ -212,10 +209,6 @@ def reconcile(
 
     Raises ConfigError for anatomy, and for tables of a dataset other than that of the persons.
     """
-    from dbanon.actions.preparation.loading import find_source, looking
-    from dbanon.db import catalog, identity
-    from dbanon.db.session import connect
-
     with connect(settings) as session:
         finds = [partial(find_source, session, release.table) for release in releases]
         finds += [partial(catalog.describe, session, release.relation) for release in releases]
@@ -230,8 +223,6 @@ def reconcile(
 def _reconciled(
     session: Session, release: Release, info: TableInfo, view: TableInfo, *, stages: Stages
 ) -> Reconciliation:
-    from dbanon.db import identity
-
     identity.require_release(session, view, release.data_id)
     policy = release.policy.completed(info).with_orders(info)
     _require_classes(release, info)
@@ -262,15 +253,12 @@ def _require_classes(release: Release, info: TableInfo) -> None:
 
 
 def _taxonomies(session: Session, release: Release) -> dict[str, Taxonomy]:
-    from dbanon.db.metadata import store
-
     return store.load_taxonomies(session, release.taxonomies)
 
 
 def _require_types(info: TableInfo, view: TableInfo, encoded: EncodedTable) -> None:
     """Raise DriftError for columns that would now be published in another type."""
     from dbanon.anonymization.released.reading import recoding_of
-    from dbanon.db.releases.publication import published_type
 
     for column in encoded.quasi:
         expected = published_type(recoding_of(column), info.column(column.name))
@@ -285,9 +273,7 @@ def _require_types(info: TableInfo, view: TableInfo, encoded: EncodedTable) -> N
 
 
 def _read(session: Session, view: TableInfo, policy: Policy) -> _Shown:
-    from dbanon.db import catalog, identity
     from dbanon.db.releases import reading
-    from dbanon.db.releases.companions import BUCKETS
 
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     sensitive = [name for name in sensitive if not policy.masked(name)]
@@ -352,18 +338,12 @@ def _everybody(
 
 
 def _readers(session: Session, view: TableName) -> tuple[str, ...]:
-    from dbanon.db.releases import relations
-
     granted = relations.grants(session, view)
     return tuple(sorted({one.grantee or "PUBLIC" for one in granted if one.privilege == "SELECT"}))
 
 
 def _statements(session: Session, view: TableInfo) -> tuple[str, ...]:
     """Return the SQL with which any reader of the relation repeats its checks."""
-    from dbanon.db.proofs import checks
-    from dbanon.db.queries import printed
-    from dbanon.db.releases.relations import read_promise
-
     name, promise = checks.named(view.name), read_promise(session, view)
     proofs = () if promise is None else checks.proofs(name, promise)
     composed = [checks.verification(name), *(proof.statement for proof in proofs)]
@@ -388,7 +368,6 @@ class Source:
 
     def encoded(self) -> Rows:
         """Encode all rows; raises DriftError for values without a code."""
-        from dbanon.actions.preparation.prepare import subjects_of
         from dbanon.anonymization.encoding.encode import encode
 
         columns = self.rows.columns
@@ -415,7 +394,6 @@ def read_source(
     weighted: bool = False,
 ) -> Source:
     """Read the rows of a table, with weights if ``weighted``; raises DriftError if unfit."""
-    from dbanon.actions.preparation.prepare import with_subject
     from dbanon.db import transfer
 
     with _as_drift(info):

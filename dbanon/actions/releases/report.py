@@ -6,14 +6,27 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from dbanon.actions.publish import dataset_of
+from dbanon.actions.releases.check import Checked, check_one
 from dbanon.actions.releases.released_data import read_released_alone, read_released_data, served
+from dbanon.db.metadata import ledger
+from dbanon.db.metadata.migrate import current_session
 from dbanon.domain import errors
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.messages import method_in_words
 from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import K_ANONYMITY, Role
 from dbanon.domain.release import CheckReport
-from dbanon.domain.report import CONFIDENTIAL, DatasetReport, Report, TableReport
+from dbanon.domain.report import (
+    CONFIDENTIAL,
+    SAMPLES,
+    THRESHOLD,
+    DatasetReport,
+    Report,
+    Risk,
+    TableReport,
+    Utility,
+)
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -23,18 +36,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.actions.releases.check import Checked
     from dbanon.actions.releases.released_data import ReleasedAlone, ReleasedData
     from dbanon.anonymization.released.cells import Released
     from dbanon.anonymization.risk.judge import PopulationCounts
     from dbanon.domain.policy import Policy
     from dbanon.domain.release import CheckResult, Release
-    from dbanon.domain.report import Risk, Utility
     from dbanon.domain.table import TableName
     from dbanon.formats.datasets import Dataset
 
 
-SAMPLES, THRESHOLD = 10_000, 0.2
 _OF_TWO = "a second relation is needed: dbanon attack RELATION --with OTHER"
 
 
@@ -98,7 +108,6 @@ def assess(
 ) -> RiskAssessment:
     """Return risk and utility, without sections for lack of time; parameters as ``risk.judge``."""
     from dbanon.anonymization.risk import judge
-    from dbanon.domain.report import Utility
 
     released, left_out = inputs.released, []
     with inputs.stages("risk"):
@@ -213,8 +222,6 @@ def report(
     table; DriftError if the source is missing or no longer fits the release; NotPermitted,
     TableNotFound. A relation that breaks its promise has a report with failed ``checks``.
     """
-    from dbanon.actions.releases.check import check_one
-
     asked = Asked(samples, time_limit, threshold, population)
     _require_sensible(asked)
     if not public:
@@ -343,7 +350,6 @@ def _achieved(release: Release, checked: Checked) -> float | None:
 
 def _public(release: Release, asked: Asked, settings: Settings, stages: Stages) -> Report:
     """Return the public report; its session sends no query about the source."""
-    from dbanon.actions.releases.report import masked
     from dbanon.anonymization.risk import judge
 
     seen = read_released_alone(release, settings, stages)
@@ -401,8 +407,6 @@ def report_dataset(
     public: as in ``report``. Reads no source rows. Raises ConfigError if the tables are not served
     together.
     """
-    from dbanon.actions.publish import dataset_of
-
     chosen = dataset_of(dataset)
     settings, stages = settings or Settings.load(), stages or Stages()
     tables = tuple(
@@ -429,9 +433,6 @@ def _in_short(release: Release, seen: ReleasedAlone, *, public: bool) -> TableRe
 
 def _together(dataset: Dataset, settings: Settings) -> list[Release]:
     """Return the served releases of a dataset, in its order; raises ConfigError without them."""
-    from dbanon.db.metadata import ledger
-    from dbanon.db.metadata.migrate import current_session
-
     with current_session(settings) as session:
         found = [
             one

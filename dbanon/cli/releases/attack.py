@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dbanon.actions.releases.report import SAMPLES
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.console import interruptible
-from dbanon.domain.report import Attacker
+from dbanon.domain.report import SAMPLES, Attacker
 from dbanon.request import LARGEST_COUNT, LARGEST_NUMBER
 
 if TYPE_CHECKING:

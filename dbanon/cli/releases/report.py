@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dbanon.actions.releases.report import SAMPLES, THRESHOLD
 from dbanon.cli import options
 from dbanon.cli.pages import rendering
 from dbanon.cli.pages import report as page
@@ -17,7 +16,7 @@ from dbanon.cli.terminal import report as shown
 from dbanon.cli.terminal.report import number, percent
 from dbanon.domain.messages import alike_in_words
 from dbanon.domain.release import CheckFailed
-from dbanon.domain.report import Change
+from dbanon.domain.report import SAMPLES, THRESHOLD, Change
 from dbanon.request import LARGEST_COUNT, LARGEST_NUMBER
 
 if TYPE_CHECKING:

@@ -167,7 +167,7 @@ def test_what_trying_again_does_not_help_against_has_failed_and_is_shown(publish
 def test_what_can_pass_is_tried_again_later_each_time_and_not_forever(
     published, clock, monkeypatch
 ):
-    monkeypatch.setattr("dbanon.actions.refresh.refresh", failing)
+    monkeypatch.setattr("dbanon.actions.jobs.worker.refresh", failing)
     published.execute("SELECT dbanon.enqueue('public.patients')")
     seconds, found, pauses = 0.0, [], []
     while found[-1:] != ["failed"]:
@@ -197,7 +197,7 @@ def test_what_is_asked_for_after_a_release_is_not_done_by_it(published, monkeypa
     ask = "SELECT dbanon.enqueue('public.patients')"
     published.execute(ask)
     with monkeypatch.context() as patched:
-        patched.setattr("dbanon.actions.refresh.refresh", failing)
+        patched.setattr("dbanon.actions.jobs.worker.refresh", failing)
         assert ["retried"] == work(published)
     change(published)
     dbanon.refresh("patients", settings=published.settings)
@@ -211,7 +211,7 @@ def test_what_is_asked_for_after_a_release_is_not_done_by_it(published, monkeypa
 def test_what_is_due_after_a_release_is_not_done_by_it(published, monkeypatch):
     published.execute("SELECT dbanon.enqueue('public.patients')")
     with monkeypatch.context() as patched:
-        patched.setattr("dbanon.actions.refresh.refresh", failing)
+        patched.setattr("dbanon.actions.jobs.worker.refresh", failing)
         assert ["retried"] == work(published)
     change(published)
     dbanon.refresh("patients", settings=published.settings)
@@ -238,7 +238,7 @@ def test_what_is_asked_for_during_an_attempt_is_not_done_by_a_release_before(
 
     published.execute(ask)
     with monkeypatch.context() as patched:
-        patched.setattr("dbanon.actions.refresh.refresh", publish_and_fail)
+        patched.setattr("dbanon.actions.jobs.worker.refresh", publish_and_fail)
         assert ["retried"] == work(published)
     wait_no_more(published)
     assert ["refreshed"] == work(published)
@@ -255,7 +255,7 @@ def test_no_worker_that_gives_a_job_back_waits_for_a_load(published, monkeypatch
 
     published.execute(ask)
     with monkeypatch.context() as patched:
-        patched.setattr("dbanon.actions.refresh.refresh", ask_and_fail)
+        patched.setattr("dbanon.actions.jobs.worker.refresh", ask_and_fail)
         start = monotonic()
         assert ["retried"] == work(published)
         assert monotonic() - start < 20
@@ -302,7 +302,7 @@ def test_a_worker_that_is_told_to_stop_while_its_job_fails_ends_in_peace(publish
         stop.set()
         failing()
 
-    monkeypatch.setattr("dbanon.actions.refresh.refresh", stop_and_fail)
+    monkeypatch.setattr("dbanon.actions.jobs.worker.refresh", stop_and_fail)
     published.execute("SELECT dbanon.enqueue('public.patients')")
     dbanon.work(stop=stop, on_job=done.append, settings=published.settings)
     assert ["stopped"] == [str(one.outcome.result) for one in done]
@@ -313,7 +313,7 @@ def test_an_unforeseen_error_is_kept_without_what_it_says(published, monkeypatch
     def fail(*_, **__):
         raise ValueError("could not convert 'Smith'")
 
-    monkeypatch.setattr("dbanon.actions.refresh.refresh", fail)
+    monkeypatch.setattr("dbanon.actions.jobs.worker.refresh", fail)
     published.execute("SELECT dbanon.enqueue('public.patients')")
     assert ["retried"] == work(published)
     assert [("unforeseen ValueError",)] == published.execute("SELECT reason FROM dbanon.job")
