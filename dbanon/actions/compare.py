@@ -7,11 +7,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
+
 from dbanon.actions.preparation import loading
 from dbanon.actions.preparation.loading import find_published, load, looking
 from dbanon.actions.preparation.members import members_of
 from dbanon.actions.preparation.prepare import read_source
 from dbanon.anonymization.interfaces import listens, parameters
+from dbanon.anonymization.outcome import requirement_of
+from dbanon.anonymization.problem import Problem, solve
+from dbanon.anonymization.registry import algorithm_named
 from dbanon.db import identity
 from dbanon.db.session import connect
 from dbanon.domain.errors import DbanonError, PolicyError
@@ -130,8 +135,6 @@ def _diversity(policy: Policy) -> tuple[int, tuple[str, ...]]:
 
 
 def _candidates(policy: Policy, request: Request, names: Sequence[str]) -> list[Policy]:
-    from dbanon.anonymization.registry import algorithm_named
-
     factories = {name: algorithm_named(name) for name in names}
     known = {name: parameters(factory) for name, factory in factories.items()}
     for parameter in request.params:
@@ -156,18 +159,12 @@ def _candidates(policy: Policy, request: Request, names: Sequence[str]) -> list[
 
 def _tried(encoded: EncodedTable, policy: Policy, ks: Collection[int]) -> tuple[int, ...]:
     """Return the values of k that the rows allow; raises Unsatisfiable if there is none."""
-    from dbanon.anonymization.outcome import requirement_of
-
     requirement_of(encoded, policy.with_k(min(ks)))
     return tuple(k for k in sorted(ks) if k <= encoded.n_rows)
 
 
 def _warm_up(encoded: EncodedTable, policy: Policy, *, tell: Callable[[str], None] | None) -> None:
     """Run an algorithm on a few rows, so that compilation is not measured."""
-    import numpy as np
-
-    from dbanon.anonymization.problem import Problem, solve
-
     rows = np.arange(min(encoded.n_rows, _WARM_UP_ROWS))
     quick = replace(policy.with_k(2), params={}, block=None, max_suppressed=0.0)
     quick = replace(quick, models=tuple(m for m in quick.models if m.name == K_ANONYMITY))
@@ -177,8 +174,6 @@ def _warm_up(encoded: EncodedTable, policy: Policy, *, tell: Callable[[str], Non
 
 
 def _attempt(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Compared:
-    from dbanon.anonymization.problem import solve
-
     if stages.stopped:
         return Compared(policy.algorithm, policy.k, reason="not run: stopped before")
     before = stages.seconds.get("cluster", 0.0)

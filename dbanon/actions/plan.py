@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dbanon.actions.preparation import loading
 from dbanon.actions.preparation.loading import find_published, load_for, looking
 from dbanon.actions.publication.plan import PublicationPlan, resolve
@@ -14,7 +16,11 @@ from dbanon.actions.publication.series import relation_of
 from dbanon.actions.publication.steps import STEPS, Printer, Step, Work, begun, group
 from dbanon.actions.publish import dataset_of
 from dbanon.actions.releases.report import AssessmentInput, assess
+from dbanon.anonymization.problem import Problem, solve
+from dbanon.anonymization.released.reading import certified, of_outcome
+from dbanon.anonymization.risk.judge import PopulationCounts
 from dbanon.db import identity
+from dbanon.db.histories import memory
 from dbanon.db.proofs import checks
 from dbanon.db.queries import printed, script
 from dbanon.db.session import Session, connect
@@ -28,6 +34,7 @@ from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import listed
 from dbanon.formats.support import Mode, require
 from dbanon.models.registry import sensitive_of, title
+from dbanon.models.tally import joint_codes
 from dbanon.request import Request, spelled_out
 from dbanon.settings import Settings
 
@@ -35,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from dbanon.actions.preparation.prepare import Prepared
@@ -119,8 +125,6 @@ def plan_request(table: str | TableName, request: Request) -> Plan:
 
 def _advice(prepared: Prepared, *, seed: int) -> str | None:
     """Group without each model, and without two columns; return what loses much less, in words."""
-    from dbanon.anonymization.problem import Problem, solve
-
     policy, encoded, lost = prepared.policy, prepared.encoded, prepared.outcome.loss.ncp
     if encoded is None or lost < _MUCH or encoded.n_rows > _MOST_ROWS or prepared.several:
         return None
@@ -182,9 +186,6 @@ def plan_report_request(table: str | TableName, request: Request) -> tuple[Plan,
 
 def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -> Report:
     """Return the report of the planned relation; sends no statement."""
-    from dbanon.anonymization.released.reading import certified, of_outcome
-    from dbanon.anonymization.risk.judge import PopulationCounts
-
     policy = prepared.policy
     with stages("see"):
         released = of_outcome(
@@ -227,8 +228,6 @@ def _encoded(prepared: Prepared) -> EncodedTable:
 
 def _persons(prepared: Prepared) -> NDArray[np.int32] | None:
     """Return the person of each row if the policy has subjects."""
-    import numpy as np
-
     if prepared.policy.subject is None or prepared.subjects is not None:
         return prepared.subjects
     return np.arange(_encoded(prepared).n_rows, dtype=np.int32)
@@ -236,10 +235,6 @@ def _persons(prepared: Prepared) -> NDArray[np.int32] | None:
 
 def _alike(prepared: Prepared) -> NDArray[np.int64]:
     """Return the number of rows with each combination of unchanged quasi-identifiers."""
-    import numpy as np
-
-    from dbanon.models.tally import joint_codes
-
     encoded, group = _encoded(prepared), prepared.outcome.assignment.group
     return np.bincount(joint_codes(encoded.codes[group >= 0]))
 
@@ -270,8 +265,6 @@ def _grouped(
     tables: Sequence[str | TableName], request: Request, given: Policy | None = None
 ) -> Iterator[_Grouped]:
     """Group tables as a publication does, on a snapshot that stays open during the block."""
-    from dbanon.db.histories import memory
-
     names = [one if isinstance(one, TableName) else TableName.parse(one) for one in tables]
 
     def is_remembered(info: TableInfo) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from dbanon.actions.distribution.executors import executor_named
 from dbanon.actions.distribution.tasks import Grouped, ImproveBorder, Job, ReadBlock
@@ -18,7 +19,22 @@ from dbanon.actions.preparation.prepare import (
     several_a_person,
     trees_of,
 )
+from dbanon.anonymization.adjusting.repair import rows_in_reach
+from dbanon.anonymization.outcome import Outcome, requirement_of
+from dbanon.anonymization.regions.cutting import (
+    Domains,
+    Region,
+    Values,
+    cut_regions,
+    domains_of,
+    slices_of,
+)
+from dbanon.anonymization.regions.grouping import Groups, join
+from dbanon.anonymization.registry import require_installed
 from dbanon.anonymization.threads import GivenUp
+from dbanon.db import transfer
+from dbanon.db.blocks import reading
+from dbanon.db.transfer import SourceRows
 from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError, Unsatisfiable
 from dbanon.domain.policy import Role
 from dbanon.formats.support import Mode, require
@@ -26,7 +42,6 @@ from dbanon.formats.support import Mode, require
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from dbanon.actions.distribution.executors import Executor
@@ -34,11 +49,7 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.members import Member
     from dbanon.anonymization.interfaces import Requirement
-    from dbanon.anonymization.outcome import Outcome
-    from dbanon.anonymization.regions.cutting import Domains, Region, Values
-    from dbanon.anonymization.regions.grouping import Groups
     from dbanon.db.session import Session
-    from dbanon.db.transfer import SourceRows
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
     from dbanon.request import Request
@@ -81,9 +92,6 @@ def prepare_in_blocks(
     this process writes. Raises the errors of ``prepare``, and ConfigError for features that need
     all rows at once.
     """
-    from dbanon.anonymization.registry import require_installed
-    from dbanon.db import transfer
-
     policy, info, loaded = member.policy, member.info, member.loaded
     require(Mode.BLOCKS, request.asked(policy, info))
     require_installed(policy)  # what is missing is told before anything is read
@@ -100,8 +108,6 @@ def prepare_in_blocks(
 
 def _read(session: Session, loaded: Loaded, policy: Policy, *, stages: Stages) -> Domains:
     """Return the values of all columns of a table that may be divided."""
-    from dbanon.db import transfer
-
     with as_drift(loaded):
         require_valid(loaded, policy)
         several_a_person(session, policy, loaded.info, mode=Mode.BLOCKS)
@@ -130,9 +136,6 @@ def _grouped(
 
 def _domains(session: Session, loaded: Loaded, policy: Policy) -> Domains:
     """Return the values of all columns, by which any block is encoded."""
-    from dbanon.anonymization.regions.cutting import domains_of
-    from dbanon.db.blocks import reading
-
     info = loaded.info
     rules = (*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE))
     counted = {rule.column: reading.value_counts(session, info, policy, rule) for rule in rules}
@@ -146,9 +149,6 @@ def _require_feasible(domains: Domains, policy: Policy) -> Requirement:
 
     Combinations of values of several columns are unknown here; the blocks check these.
     """
-    from dbanon.anonymization.adjusting.repair import rows_in_reach
-    from dbanon.anonymization.outcome import requirement_of
-
     sensitive = np.empty((domains.n_rows, len(domains.sensitive_names)), np.int32)
     for i, name in enumerate(domains.sensitive_names):
         sensitive[:, i] = np.repeat(domains.values[name].codes, domains.values[name].rows)
@@ -160,8 +160,6 @@ def _require_feasible(domains: Domains, policy: Policy) -> Requirement:
 
 
 def _job(session: Session, policy: Policy, loaded: Loaded, domains: Domains, seed: int) -> Job:
-    from dbanon.db.blocks import reading
-
     ordered = policy.with_orders(loaded.info)
     return Job(loaded.info, ordered, domains, reading.export(session), seed)
 
@@ -170,9 +168,6 @@ def _cut(
     session: Session, job: Job, requirement: Requirement, division: Division, *, stages: Stages
 ) -> Region:
     """Return the regions of the blocks, from a sample of the rows."""
-    from dbanon.anonymization.regions.cutting import cut_regions
-    from dbanon.db.blocks import reading
-
     n_rows = job.domains.n_rows
     wanted = max(_SAMPLE, _OF_A_BLOCK * (n_rows // division.rows_per_block))
     share = min(1.0, wanted / max(n_rows, 1))
@@ -199,8 +194,6 @@ def _blocks(job: Job, root: Region, run: Run, stages: Stages) -> list[tuple[Regi
     A block that does not meet the policy alone is replaced by the region that it was cut from,
     until all do.
     """
-    from dbanon.anonymization.regions.cutting import slices_of
-
     done: dict[Region, Grouped] = {}
     todo = list(root.leaves())
     while todo:
@@ -322,11 +315,6 @@ def _neighbours(
 
 def joined(job: Job, blocks: Blocks, moved: Moved) -> tuple[Outcome, SourceRows]:
     """Return all rows, block by block, and their groups."""
-    import pyarrow as pa
-
-    from dbanon.anonymization.regions.grouping import join
-    from dbanon.db.transfer import SourceRows
-
     domains = job.domains
     keys = pa.concat_tables([grouped.keys for _, grouped in blocks])
     places = np.concatenate([grouped.places for _, grouped in blocks])
@@ -343,8 +331,6 @@ def joined(job: Job, blocks: Blocks, moved: Moved) -> tuple[Outcome, SourceRows]
 
 def counted_texts(domains: Domains) -> pa.Table:
     """Return the sensitive columns of all rows, each in an order of its own."""
-    import pyarrow as pa
-
     known = [domains.values[name] for name in domains.sensitive_names]
     places = [np.repeat(np.arange(len(v.rows), dtype=np.int32), v.rows) for v in known]
     texts = [pa.chunked_array([_texts(v, at)]) for v, at in zip(known, places, strict=True)]
@@ -352,7 +338,5 @@ def counted_texts(domains: Domains) -> pa.Table:
 
 
 def _texts(values: Values, places: NDArray[np.int32]) -> pa.DictionaryArray:
-    import pyarrow as pa
-
     index = pa.array(places, mask=places == len(values.distinct))
     return pa.DictionaryArray.from_arrays(index, values.distinct)

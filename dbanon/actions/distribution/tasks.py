@@ -6,8 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.compute as pc
 
 from dbanon.anonymization.interfaces import timed
+from dbanon.anonymization.regions.grouping import (
+    Border,
+    Groups,
+    border_of,
+    group_rows,
+    improve_border,
+)
+from dbanon.db.blocks import reading
 from dbanon.db.session import connect
 from dbanon.domain.errors import DatabaseError, DbanonError
 from dbanon.domain.outcomes import Stages
@@ -18,7 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.regions.cutting import Domains
-    from dbanon.anonymization.regions.grouping import Border, Groups
     from dbanon.db.blocks.reading import Snapshot
     from dbanon.domain.assignment import EncodedTable, Slice
     from dbanon.domain.policy import Policy
@@ -61,9 +69,6 @@ class ReadBlock:
 
     def perform(self, job: Job, settings: Settings) -> Grouped:
         """Return the groups; raises Unsatisfiable if the block does not meet the policy alone."""
-        from dbanon.anonymization.regions.grouping import border_of, group_rows
-        from dbanon.db.blocks import reading
-
         domains, names = job.domains, job.domains.sensitive_names
         with connect(settings) as session, reading.sharing(session, job.snapshot, job.info):
             source = reading.read_block(session, job.info, job.policy, self.slices)
@@ -92,8 +97,6 @@ class ImproveBorder:
 
     def perform(self, job: Job, settings: Settings) -> Groups | None:  # noqa: ARG002 - as the others
         """Return the new groups, None if they do not change."""
-        from dbanon.anonymization.regions.grouping import improve_border
-
         label = job.policy.class_label
         table = job.domains.coded(self.codes, self.sensitive, class_label=label)
         return improve_border(table, self.before, job.policy, seed=job.seed)
@@ -124,8 +127,6 @@ def perform(job: Job, task: Task, settings: Settings | None = None) -> Result:
 
 def _in_order(keys: pa.Table) -> NDArray[np.int64]:
     """Return the rows in the order of their keys, independent of the reading order."""
-    import pyarrow.compute as pc
-
     names = [f"k{i}" for i in range(keys.num_columns)]
     numbered = keys.rename_columns(names)
     order = pc.sort_indices(numbered, [(name, "ascending") for name in names])

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+
 from dbanon.actions.releases.released_data import reconcile, served
+from dbanon.anonymization.attacks.pair import Shown
+from dbanon.anonymization.attacks.pair import attack_both as try_both
+from dbanon.anonymization.attacks.registry import BY, Attacked
+from dbanon.anonymization.attacks.registry import attack as try_one
+from dbanon.db.histories import memory
 from dbanon.db.metadata.migrate import current_session
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.outcomes import Stages
@@ -18,12 +26,9 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from dbanon.actions.releases.released_data import Reconciliation
-    from dbanon.anonymization.attacks.registry import Attacked
     from dbanon.domain.release import Release
     from dbanon.domain.report import Attack
     from dbanon.domain.table import TableName
@@ -67,9 +72,6 @@ def attack(
     publishes. Raises ConfigError if the relation serves no release, or one by anatomy; DriftError
     if the table is missing or no longer fits the release; NotPermitted, TableNotFound.
     """
-    from dbanon.anonymization.attacks.registry import BY
-    from dbanon.anonymization.attacks.registry import attack as try_one
-
     stages, until = stages or Stages(), _until(time_limit)
     settings, attacker = settings or Settings.load(), _attacker(attacker, relation)
     _require_positive(samples)
@@ -101,9 +103,6 @@ def attack_both(
 
     Raises ConfigError for relations of different tables.
     """
-    from dbanon.anonymization.attacks.pair import Shown
-    from dbanon.anonymization.attacks.pair import attack_both as try_both
-
     stages, until = stages or Stages(), _until(time_limit)
     settings = settings or Settings.load()
     _require_positive(samples)
@@ -192,8 +191,6 @@ def _require_same_table(first: Release, second: Release) -> None:
 
 def _is_judged(first: Release, second: Release, settings: Settings) -> bool:
     """Return True if the later release was compared with the other before it was published."""
-    from dbanon.db.histories import memory
-
     if ReleaseKind.VIEW in {first.kind, second.kind} or first.dataset or second.dataset:
         return False
     with current_session(settings) as session:
@@ -203,9 +200,6 @@ def _is_judged(first: Release, second: Release, settings: Settings) -> bool:
 
 def _same_rows(first: pa.Table, second: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows with equal keys in two tables, in the same order."""
-    import numpy as np
-    import pyarrow as pa
-
     size = first.num_rows
     keys = np.zeros(size + second.num_rows, np.int64)
     for one, other in zip(first.columns, second.columns, strict=True):

@@ -14,8 +14,11 @@ import numpy as np
 from dbanon.actions.preparation.loading import Loaded, cautions_of_rows, require_no_cautions
 from dbanon.actions.publish import publishing
 from dbanon.actions.releases.released_data import served
-from dbanon.db import catalog, identity, rights
+from dbanon.anonymization.encoding.encode import encode
+from dbanon.anonymization.masking.noise import draw, within
+from dbanon.db import catalog, identity, rights, transfer
 from dbanon.db.metadata import spending, store
+from dbanon.db.proofs.subjects import require_distinct
 from dbanon.db.releases import companions, relations
 from dbanon.db.releases.companions import COUNTS
 from dbanon.domain.errors import ConfigError, PolicyError, Unsatisfiable
@@ -95,8 +98,6 @@ def _count(
     epsilon: float,
     dry_run: bool,
 ) -> NoisyCounts:
-    from dbanon.anonymization.masking.noise import within
-
     policy, info = loaded.policy.completed(loaded.info), loaded.info
     rules = _rules(session, loaded, by)
     spent = _spent(session, release, info) + _exact(epsilon)
@@ -128,8 +129,6 @@ def _count(
 
 
 def _noisy(exact: NDArray[np.int64], *, epsilon: float) -> list[int]:
-    from dbanon.anonymization.masking.noise import draw
-
     fraction = Fraction(_exact(epsilon))
     return [number + draw(fraction) for number in exact.ravel().tolist()]
 
@@ -174,8 +173,6 @@ def _require_budget(policy: Policy, info: TableInfo, *, spent: Decimal, epsilon:
 
 def _require_one_row(session: Session, loaded: Loaded) -> None:
     """Raise PolicyError if a person may have several rows, by any policy of the table."""
-    from dbanon.db.proofs.subjects import require_distinct
-
     info = loaded.info
     stored = (store.load_stored(session, info.name, name) for name in loaded.names)
     subjects = {one.policy.subject for one in stored if one is not None}
@@ -233,9 +230,6 @@ def _rule(rule: ColumnRule, info: TableInfo) -> ColumnRule:
 def _encoded(
     session: Session, loaded: Loaded, rules: Sequence[ColumnRule]
 ) -> Sequence[EncodedColumn]:
-    from dbanon.anonymization.encoding.encode import encode
-    from dbanon.db import transfer
-
     info = loaded.info
     counted = Policy(loaded.policy.table, tuple(rules), where=loaded.policy.where)
     source = transfer.read(session, info, counted)

@@ -7,17 +7,25 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+import pyarrow.compute as pc
+
 from dbanon.actions.preparation.loading import find_source, looking, warnings_of_release
 from dbanon.actions.preparation.prepare import subjects_of, with_subject
 from dbanon.actions.releases.check import explain, kept_promise
-from dbanon.db import catalog, identity
+from dbanon.anonymization.encoding.encode import distinct_values, encode
+from dbanon.anonymization.released.reading import of_release, of_texts, recoding_of
+from dbanon.anonymization.risk.judge import PopulationCounts
+from dbanon.anonymization.utility.label_loss import label_loss
+from dbanon.db import catalog, identity, transfer
 from dbanon.db.metadata import ledger, store
 from dbanon.db.metadata.migrate import current_session
-from dbanon.db.proofs import checks
+from dbanon.db.proofs import checks, subjects
 from dbanon.db.queries import printed
-from dbanon.db.releases import relations
+from dbanon.db.releases import reading, relations
 from dbanon.db.releases.companions import BUCKETS
 from dbanon.db.releases.publication import published_type
+from dbanon.db.releases.reading import COUNTED, RANGES
 from dbanon.db.releases.relations import read_promise
 from dbanon.db.session import Session, connect
 from dbanon.domain.errors import (
@@ -36,12 +44,10 @@ from dbanon.domain.text import command
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
     from dbanon.anonymization.released.cells import Released
-    from dbanon.anonymization.risk.judge import PopulationCounts
     from dbanon.db.transfer import SourceRows
     from dbanon.domain.assignment import EncodedTable, Taxonomy
     from dbanon.domain.outcomes import Stages
@@ -168,10 +174,6 @@ def read_released_alone(release: Release, settings: Settings, stages: Stages) ->
 
     Raises CheckFailed for an empty relation, and ConfigError for one that is not as published.
     """
-    from dbanon.anonymization.released.reading import of_release
-    from dbanon.anonymization.utility.label_loss import label_loss
-    from dbanon.db.releases.reading import RANGES
-
     with (
         connect(settings) as session,
         looking(session, partial(catalog.describe, session, release.relation)) as (view,),
@@ -258,8 +260,6 @@ def _taxonomies(session: Session, release: Release) -> dict[str, Taxonomy]:
 
 def _require_types(info: TableInfo, view: TableInfo, encoded: EncodedTable) -> None:
     """Raise DriftError for columns that would now be published in another type."""
-    from dbanon.anonymization.released.reading import recoding_of
-
     for column in encoded.quasi:
         expected = published_type(recoding_of(column), info.column(column.name))
         if expected.endswith("[]"):
@@ -273,8 +273,6 @@ def _require_types(info: TableInfo, view: TableInfo, encoded: EncodedTable) -> N
 
 
 def _read(session: Session, view: TableInfo, policy: Policy) -> _Shown:
-    from dbanon.db.releases import reading
-
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     sensitive = [name for name in sensitive if not policy.masked(name)]
     if not policy.anatomy:
@@ -295,8 +293,6 @@ class _Shown:
 
     def released(self, rows: Rows, policy: Policy) -> Released:
         """Encode the released data over the codes of a table."""
-        from dbanon.anonymization.released.reading import of_texts
-
         counts = _counts(self.texts)
         return of_texts(rows.table, self.texts, counts, policy=policy, persons=rows.persons)
 
@@ -307,10 +303,6 @@ class _Shown:
 
 
 def _counts(shown: pa.Table) -> NDArray[np.int64]:
-    import numpy as np
-
-    from dbanon.db.releases.reading import COUNTED
-
     return np.asarray(shown.column(COUNTED), np.int64)
 
 
@@ -324,9 +316,6 @@ def _everybody(
     persons: int | None,
 ) -> PopulationCounts:
     """Return the known population; raises as reading its table does."""
-    from dbanon.anonymization.risk.judge import PopulationCounts
-    from dbanon.db.proofs import subjects
-
     if policy.population is None or policy.anatomy:
         return PopulationCounts(size=persons)
     people = subjects.describe_population(session, info, policy, n_rows=0)
@@ -368,8 +357,6 @@ class Source:
 
     def encoded(self) -> Rows:
         """Encode all rows; raises DriftError for values without a code."""
-        from dbanon.anonymization.encoding.encode import encode
-
         columns = self.rows.columns
         kinds = {column.name: column.kind for column in self.info.columns}
         with _as_drift(self.info):
@@ -394,8 +381,6 @@ def read_source(
     weighted: bool = False,
 ) -> Source:
     """Read the rows of a table, with weights if ``weighted``; raises DriftError if unfit."""
-    from dbanon.db import transfer
-
     with _as_drift(info):
         _require_columns(info, policy)
         transfer.require_fit(session, info, policy)
@@ -417,10 +402,6 @@ def _with_weights(policy: Policy) -> Policy:
 
 def _weights(columns: pa.Table, policy: Policy) -> NDArray[np.float64] | None:
     """Return the persons per row, by weight and sampling fraction; raises ConfigError."""
-    import numpy as np
-
-    from dbanon.anonymization.encoding.encode import distinct_values
-
     if policy.weight is None or policy.weight not in columns.column_names:
         return None
     place, distinct = distinct_values(columns.column(policy.weight))
@@ -438,11 +419,6 @@ def _weights(columns: pa.Table, policy: Policy) -> NDArray[np.float64] | None:
 
 def _in_order(rows: SourceRows, policy: Policy) -> SourceRows:
     """Return rows sorted by content, because random draws use positions."""
-    import numpy as np
-    import pyarrow.compute as pc
-
-    from dbanon.anonymization.encoding.encode import distinct_values
-
     last = {policy.subject: 1, policy.weight: 2}
     names = sorted(rows.columns.column_names, key=lambda name: (last.get(name, 0), name))
     if not names:

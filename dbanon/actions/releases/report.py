@@ -6,9 +6,14 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dbanon.actions.publish import dataset_of
 from dbanon.actions.releases.check import Checked, check_one
 from dbanon.actions.releases.released_data import read_released_alone, read_released_data, served
+from dbanon.anonymization.released.reading import recoding_of
+from dbanon.anonymization.risk import judge
+from dbanon.anonymization.utility.measure import utility_of
 from dbanon.db.metadata import ledger
 from dbanon.db.metadata.migrate import current_session
 from dbanon.domain import errors
@@ -33,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from dbanon.actions.releases.released_data import ReleasedAlone, ReleasedData
@@ -72,8 +76,6 @@ class AssessmentInput:
     @property
     def recoded(self) -> Policy:
         """The policy with the published recoding of each quasi-identifier."""
-        from dbanon.anonymization.released.reading import recoding_of
-
         shown = {column.name for column in self.released.columns}
         quasi = (column for column in self.released.table.quasi if column.name in shown)
         recodings = {column.name: recoding_of(column) for column in quasi}
@@ -89,8 +91,6 @@ class AssessmentInput:
     @property
     def rows(self) -> NDArray[np.int64]:
         """The sampled rows of the source, or all, in order."""
-        import numpy as np
-
         n_rows = self.released.table.n_rows
         if n_rows <= self.samples:
             return np.arange(n_rows)
@@ -107,8 +107,6 @@ def assess(
     achieved: float | None = None,
 ) -> RiskAssessment:
     """Return risk and utility, without sections for lack of time; parameters as ``risk.judge``."""
-    from dbanon.anonymization.risk import judge
-
     released, left_out = inputs.released, []
     with inputs.stages("risk"):
         risk = judge.risk(
@@ -171,10 +169,6 @@ def _two_needed() -> dict[str, str]:
 
 
 def _used(inputs: AssessmentInput) -> Utility:
-    import numpy as np
-
-    from dbanon.anonymization.utility.measure import utility_of
-
     return utility_of(
         inputs.released,
         inputs.policy,
@@ -350,8 +344,6 @@ def _achieved(release: Release, checked: Checked) -> float | None:
 
 def _public(release: Release, asked: Asked, settings: Settings, stages: Stages) -> Report:
     """Return the public report; its session sends no query about the source."""
-    from dbanon.anonymization.risk import judge
-
     seen = read_released_alone(release, settings, stages)
     _require_part(asked.population, 0 if release.policy.subject else int(seen.rows))
     population_counts = judge.PopulationCounts(size=asked.population)
