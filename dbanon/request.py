@@ -4,7 +4,7 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from enum import Enum, StrEnum, auto
 from functools import partial, wraps
 from pathlib import Path
@@ -259,8 +259,8 @@ class Request:
         kept: dict[str, object] = {}
         for one in fields(self):
             option, value = OPTIONS[one.name], getattr(self, one.name)
-            given = value and value != one.default
-            if option.kept is Kept.ALWAYS or (option.kept is Kept.IF_GIVEN and given):
+            given = option.kept is Kept.IF_GIVEN and self._is_given(one)
+            if given or option.kept is Kept.ALWAYS:
                 kept[one.name] = list(value) if isinstance(value, tuple) else value
         if self.models:
             from dbanon.formats import policies
@@ -306,14 +306,14 @@ class Request:
 
     @property
     def given(self) -> frozenset[str]:
-        """The names of the given options that some way to publish refuses."""
-        names = ("name", "subject", "population", "series", "keep_assignment", "dataset")
-        given = {name for name in (*names, "rows_per_block") if getattr(self, name)}
-        if self.relation_kind is ReleaseKind.VIEW:
-            given.add("view")
-        if self.executor != "threads":
-            given.add("executor")
-        return frozenset(given)
+        """The names of the options that differ from their defaults; a live view is ``view``."""
+        names = {one.name for one in fields(self) if self._is_given(one)} - {"kind"}
+        live = {"view"} if self.relation_kind is ReleaseKind.VIEW else set[str]()
+        return frozenset(names | live)
+
+    def _is_given(self, one: "Field[object]") -> bool:
+        value = getattr(self, one.name)
+        return bool(value) and value != one.default
 
     def asked(self, policy: Policy, info: TableInfo) -> Asked:
         """Return the request for a table, in the form that ``formats.support`` checks."""

@@ -8,7 +8,7 @@ import typer
 
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
-from dbanon.domain.messages import method_in_words
+from dbanon.domain.messages import settings_in_words
 from dbanon.domain.policy import DEFAULT_NAME, keys_of, policy_option
 from dbanon.domain.text import command
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         ColumnRule,
         Difference,
         Event,
-        MaskingStep,
         ModelSpec,
         Policy,
         StoredPolicy,
@@ -163,8 +162,8 @@ def show(
     )
     models = ", ".join(_spell(model) for model in found.models) or "none"
     console.say(f"models: {models}; algorithm: {report.search(found)}")
-    for line in _others(found):
-        console.say(line)
+    for title, text in settings_in_words(found, where=_conditions(found)):
+        console.say(f"{title}: {text}")
 
 
 def _number(value: float) -> str:
@@ -197,23 +196,6 @@ def _conditions(found: "Policy") -> str:
         for condition in found.where
     )
     return " and ".join(" ".join(filter(None, parts)) for parts in held)
-
-
-def _others(found: "Policy") -> list[str]:
-    spelled = {"where": _conditions(found), "masking": "; ".join(map(_masked, found.masking))}
-    said = (
-        (name, key.shown, spelled.get(name, getattr(found, name)))
-        for name, key in keys_of(type(found)).items()
-    )
-    return [
-        (shown or f"{name}: {{}}").format(value)
-        for name, shown, value in said
-        if shown is not None and value
-    ]
-
-
-def _masked(step: "MaskingStep") -> str:
-    return f"{', '.join(step.columns)} by {method_in_words(step)}"
 
 
 @app.command()

@@ -15,6 +15,7 @@ from dbanon.domain.policy import (
     PAIRS,
     PREFIX,
     Role,
+    keys_of,
 )
 
 if TYPE_CHECKING:
@@ -147,6 +148,17 @@ def in_words(
 
 def _step_in_words(step: MaskingStep) -> str:
     return f"masked by {method_in_words(step)}: {MASKED[step.method]}"
+
+
+def settings_in_words(policy: Policy, *, where: str) -> Iterator[tuple[str, str]]:
+    """Yield the title and the value of each given key; where: its conditions in words."""
+    steps = (f"{', '.join(step.columns)} by {method_in_words(step)}" for step in policy.masking)
+    spelled = {"where": where, "masking": "; ".join(steps)}
+    for name, key in keys_of(type(policy)).items():
+        value = spelled.get(name, getattr(policy, name))
+        if key.shown is not None and value:
+            title, _, text = (key.shown or f"{name}: {{}}").partition(": ")
+            yield title, text.format(value)
 
 
 def method_in_words(step: MaskingStep) -> str:

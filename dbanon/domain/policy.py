@@ -25,8 +25,8 @@ class Key:
     (inclusive), above, below (exclusive): bounds of a number; otherwise: message for other values;
     empty, unique: of the texts of a list; has_schema: a relation must name its schema; absent:
     value of an omitted key; roles: of columns that may have it, empty for any; shown: format in
-    ``policy show``, name and value if empty, omitted if None; is_always: written even with its
-    default.
+    ``policy show`` and reports, name and value if empty, omitted if None; is_always: written even
+    with its default; is_of_refresh: it changes how refreshes run, and no class.
     """
 
     form: Form
@@ -44,6 +44,7 @@ class Key:
     roles: tuple[str, ...] = ()
     shown: str | None = ""
     is_always: bool = False
+    is_of_refresh: bool = False
 
 
 def made(make: Callable[..., Made], values: Mapping[str, object]) -> Made:
@@ -101,6 +102,7 @@ SUPPRESS = "suppress"
 _OF_INTEGERS, _OF_FRACTIONS = 1, 3  # decimals of a mean
 _quasi = partial(Key, roles=(Role.QUASI,))
 _of_values = partial(Key, roles=(Role.QUASI, Role.SENSITIVE), shown=None)
+_of_refresh = partial(Key, is_of_refresh=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,7 +430,7 @@ class Policy:
     ] = False
     erase_within: Annotated[
         str | None,
-        Key(
+        _of_refresh(
             "text",
             pattern="[1-9][0-9]{0,3}d",
             otherwise="is 1 to 9999 days, as in 30d",
@@ -437,7 +439,7 @@ class Policy:
     ] = None
     withdraw_share: Annotated[
         float | None,
-        Key(
+        _of_refresh(
             "number",
             least=0.5,
             below=1,
@@ -446,11 +448,11 @@ class Policy:
         ),
     ] = None
     pool_size: Annotated[
-        int | None, Key("count", least=1, shown="new persons are published by at least: {}")
+        int | None, _of_refresh("count", least=1, shown="new persons are published by at least: {}")
     ] = None
     max_stale: Annotated[
         float | None,
-        Key(
+        _of_refresh(
             "number",
             least=0,
             below=1,
@@ -459,7 +461,7 @@ class Policy:
         ),
     ] = None
     refresh: Annotated[
-        str | None, Key("text", among=REFRESHES, absent=REFRESHES[0], shown="releases: {}")
+        str | None, _of_refresh("text", among=REFRESHES, absent=REFRESHES[0], shown="releases: {}")
     ] = None
     masking: Annotated[tuple[MaskingStep, ...], Key("own", shown="masked: {}")] = ()
     pseudonym: Annotated[str | None, Key("text", shown="pseudonym of the person: {}")] = None
@@ -534,7 +536,7 @@ class Policy:
 
     def refreshed_as(self, other: "Policy") -> "Policy":
         """Return the policy with what another one says of refreshes, which moves no class."""
-        names = ("erase_within", "withdraw_share", "pool_size", "max_stale", "refresh")
+        names = (name for name, key in keys_of(type(self)).items() if key.is_of_refresh)
         return replace(self, **{name: getattr(other, name) for name in names})
 
     @property

@@ -7,14 +7,12 @@ parts of it can be searched before the rest is known, and ``Counted`` afterwards
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import (
-    AUTO,
     BUCKET,
     COUNT,
     FULL_DOMAIN,
@@ -211,6 +209,18 @@ def _of_table(test: Callable[[TableInfo], object]) -> Finder[TableInfo]:
     return Finder(TableInfo, lambda info: ({"source": info.name} for _ in range(bool(test(info)))))
 
 
+def _keys(*names: str) -> Finder[Policy]:
+    """Return a finder of keys that differ from their defaults, one result each."""
+    defaults = {one.name: one.default for one in fields(Policy) if one.name in names}
+
+    def find(policy: Policy) -> Iterator[Found]:
+        for name, default in defaults.items():
+            if getattr(policy, name) and getattr(policy, name) != default:
+                yield {"key": name}
+
+    return Finder(Policy, find)
+
+
 def _quasi(test: Callable[[ColumnRule, Policy], object]) -> Finder[Policy]:
     """Return a finder of quasi-identifiers, one result each."""
 
@@ -292,22 +302,6 @@ def _more_than_l(policy: Policy) -> Iterator[Found]:
     for spec in of_buckets(policy).models:
         if diversity_level(spec) is None:
             yield {"name": spec.name}
-
-
-def _unused(policy: Policy, *, of_search: bool) -> Iterator[Found]:
-    """Find the keys that have no effect on anatomy."""
-    keys = {
-        "rows_per_subject": policy.rows_per_subject is not None,
-        "population": policy.population is not None,
-    }
-    if of_search:
-        keys = {
-            "algorithm": policy.algorithm != AUTO,
-            "params": bool(policy.params),
-            "block": policy.block is not None,
-            "max_suppressed": policy.max_suppressed > 0,
-        }
-    yield from ({"key": key} for key, is_given in keys.items() if is_given)
 
 
 def _taken(policy: Policy) -> Iterator[Found]:
@@ -603,12 +597,12 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "rows_per_subject, population",
-        Finder(Policy, partial(_unused, of_search=False)),
+        _keys("rows_per_subject", "population"),
         {Mode.BUCKETS: Reason(f"{_NONE_TO_HIDE_AMONG}: {{key}} has no meaning with it")},
     ),
     Feature(
         "algorithm, params, block, max_suppressed",
-        Finder(Policy, partial(_unused, of_search=True)),
+        _keys("algorithm", "params", "block", "max_suppressed"),
         {Mode.BUCKETS: Reason("anatomy deals all persons into buckets at random: leave {key} out")},
     ),
     Feature(

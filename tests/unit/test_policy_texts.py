@@ -5,7 +5,9 @@ A change that is meant: rm tests/unit/policy_texts.json, then run this file.
 
 import json
 import tomllib
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 from unit.test_policy_schema import BAD, GOOD, SHIPPED
@@ -13,7 +15,11 @@ from unit.test_policy_schema import BAD, GOOD, SHIPPED
 from dbanon.anonymization.registry import ALGORITHMS, MASKING, RECODINGS
 from dbanon.cli import policy as commands
 from dbanon.domain.errors import PolicyError
+from dbanon.domain.messages import settings_in_words
+from dbanon.domain.policy import Key, Policy, keys_of, meanings_of
+from dbanon.domain.table import TableName
 from dbanon.formats import policies
+from dbanon.formats.document_reader import Section
 from dbanon.models.registry import MODELS
 
 FILE = Path(__file__).with_name("policy_texts.json")
@@ -146,3 +152,25 @@ def test_policies_are_written_shown_and_refused_as_they_were(monkeypatch, capsys
         FILE.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         pytest.fail(f"{FILE.name} written: look at it")
     assert json.loads(FILE.read_text(encoding="utf-8")) == found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commented(Policy):
+    """A policy with one more key.
+
+    comment: a remark | none
+    """
+
+    comment: Annotated[str | None, Key("text", shown="remark: {}", is_of_refresh=True)] = None
+
+
+def test_a_new_key_needs_nothing_but_its_field():
+    section = Section({"comment": "why"}, "", [])
+    values = policies.read(section, keys_of(Commented), {})
+    policy = Commented(table=TableName("public", "t"), columns=(), **values)
+    assert ("a remark", "none") == meanings_of(Commented)["comment"]
+    assert {"algorithm": "auto", "comment": "why", "table": "public.t"} == dict(
+        policies.document(policy, {})
+    )
+    assert [("remark", "why")] == list(settings_in_words(policy, where=""))
+    assert replace(policy, comment="new") == policy.refreshed_as(replace(policy, comment="new"))

@@ -20,7 +20,7 @@ from dbanon.cli.pages.rendering import (
     Table,
     rendered,
 )
-from dbanon.cli.terminal.report import anatomy, asked, at_most, number, percent, strength
+from dbanon.cli.terminal.report import anatomy, asked, at_most, number, percent, search, strength
 from dbanon.domain.messages import (
     MEANINGS,
     RECODED,
@@ -28,6 +28,7 @@ from dbanon.domain.messages import (
     alike_in_words,
     floor_in_words,
     method_in_words,
+    settings_in_words,
 )
 from dbanon.domain.policy import K_ANONYMITY, Role
 from dbanon.domain.release import Verdict
@@ -345,47 +346,16 @@ def _recoded(rule: ColumnRule) -> str:
 
 def choices(policy: Policy) -> list[tuple[str, str]]:
     """Return all settings of a policy except models and columns, as (name, in words)."""
-    return list(_choices(policy))
-
-
-def _choices(policy: Policy) -> Iterator[tuple[str, str]]:
-    yield "name", policy.name
-    params = ", ".join(f"{name} = {value}" for name, value in policy.params.items())
-    yield "algorithm", f"{policy.algorithm} ({params})" if params else policy.algorithm
-    if policy.block is not None:
-        yield "blocks", f"about {number(policy.block)} rows"
-    if policy.max_suppressed:
-        yield "rows left out", f"{percent(policy.max_suppressed)} at most"
-    yield from _persons(policy)
-    if policy.where:
-        chosen = dict.fromkeys(f"{one.column} {one.comparison}" for one in policy.where)
-        yield "rows chosen by", ", ".join(_condition(text) for text in chosen)
-    if policy.anatomy:
-        yield "anatomy", "sensitive values of buckets, in a relation of their own"
-    if policy.budget is not None:
-        yield "budget of counts with noise", f"epsilon {policy.budget:g}"
-    for allowed in policy.allow:
-        yield "meant as it is", allowed
-    for rule in policy.columns:
-        for allowed in rule.allow:
-            yield f"meant as it is, of {rule.column}", allowed
-
-
-def _persons(policy: Policy) -> Iterator[tuple[str, str]]:
-    if policy.subject is not None:
-        yield "persons told apart by", policy.subject
-    if policy.rows_per_subject is not None:
-        yield "rows of a person", str(policy.rows_per_subject)
-    if policy.sample is not None:
-        yield "persons drawn", percent(policy.sample)
-    if policy.population is not None:
-        yield "population", str(policy.population)
-    if policy.pseudonym is not None:
-        yield "pseudonym", policy.pseudonym
-    if policy.refresh is not None:
-        yield "releases", policy.refresh
-    if policy.erase_within is not None:
-        yield "who is gone is shown for", f"{policy.erase_within} at most"
+    conditions = dict.fromkeys(f"{one.column} {one.comparison}" for one in policy.where)
+    where = ", ".join(map(_condition, conditions))
+    allowed = [("meant as it is", text) for text in policy.allow]
+    allowed += [
+        (f"meant as it is, of {rule.column}", text)
+        for rule in policy.columns
+        for text in rule.allow
+    ]
+    named = [("name", policy.name), ("algorithm", search(policy))]
+    return [*named, *settings_in_words(policy, where=where), *allowed]
 
 
 def _condition(text: str) -> str:

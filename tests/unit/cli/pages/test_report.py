@@ -246,7 +246,19 @@ def test_no_value_that_a_policy_names_is_shown(report):
     text = Page(render(replace(report, policy=policy))).text
     assert hidden not in text
     assert "2 values in an order; 1 prefix in one cell" in text
-    assert ("rows chosen by", "disease = ..., disease in ..., town is not null") in choices(policy)
+    assert ("rows", "disease = ..., disease in ..., town is not null") in choices(policy)
+
+
+def test_every_key_with_a_title_is_among_the_settings_of_a_page(report):
+    policy = Policy(report.table, (), max_stale=0.25, withdraw_share=0.75, pool_size=7, labels=True)
+    assert [
+        ("name", "default"),
+        ("algorithm", "auto"),
+        ("labels", "published beside the release"),
+        ("a class is withdrawn when so much of it is gone", "75%"),
+        ("new persons are published by at least", "7"),
+        ("warned of, if shown with former values", "more than 25% of the rows"),
+    ] == choices(policy)
 
 
 def disclosed(column, highest, guessed, baseline):
