@@ -22,7 +22,7 @@ from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName
 from dbanon.domain.text import converted, unread
 from dbanon.formats.datasets import Dataset, parse
-from dbanon.formats.support import Mode, require
+from dbanon.formats.support import Mode, reasons, require
 from dbanon.request import Request, spelled_out
 from dbanon.settings import Settings
 
@@ -66,14 +66,21 @@ def carry_out(session: Session, plan: PublicationPlan, stages: Stages) -> list[R
     digest = fingerprint(session, plan.members, plan.request, of_rows=rows)
     growth = None if sharing is None else sharing.growth
     works = [
-        replace(one, fingerprint=digest, growth=growth, state=state_of(session, one, content))
+        replace(
+            one,
+            fingerprint=digest,
+            growth=growth,
+            state=_state_of(session, one, content, request=plan.request),
+        )
         for one, content in zip(works, rows, strict=True)
     ]
     first, *rest = serve(session, plan, works, stages)
     return [replace(first, sharing=sharing), *rest]
 
 
-def state_of(session: Session, work: Work, content: str) -> SourceState | None:
+def _state_of(
+    session: Session, work: Work, content: str, *, request: Request
+) -> SourceState | None:
     """Return the state of the source of a new grouping, with the place of each row if possible."""
     from dbanon.db import person_hashes
 
@@ -84,8 +91,8 @@ def state_of(session: Session, work: Work, content: str) -> SourceState | None:
     loss, frozen = work.prepared.outcome.loss, work.prepared.source.frozen
     state = replace(found.state, content=content, ncp=loss.ncp)
     is_as_read = frozen is None or not len(frozen)
-    of_copy = work.publication.kind is ReleaseKind.TABLE
-    if of_copy and is_as_read and person_hashes.keeps_places(member.info, member.policy):
+    asked = request.asked(member.policy, member.info)
+    if is_as_read and not any(reasons(Mode.PLACES, asked)):
         before = None if work.previous is None else work.previous.source_state
         former = None if before is None else before.places
         return person_hashes.store_places(session, work.publication, state, former=former)
@@ -132,8 +139,7 @@ class OverlappedHashing:
     def _work(self) -> None:
         (member,) = self.plan.members
         info, policy = member.info, member.policy
-        of_rows = policy.subject is None and policy.sample is None and info.is_table
-        if self.plan.request.relation_kind is ReleaseKind.TABLE and of_rows:
+        if not any(reasons(Mode.OVERLAP, self.plan.request.asked(policy, info))):
             from dbanon.db.person_hashes import hash_persons
 
             key = self.plan.places[0].key_of_persons(self.session)

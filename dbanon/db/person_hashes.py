@@ -135,7 +135,6 @@ _FARTHEST = 10**9
 _MOST_READ = 0.5
 _MOST_CHANGED = 0.1
 """Shares of rows: of those to read, and of those that changed since all were read, at most."""
-_MOST_COLUMNS = 60  # sensitive ones, which are bits of a state
 _AT = "at:"
 
 
@@ -265,18 +264,6 @@ def _unchanged(snapshot: str) -> sql.Composed:
 def places(number: int | None) -> sql.Identifier:
     """Name the table of places."""
     return data_table("places", number or 0)
-
-
-def keeps_places(info: TableInfo, policy: Policy) -> bool:
-    """Return True if places are stored: each row of the policy is a person, with values as read."""
-    keys = map(info.column, info.primary_key)
-    return (
-        policy.subject is None
-        and not (policy.key or policy.masking or policy.anatomy or policy.class_label)
-        and (policy.sample, policy.population, policy.pseudonym) == (None, None, None)
-        and all(column.is_equal_by_text for column in keys)
-        and len(policy.with_role(Role.SENSITIVE)) <= _MOST_COLUMNS
-    )
 
 
 def find_changes(

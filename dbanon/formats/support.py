@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     """What fills the placeholders of a reason."""
 
 
+MOST_STORED = 60
+"""The number of sensitive columns of which a place stores if they changed, one bit each."""
+
+
 class Mode(StrEnum):
     """A way to publish, or to search."""
 
@@ -55,6 +59,10 @@ class Mode(StrEnum):
     """New classes are unions of those of earlier releases."""
     REFRESH = "refresh"
     """Classes stay, and new rows form classes of their own."""
+    PLACES = "changed rows"
+    """A refresh reads changed rows only, by the stored place of each row."""
+    OVERLAP = "overlapped hashing"
+    """Persons are hashed while their rows are grouped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +347,8 @@ FEATURES: tuple[Feature, ...] = (
             ),
             Mode.REUSE: Reason("a live view changes by itself"),
             Mode.REFRESH: Reason("it is live"),
+            Mode.PLACES: Reason("it is live"),
+            Mode.OVERLAP: Reason("it is live"),
         },
     ),
     Feature(
@@ -424,6 +434,7 @@ FEATURES: tuple[Feature, ...] = (
             Mode.COMPARISON: Reason(_BY_QUASI.format("every algorithm"), _NO_ANATOMY),
             Mode.REUSE: Reason("what is published of a class is who is in it"),
             Mode.REFRESH: Reason("its buckets are dealt from all rows"),
+            Mode.PLACES: Reason("its buckets are dealt from all rows"),
         },
     ),
     Feature(
@@ -436,6 +447,7 @@ FEATURES: tuple[Feature, ...] = (
             Mode.BLOCKS: Reason(
                 "{source} is no table, and may have other rows each time that it is read"
             ),
+            Mode.OVERLAP: Reason("{source} is no table, and its rows may be read in another order"),
         },
     ),
     Feature(
@@ -476,7 +488,10 @@ FEATURES: tuple[Feature, ...] = (
                 " proved of those that were read",
                 "leave key out of the policy if the table has a primary key, or publish with"
                 " --as table",
-            )
+            ),
+            Mode.PLACES: Reason(
+                "rows are identified by the key of the policy, and not by a primary key"
+            ),
         },
     ),
     Feature(
@@ -494,6 +509,7 @@ FEATURES: tuple[Feature, ...] = (
         {
             Mode.VIEW: Reason("a live view shows values as they are, and the policy masks some"),
             Mode.BLOCKS: Reason("masking changes values by those of all rows"),
+            Mode.PLACES: Reason("masked values are not those of the table"),
         },
     ),
     Feature(
@@ -523,6 +539,7 @@ FEATURES: tuple[Feature, ...] = (
                 "a live view cannot keep pseudonyms: whoever sees one go when somebody leaves knows"
                 " whose it was"
             ),
+            Mode.PLACES: Reason("pseudonyms are made of all rows"),
         },
     ),
     Feature(
@@ -533,7 +550,34 @@ FEATURES: tuple[Feature, ...] = (
                 "a live view cannot keep a sample: a row that is given to another person would stay"
             ),
             Mode.BLOCKS: Reason("a sample is drawn of all persons"),
+            Mode.PLACES: Reason("its sample is drawn of all persons"),
+            Mode.OVERLAP: Reason("only the persons of its sample are hashed"),
         },
+    ),
+    Feature(
+        "subject",
+        _of_policy(lambda policy: policy.subject is not None),
+        {
+            Mode.PLACES: Reason("its persons may have several rows"),
+            Mode.OVERLAP: Reason("its persons may have several rows"),
+        },
+    ),
+    Feature(
+        "class_label, population",
+        _keys("class_label", "population"),
+        {Mode.PLACES: Reason("{key} needs all rows")},
+    ),
+    Feature(
+        "a primary key that texts do not tell apart",
+        _of_table(
+            lambda info: not all(c.is_equal_by_text for c in map(info.column, info.primary_key))
+        ),
+        {Mode.PLACES: Reason("equal values of its primary key may have several texts")},
+    ),
+    Feature(
+        "more sensitive columns than a place stores",
+        _of_policy(lambda policy: len(policy.with_role(Role.SENSITIVE)) > MOST_STORED),
+        {Mode.PLACES: Reason(f"it has more than {MOST_STORED} sensitive columns")},
     ),
     Feature(
         "rows_per_subject other than 1",

@@ -72,6 +72,7 @@ OF_POLICY = {
     "masking within classes": masked("permutation", {}),
     "pseudonym": {"pseudonym": "code", "subject": "person"},
     "sample": {"sample": 0.5},
+    "class_label": {"class_label": "age"},
     "one row a subject": {"subject": "person", "rows_per_subject": 1},
     "two rows a subject": {"subject": "person", "rows_per_subject": 2},
     "labels": {"labels": True},
@@ -167,7 +168,8 @@ def said(policy, info, request):
         str(mode): refused(mode, asked)
         for mode in (Mode.VIEW, Mode.DATASET, Mode.BLOCKS, Mode.COMPARISON)
     }
-    found |= {str(mode): next(reasons(mode, asked), None) for mode in (Mode.REUSE, Mode.REFRESH)}
+    modes = (Mode.REUSE, Mode.REFRESH, Mode.PLACES, Mode.OVERLAP)
+    found |= {str(mode): next(reasons(mode, asked), None) for mode in modes}
     found["anatomy"] = [*reasons(Mode.BUCKETS, asked)] if policy.anatomy else None
     if any(rule.keep for rule in policy.columns):
         found["kept values"] = refused(Mode.APART, asked)

@@ -84,8 +84,10 @@ def reading(session: Session, plan: PublicationPlan, member: Member, present: Re
     known = memory.of_series(session, info.name, present.relation)
     alone = len(plan.members) == 1 and {*known.relations.values()} == {present.relation}
     alone = alone and widened(session, member, present.relation) is member
-    if not alone or not person_hashes.keeps_places(info, policy):
-        return Reading(now, reason="the policy or other releases need all rows")
+    if not alone:
+        return Reading(now, reason="other releases need all rows")
+    for reason in reasons(Mode.PLACES, plan.request.asked(policy, info)):
+        return Reading(now, reason=reason)
     anew = partial(Reading, now, key=known.key, former=None if since is None else since.places)
     if since is None or since.places is None or since.key != str(known.key):
         return anew(reason="the places of its rows are not stored")
