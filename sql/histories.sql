@@ -336,31 +336,42 @@ CREATE TEMPORARY TABLE {rows} ON COMMIT DROP AS
 
 -- name: same_members
 -- Whether a copy has as many rows of every class as are remembered, and the class number of every row is that
--- of the values that it shows.
+-- of the values that it shows. numbered: of which rows that is not known by the digest of the copy before.
+WITH counted AS (
+    SELECT s.{class_column} AS class, count(*) AS rows
+      FROM ONLY {release} AS s
+     GROUP BY s.{class_column}
+),
+remembered AS (
+    SELECT p.class, sum(p.rows) AS rows
+      FROM (SELECT n.class, count(*) AS rows
+              FROM pg_temp.history_present AS n
+             GROUP BY n.class
+             UNION ALL
+            SELECT b.class, count(*)
+              FROM pg_temp.history_before AS b
+             GROUP BY b.class
+             UNION ALL
+            SELECT g.class, -count(*)
+              FROM pg_temp.history_departed AS g
+             GROUP BY g.class) AS p
+     GROUP BY p.class
+    HAVING sum(p.rows) <> 0
+),
+numbered AS (
+    SELECT {quasi}, s.{class_column} AS class
+      FROM ONLY {release} AS s
+     WHERE {numbered}
+     GROUP BY {alike}, s.{class_column}
+)
 SELECT NOT EXISTS (SELECT
-                     FROM (SELECT n.class, sum(n.rows) AS rows, bool_and(n.number = n.class) AS is_own
-                             FROM (SELECT s.class, s.rows, {class} AS number
-                                     FROM (SELECT {quasi}, s.{class_column} AS class, count(*) AS rows
-                                             FROM ONLY {release} AS s
-                                            GROUP BY {alike}, s.{class_column}) AS s
-                                     JOIN dbanon.history_key AS k ON k.key_id = {key}) AS n
-                            GROUP BY n.class) AS c
-                     FULL JOIN (SELECT p.class, sum(p.rows) AS rows
-                                  FROM (SELECT n.class, count(*) AS rows
-                                          FROM pg_temp.history_present AS n
-                                         GROUP BY n.class
-                                         UNION ALL
-                                        SELECT b.class, count(*)
-                                          FROM pg_temp.history_before AS b
-                                         GROUP BY b.class
-                                         UNION ALL
-                                        SELECT g.class, -count(*)
-                                          FROM pg_temp.history_departed AS g
-                                         GROUP BY g.class) AS p
-                                 GROUP BY p.class
-                                HAVING sum(p.rows) <> 0) AS m USING (class)
-                    WHERE c.rows IS DISTINCT FROM m.rows
-                       OR c.is_own IS NOT TRUE)
+                     FROM counted AS c
+                     FULL JOIN remembered AS m USING (class)
+                    WHERE c.rows IS DISTINCT FROM m.rows)
+   AND NOT EXISTS (SELECT
+                     FROM numbered AS s
+                     LEFT JOIN dbanon.history_key AS k ON k.key_id = {key}
+                    WHERE {class} IS DISTINCT FROM s.class)
 
 -- name: series
 -- The series of each remembered release of a table: the release that started it, 0 for the first one;

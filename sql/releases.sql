@@ -287,6 +287,13 @@ SELECT s.*, c.class AS {class_column}
   JOIN ONLY {former} AS s ON s.ctid = p.place
  ORDER BY gen_random_uuid()
 
+-- name: numbered_content
+-- The rows of a private copy, and order-independent sums of their hashes without and with the class number.
+SELECT count(*),
+       coalesce(sum(hashtextextended('' COLLATE "C", s.cells)), 0),
+       coalesce(sum(hashtextextended('' COLLATE "C", s.cells # hashint8extended(s.class, 0))), 0)
+  FROM (SELECT {cells} AS cells, t.{class_column} AS class FROM ONLY {release} AS t OFFSET 0) AS s
+
 -- name: orphans
 -- Private relations that no served release needs, including those that were set aside, with their kinds.
 SELECT c.relname, CASE c.relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END

@@ -324,20 +324,27 @@ def count_subjects(session: Session, info: TableInfo, column: str) -> tuple[int,
 def content_digest(session: Session, info: TableInfo, columns: Sequence[str]) -> str:
     """Return a digest of the rows of some columns, independent of their order; scans once.
 
-    Each cell is hashed with the seed of its column, NULL as nothing. The exclusive or of a row's
-    cells is hashed again, so that a value that moves to another row changes the sum.
+    The hash of a row's cells is hashed again, so that a value that moves to another row changes
+    the sum.
     """
-    cells = sql.SQL(" # ").join(
+    statement = sql.SQL(
+        "SELECT count(*), coalesce(sum(hashtextextended('' COLLATE \"C\", {})), 0) FROM {}"
+    ).format(cells_hash(info, columns), readable(session, info))
+    row = only(harmless(session, statement))
+    return f"{row[0]}:{row[1]}"
+
+
+def cells_hash(info: TableInfo, columns: Sequence[str]) -> sql.Composed:
+    """Compose the exclusive or of the hashes of a row's cells, each with the seed of its column.
+
+    NULL is nothing.
+    """
+    return sql.SQL(" # ").join(
         sql.SQL('coalesce(hashtextextended({} COLLATE "C", {}), 0)').format(
             text_of(info.column(name), sql.Identifier(name)), sql.Literal(seed)
         )
         for seed, name in enumerate(columns, 1)
     )
-    statement = sql.SQL(
-        "SELECT count(*), coalesce(sum(hashtextextended('' COLLATE \"C\", {})), 0) FROM {}"
-    ).format(cells, readable(session, info))
-    row = only(harmless(session, statement))
-    return f"{row[0]}:{row[1]}"
 
 
 _TEMPORARY = TableName("pg_temp", "query")

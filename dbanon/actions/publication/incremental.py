@@ -168,7 +168,10 @@ def _is_altered(session: Session, present: Release, source: TableInfo) -> bool:
     published = catalog.describe_source(session, present.relation)
     if any(audit.view_problems(session, published, release=present, source=source)):
         return True
-    return immutability.content(session, published) != present.content
+    now = immutability.numbered_content(session, published, present.data_id)
+    if immutability.seals_numbers(present.content):
+        return now != present.content
+    return immutability.shown_content(now) != present.content
 
 
 def grow(

@@ -499,7 +499,7 @@ def _content(session: Session, publication: Publication, published: TableInfo) -
     if publication.kind is ReleaseKind.VIEW:
         return immutability.definition(session, published)
     if not publication.policy.anatomy:
-        return immutability.content(session, published)
+        return immutability.numbered_content(session, published, publication.data_id)
     beside = catalog.describe(session, BUCKETS.name(published.name))
     session.admitted[beside.oid] = beside.name  # which this transaction made
     return immutability.content(session, published, beside)

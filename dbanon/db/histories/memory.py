@@ -478,8 +478,17 @@ def _published_in_copy(publication: Publication) -> sql.Composed:
 
 
 def require_same_members(session: Session, publication: Publication, key: UUID | None) -> None:
-    """Raise DatabaseError if the classes of a copy differ from its stored membership."""
-    slots = {**of_copy(publication), "key": sql.Literal(key)}
+    """Raise DatabaseError if the classes of a copy differ from its stored membership.
+
+    Also if a row has the number of another class, which the digest of the former copy excludes for
+    rows that it had.
+    """
+    numbered: sql.Composable = sql.SQL("true")
+    if publication.is_numbered:
+        numbered = sql.SQL("s.{} IN (SELECT g.class FROM {} AS g)").format(
+            publication.class_column, publication.groups
+        )
+    slots = {**of_copy(publication), "key": sql.Literal(key), "numbered": numbered}
     same = template("histories.same_members", **slots)
     if session.pg.execute(same).fetchone() != (True,):
         raise DatabaseError(
@@ -504,7 +513,8 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
             hint=command("dbanon refresh", table, options="--new-series"),
         )
     if is_sealed:
-        publication = replace(publication, former=previous.data_id)
+        is_numbered = immutability.seals_numbers(previous.content)
+        publication = replace(publication, former=previous.data_id, is_numbered=is_numbered)
         copies.unseal(session, publication.release)
     else:
         _number(session, publication, previous)

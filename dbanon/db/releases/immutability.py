@@ -6,18 +6,20 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
+import psycopg
 from psycopg import sql
 
-from dbanon.db.catalog import content_digest
+from dbanon.db.catalog import cells_hash, content_digest
 from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.queries import Body, query, template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from dbanon.db.session import Session
     from dbanon.domain.table import TableInfo
 
+CLASS_COLUMN = "dbanon_class"
 TRIGGER = "released_table_is_immutable"
 """The name of the trigger that refuses changes of a copy."""
 _RIGHTS = sql.SQL("INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER")
@@ -139,4 +141,45 @@ def content(session: Session, published: TableInfo, *beside: TableInfo) -> str:
     for relation in (published, *beside):
         names = [column.name for column in relation.columns]
         document += [names, content_digest(session, relation, names)]
+    return _sha256(document)
+
+
+def class_column(names: Collection[str]) -> sql.Identifier:
+    """Name the column of a private copy with the class number, beside the published columns."""
+    name = CLASS_COLUMN
+    while name in names:
+        name = f"_{name}"
+    return sql.Identifier(name)
+
+
+def numbered_content(session: Session, published: TableInfo, data_id: int) -> str:
+    """Return the digest of ``content`` and one with the class number of each row; one scan.
+
+    Returns the first alone if the copy ``data_id`` has no class numbers.
+    """
+    names = [each.name for each in published.columns]
+    column, cells = class_column(names), cells_hash(published, names)
+    release = sql.Identifier(DATA_SCHEMA, f"release_{data_id}")
+    slots = {"cells": cells, "release": release, "class_column": column}
+    try:
+        with session.pg.transaction():
+            found = session.one(template("releases.numbered_content", **slots))
+    except psycopg.errors.UndefinedColumn:
+        return content(session, published)
+    rows, of_cells, of_numbers = map(str, found)
+    shown = _sha256([names, f"{rows}:{of_cells}"])
+    return f"{shown}:{_sha256([names, column.as_string(), rows, of_numbers])}"
+
+
+def shown_content(content: str) -> str:
+    """Return the digest of what a relation shows, without that of class numbers."""
+    return content.partition(":")[0]
+
+
+def seals_numbers(content: str | None) -> bool:
+    """Return True if a digest is also one of class numbers, as later versions store it."""
+    return content is not None and ":" in content
+
+
+def _sha256(document: list[object]) -> str:
     return hashlib.sha256(json.dumps(document).encode()).hexdigest()

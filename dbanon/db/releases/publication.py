@@ -9,7 +9,7 @@ from psycopg import sql
 
 from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.queries import equal_text, key_values, lasting_value, relation, template
-from dbanon.db.releases.immutability import seen
+from dbanon.db.releases.immutability import class_column, seen
 from dbanon.domain.policy import BOUNDS, BUCKET, CENTER, GLOBAL, PAIRS, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import ColumnKind, TableName
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from dbanon.domain.table import ColumnInfo, Partition, TableInfo
 
 
-CLASS_COLUMN = "dbanon_class"
 _RANGES = {
     ColumnKind.DECIMAL: "numrange",
     ColumnKind.FLOAT: "numrange",
@@ -93,6 +92,8 @@ class Publication:
     which their pseudonyms are made."""
     hashed: UUID | None = None
     """The key by which all persons of the source are hashed already, if they are."""
+    is_numbered: bool = False
+    """True if the class numbers of the former copy are known to be those of its rows."""
 
     @property
     def data_id(self) -> int:
@@ -272,10 +273,7 @@ class Publication:
     @property
     def class_column(self) -> sql.Identifier:
         """The column of the private copy with the class number; readers do not see it."""
-        name = CLASS_COLUMN
-        while name in self.names:
-            name = f"_{name}"
-        return sql.Identifier(name)
+        return class_column(self.names)
 
     def class_number(self, published: sql.Composable) -> sql.Composed:
         """Compose the number of a class from its values, a jsonb object of q1, q2 and so on."""
