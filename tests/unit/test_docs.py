@@ -404,3 +404,16 @@ def test_every_link_leads_somewhere():
 def test_every_page_is_linked_from_readme():
     linked = {(ROOT / link).resolve() for link in re.findall(r"\]\(([^)#]+)", README.written)}
     assert {page.path for page in SITE} - linked == {ROOT / "docs" / "index.md"}
+
+
+def test_extending_names_files_and_names_that_exist():
+    text = page("docs/development/extending.md").text
+    words = {one for one in re.findall(r"`([^`\n]+)`", text) if not re.search(r"[<\s(]|\bx\.", one)}
+    trees = [ROOT / name for name in ("dbanon", "tests", "docs", "sql", "migrations")]
+    files = [f"/{path}" for tree in trees for path in tree.rglob("*")]
+    paths = {one.rstrip("/") for one in words if one.endswith((".py", "/"))}
+    assert {one for one in paths if not any(f.endswith(f"/{one}") for f in files)} == set()
+    code = "\n".join(path.read_text("utf-8") for tree in trees for path in tree.rglob("*.py"))
+    names = {one for one in words if re.fullmatch(r"[A-Z][A-Z_]+", one)} - {"NULL"}
+    defined = set(re.findall(r"^\s*([A-Z][A-Z_]+)\b.* = ", code, re.MULTILINE))
+    assert names - defined == set()
