@@ -33,6 +33,7 @@ from dbanon.anonymization.persons import (
     profiles,
     require_within,
 )
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.search import is_possible as is_possible_of_rows
 from dbanon.anonymization.search import search_rows
 from dbanon.domain.assignment import Assignment, GroupValues
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
     from dbanon.anonymization.outcome import Outcome
     from dbanon.anonymization.persons import Judge
-    from dbanon.anonymization.problem import Problem
     from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
@@ -63,13 +63,16 @@ def solve_linked(
 ) -> list[Outcome]:
     """Group the persons; the rows of each get its group in every table.
 
-    persons: one row each; tables: at least one; their ``subjects`` index the rows of persons.
+    persons: one row each; tables: their ``subjects`` index the rows of persons. Without tables, the
+    persons are a problem of their own, of whatever units.
     Returns the outcome of the persons and of each table, in which the quasi-identifiers of the
     persons precede its own. k persons share each combination of classes, and the models of each
     table hold for its rows and persons. If too few persons have the same numbers of rows, as few
     rows as possible are suppressed. Raises Unsatisfiable if no partition meets all requirements.
     With ``least``, as in ``Problem``, values do not decide which rows these are.
     """
+    if not tables:
+        return [solve(persons, seed=seed, stages=stages)]
     n_persons, policy = persons.encoded.n_rows, persons.policy
     whole = _Whole(persons, tables)
     alike = whole.alike(whole.levels(), persons.least)

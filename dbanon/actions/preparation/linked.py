@@ -1,18 +1,28 @@
-"""Read the tables of a dataset and group its persons once."""
+"""Read the tables of a dataset and group its persons once; a single table is a dataset of one."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.loading import require_no_cautions
-from dbanon.actions.preparation.prepare import Prepared, Source, among, cautions, read_source
+from dbanon.actions.preparation.prepare import (
+    Prepared,
+    Source,
+    among,
+    among_published,
+    cautions,
+    read_source,
+    weighed,
+)
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 from dbanon.domain.release import ReleaseKind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     import numpy as np
     from numpy.typing import NDArray
@@ -56,6 +66,17 @@ class LinkedSource:
             tables.append(_problem(sources[-1], table.policy, persons_of_rows[rows]))
         return replace(self, sources=sources, tables=tables)
 
+    def solve(
+        self, policies: Sequence[Policy], *, seed: int, stages: Stages, least: int | None = None
+    ) -> list[Outcome]:
+        """Group the persons by a policy of each table; least: as in ``Problem``."""
+        from dbanon.anonymization.linked import solve_linked
+
+        first = replace(self.sources[0].problem(policies[0]), least=least)
+        asked = zip(self.tables, policies[1:], strict=True)
+        tables = [replace(table, policy=policy) for table, policy in asked]
+        return solve_linked(first, tables, seed=seed, stages=stages)
+
     def prepared(self, outcomes: Sequence[Outcome]) -> list[Prepared]:
         """Return each table as it is published."""
         found = zip(self.members, self.sources, outcomes, self.warnings, strict=True)
@@ -65,30 +86,62 @@ class LinkedSource:
         ]
 
 
-def prepare_linked(
+def prepare(
     session: Session,
     members: Sequence[Member],
     request: Request,
     stages: Stages,
     *,
     strict: bool = False,
+    weigh: bool = False,
+    meanwhile: Callable[[], AbstractContextManager[None]] | None = None,
 ) -> list[Prepared]:
-    """Read the tables of a dataset, that of the persons first, and group the persons once.
+    """Read the tables, that of the persons first, and group the persons once; writes nothing.
 
-    Raises the errors of ``dbanon.actions.preparation.prepare.prepare``, and ConfigError for tables
-    that cannot be linked.
+    The snapshot is that of the open transaction. strict: refuse warnings before the search. Of a
+    single table, weigh: measure the loss of other recodings; meanwhile: a context entered while
+    rows are grouped, which does not use the session.
+
+    Raises PolicyError, TaxonomyError, Unsatisfiable, and DriftError instead of the first two if a
+    release of the table is served already; ConfigError for tables that cannot be linked.
     """
-    from dbanon.anonymization.linked import require_each, solve_linked
-    from dbanon.anonymization.problem import Problem
+    from dbanon.anonymization.linked import require_each
     from dbanon.anonymization.registry import require_installed
 
-    require_installed(members[0].policy)
-    read = read_linked(session, members, stages, strict=strict)
-    persons = Problem(read.sources[0].encoded, members[0].policy)
-    outcomes = solve_linked(persons, read.tables, seed=request.seed, stages=stages)
-    require_each(read.tables, outcomes[1:])
-    require_masked_alone(read, outcomes)
-    return read.prepared(outcomes)
+    require_installed(members[0].policy)  # what is missing is reported before anything is read
+    read = read_linked(session, members, stages, kind=request.relation_kind, strict=strict)
+    policies = [member.policy for member in members]
+    search = partial(LinkedSource.solve, seed=request.seed, stages=stages)
+    if read.tables:
+        outcomes = search(read, policies)
+        require_each(read.tables, outcomes[1:])
+        require_masked_alone(read, outcomes)
+        return read.prepared(outcomes)
+    is_whole = read.sources[0].unmasked is None  # else rows may have other places later
+
+    def group(source: Source, *, again: bool) -> tuple[Source, Outcome]:
+        now = replace(read, sources=[source])
+        if again:
+            return source, _all_of(now, policies, search)
+        with meanwhile() if meanwhile and is_whole else nullcontext():
+            return source, search(now, policies)[0]
+
+    source, outcome = among_published(session, members[0], read.sources[0], group, stages=stages)
+    found = source.prepared(members[0], outcome, read.warnings[0])
+    return [weighed(found, source) if weigh else found]
+
+
+def _all_of(
+    read: LinkedSource, policies: Sequence[Policy], search: Callable[..., list[Outcome]]
+) -> Outcome:
+    """Group the rows of a table without suppression; raises Unsatisfiable."""
+    try:
+        return search(read, [replace(policy, max_suppressed=0.0) for policy in policies])[0]
+    except Unsatisfiable as error:
+        raise Unsatisfiable(
+            f"{error}, once values are masked without the rows that are left out",
+            hint="--max-suppressed 0, or mask by rounding, which looks at no other row",
+        ) from None
 
 
 def require_masked_alone(read: LinkedSource, outcomes: Sequence[Outcome]) -> None:
@@ -107,10 +160,11 @@ def read_linked(
     members: Sequence[Member],
     stages: Stages,
     *,
+    kind: ReleaseKind = ReleaseKind.TABLE,
     strict: bool = False,
 ) -> LinkedSource:
     """Read the tables of a dataset, and find the person of each row."""
-    read = partial(read_source, session, kind=ReleaseKind.TABLE, linked=True)
+    read = partial(read_source, session, kind=kind, linked=len(members) > 1)
     sources = [read(member, stages) for member in members]
     warnings = []
     for member, source in zip(members, sources, strict=True):

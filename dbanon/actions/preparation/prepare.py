@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ from dbanon.domain.errors import (
     DriftError,
     PolicyError,
     TaxonomyError,
-    Unsatisfiable,
 )
 from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
@@ -29,7 +27,6 @@ from dbanon.models.registry import of_scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
 
     import numpy as np
     import pyarrow as pa
@@ -46,7 +43,6 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import Policy
     from dbanon.domain.policy_warning import PolicyWarning
     from dbanon.domain.table import TableInfo
-    from dbanon.request import Request
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -172,55 +168,6 @@ def prepared(
         outcome=outcome,
         trees=shown_trees(trees, rows.columns, group=outcome.assignment.group),
     )
-
-
-def prepare(
-    session: Session,
-    member: Member,
-    request: Request,
-    stages: Stages,
-    *,
-    strict: bool = False,
-    weigh: bool = False,
-    meanwhile: Callable[[], AbstractContextManager[None]] | None = None,
-) -> Prepared:
-    """Read the table on the open transaction's snapshot and group its rows; writes nothing.
-
-    strict: refuse warnings before the search; weigh: measure the loss of other recodings;
-    meanwhile: a context entered while rows are grouped, which does not use the session.
-
-    Raises PolicyError, TaxonomyError, Unsatisfiable, and DriftError instead of the first two if a
-    release of the table is served already.
-    """
-    from dbanon.anonymization.problem import solve
-    from dbanon.anonymization.registry import require_installed
-
-    require_installed(member.policy)  # what is missing is reported before anything is read
-    source = read_source(session, member, stages, kind=request.relation_kind)
-    warnings = cautions(session, member, source.rows.columns, strict=strict)
-    is_whole = source.unmasked is None  # else rows may have other places later
-    search = partial(solve, seed=request.seed, stages=stages)
-
-    def group(source: Source, *, again: bool) -> tuple[Source, Outcome]:
-        if again:
-            return source, _all_of(source, member.policy, search)
-        with meanwhile() if meanwhile and is_whole else nullcontext():
-            return source, search(source.problem(member.policy))
-
-    source, outcome = among_published(session, member, source, group, stages=stages)
-    found = source.prepared(member, outcome, warnings)
-    return weighed(found, source) if weigh else found
-
-
-def _all_of(source: Source, policy: Policy, search: Callable[[Problem], Outcome]) -> Outcome:
-    """Group rows without suppression; raises Unsatisfiable."""
-    try:
-        return search(source.problem(replace(policy, max_suppressed=0.0)))
-    except Unsatisfiable as error:
-        raise Unsatisfiable(
-            f"{error}, once values are masked without the rows that are left out",
-            hint="--max-suppressed 0, or mask by rounding, which looks at no other row",
-        ) from None
 
 
 def weighed(found: Prepared, source: Source) -> Prepared:

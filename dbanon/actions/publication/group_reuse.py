@@ -72,15 +72,15 @@ def share(
     whole, with its published sensitive values, or not at all. New persons form atoms of their own.
     Comparing the releases then discloses nothing new. weigh: as in ``prepare``.
 
-    Returns None if no earlier release can be compared, if the release starts a new series, or if it
-    cannot be made of atoms. Raises Unsatisfiable if no union of atoms meets the policy, or if a new
-    column cannot be published for all atoms, and the errors of ``prepare``.
+    Returns None for several tables, if no earlier release can be compared, if the release starts a
+    new series, or if it cannot be made of atoms. Raises Unsatisfiable if no union of atoms meets
+    the policy, or if a new column cannot be published for all atoms, and the errors of ``prepare``.
     """
     from dbanon.anonymization.estimate import parts
     from dbanon.db.histories import atoms as remembered
 
-    (member,), relation = plan.members, plan.places[0].joined
-    if relation is None or not _is_remembered(plan):
+    member, relation = plan.members[0], plan.places[0].joined
+    if len(plan.members) > 1 or relation is None or not _is_remembered(plan):
         return None
     if reason := _obstacle(session, plan):
         stages.note(f"{member.info.name} is not made of the classes of earlier releases: {reason}")

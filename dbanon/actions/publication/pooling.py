@@ -134,29 +134,14 @@ def _tried(
     if least is None or size < least + former:
         return pending
     try:
-        outcomes = _solved(part, asked, least=least, seed=seed, stages=stages)
+        every = [replace(policy, max_suppressed=0.0) for policy in asked]
+        outcomes = part.solve(every, least=least, seed=seed, stages=stages)
     except Unsatisfiable:
         membership.keep_pool(session, relation, kept, size)
         return replace(pending, required=least + size, failed=True)
     if former:
         membership.forget_pools(session, relation, kept)
     return _Tried(outcomes, 0, least, failed=False)
-
-
-def _solved(
-    part: LinkedSource, asked: Sequence[Policy], *, least: int, seed: int, stages: Stages
-) -> list[Outcome]:
-    """Group all persons of a pool; raises Unsatisfiable."""
-    from dbanon.anonymization.linked import solve_linked
-    from dbanon.anonymization.problem import Problem, solve
-
-    whole = [replace(policy, max_suppressed=0.0) for policy in asked]
-    if not part.tables:
-        problem = replace(part.sources[0].problem(whole[0]), least=least)
-        return [solve(problem, seed=seed, stages=stages)]
-    first = Problem(part.sources[0].encoded, whole[0], least=least)
-    tables = [replace(t, policy=p) for t, p in zip(part.tables, whole[1:], strict=True)]
-    return solve_linked(first, tables, seed=seed, stages=stages)
 
 
 def _nothing(part: LinkedSource) -> list[Outcome]:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from dbanon.actions.preparation.linked import prepare_linked
-from dbanon.actions.preparation.prepare import prepare
+from dbanon.actions.preparation.linked import prepare
 from dbanon.actions.publication.group_reuse import require_unshared, share
 from dbanon.actions.publication.series import (
     UNREAD,
@@ -98,20 +97,18 @@ def group(
 
     weigh, meanwhile: as in ``prepare``. Returns each table, and how earlier classes were reused.
     """
-    request, strict = plan.request, plan.request.strict
-    if len(plan.members) > 1:
-        return prepare_linked(session, plan.members, request, stages, strict=strict), None
-    (member,) = plan.members
+    request = plan.request
     if plan.division is not None:
         from dbanon.actions.distribution.dividing import prepare_in_blocks
 
         require_unshared(session, plan)
-        make = partial(prepare_in_blocks, division=plan.division)
-        return [make(session, member, request, stages, strict=strict)], None
+        (member,) = plan.members
+        make = partial(prepare_in_blocks, division=plan.division, strict=request.strict)
+        return [make(session, member, request, stages)], None
     if shared := share(session, plan, stages, weigh=weigh):
         return [shared[0]], shared[1]
-    made = partial(prepare, strict=strict, weigh=weigh, meanwhile=meanwhile)
-    return [made(session, member, request, stages)], None
+    make_all = partial(prepare, strict=request.strict, weigh=weigh, meanwhile=meanwhile)
+    return make_all(session, plan.members, request, stages), None
 
 
 class Sender:
