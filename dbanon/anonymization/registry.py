@@ -2,68 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dbanon.anonymization.algorithms.approximation.forest import Forest, Matching, TwoFactor
-from dbanon.anonymization.algorithms.approximation.gather import Cellular, Gather, GatherOutliers
-from dbanon.anonymization.algorithms.clustering.density import Dbscan, Denclue, Optics
-from dbanon.anonymization.algorithms.clustering.growth import KMember, NearestNeighbour
-from dbanon.anonymization.algorithms.clustering.hierarchical import (
-    Agglomerative,
-    Birch,
-    Chameleon,
-    Divisive,
-    Rock,
-)
-from dbanon.anonymization.algorithms.clustering.partitional import (
-    Clarans,
-    KMeans,
-    KMedoids,
-    OnePassKMeans,
-)
-from dbanon.anonymization.algorithms.lattice.full_domain import (
-    Datafly,
-    FullDomain,
-    Incognito,
-    OptimalLattice,
-    Samarati,
-)
-from dbanon.anonymization.algorithms.microaggregation.microaggregation import (
-    Mdav,
-    Microaggregation,
-    Projection,
-    Univariate,
-    VMdav,
-)
-from dbanon.anonymization.algorithms.partitioning.mondrian import (
-    BottomUp,
-    Mondrian,
-    RelaxedMondrian,
-    TopDown,
-)
-from dbanon.anonymization.auto.algorithm import Auto
 from dbanon.anonymization.interfaces import LISTENER, listens, typed
 from dbanon.anonymization.loss import metrics
-from dbanon.anonymization.masking.categories import (
-    LocalSuppression,
-    Permutation,
-    Pram,
-    RankSwapping,
-    RareToOther,
-    Swapping,
-)
-from dbanon.anonymization.masking.microaggregation import IndividualRanking
-from dbanon.anonymization.masking.microaggregation import Microaggregation as MaskingByGroups
-from dbanon.anonymization.masking.noise import (
-    BottomCoding,
-    CorrelatedNoise,
-    Discretization,
-    Kim,
-    Noise,
-    Rounding,
-    Sullivan,
-    TopCoding,
-)
 from dbanon.anonymization.recodings.central import Mean, Median, Midpoint, Mode
 from dbanon.anonymization.recodings.interval import DatePart, Global, Interval, IntervalText
 from dbanon.anonymization.recodings.interval import FullDomain as OneLevel
@@ -85,50 +29,73 @@ from dbanon.domain.table import Structure, quote_identifier
 from dbanon.formats.document_reader import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from dbanon.anonymization.interfaces import Algorithm, Masking, Recoding
     from dbanon.domain.assignment import EncodedColumn
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import MaskingStep, Policy, Scalar
 
-ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
-    "auto": Auto,
-    "mondrian": Mondrian,
-    "mondrian-relaxed": RelaxedMondrian,
-    "mdav": Mdav,
-    "forest": Forest,
-    "matching": Matching,
-    "two-factor": TwoFactor,
-    "gather": Gather,
-    "gather-outliers": GatherOutliers,
-    "cellular": Cellular,
-    "full-domain": FullDomain,
-    "incognito": Incognito,
-    "samarati": Samarati,
-    "optimal-lattice": OptimalLattice,
-    "datafly": Datafly,
-    "projection": Projection,
-    "univariate": Univariate,
-    "k-means": KMeans,
-    "k-medoids": KMedoids,
-    "clarans": Clarans,
-    "agglomerative": Agglomerative,
-    "divisive": Divisive,
-    "dbscan": Dbscan,
-    "optics": Optics,
-    "denclue": Denclue,
-    "birch": Birch,
-    "rock": Rock,
-    "chameleon": Chameleon,
-    "k-member": KMember,
-    "bottom-up": BottomUp,
-    "top-down": TopDown,
-    "nearest-neighbour": NearestNeighbour,
-    "one-pass-k-means": OnePassKMeans,
-    "v-mdav": VMdav,
-    "microaggregation": Microaggregation,
-}
+
+class _Imported(Mapping[str, Any]):
+    """Names of classes in modules below this package, each imported when it is looked up."""
+
+    def __init__(self, places: Mapping[str, str]) -> None:
+        self.places = places
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - as the annotation of the mapping
+        module, _, attribute = self.places[name].partition(":")
+        return getattr(import_module(f"dbanon.anonymization.{module}"), attribute)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = _Imported(
+    {
+        "auto": "auto.algorithm:Auto",
+        "mondrian": "algorithms.partitioning.mondrian:Mondrian",
+        "mondrian-relaxed": "algorithms.partitioning.mondrian:RelaxedMondrian",
+        "mdav": "algorithms.microaggregation.microaggregation:Mdav",
+        "forest": "algorithms.approximation.forest:Forest",
+        "matching": "algorithms.approximation.forest:Matching",
+        "two-factor": "algorithms.approximation.forest:TwoFactor",
+        "gather": "algorithms.approximation.gather:Gather",
+        "gather-outliers": "algorithms.approximation.gather:GatherOutliers",
+        "cellular": "algorithms.approximation.gather:Cellular",
+        "full-domain": "algorithms.lattice.full_domain:FullDomain",
+        "incognito": "algorithms.lattice.full_domain:Incognito",
+        "samarati": "algorithms.lattice.full_domain:Samarati",
+        "optimal-lattice": "algorithms.lattice.full_domain:OptimalLattice",
+        "datafly": "algorithms.lattice.full_domain:Datafly",
+        "projection": "algorithms.microaggregation.microaggregation:Projection",
+        "univariate": "algorithms.microaggregation.microaggregation:Univariate",
+        "k-means": "algorithms.clustering.partitional:KMeans",
+        "k-medoids": "algorithms.clustering.partitional:KMedoids",
+        "clarans": "algorithms.clustering.partitional:Clarans",
+        "agglomerative": "algorithms.clustering.hierarchical:Agglomerative",
+        "divisive": "algorithms.clustering.hierarchical:Divisive",
+        "dbscan": "algorithms.clustering.density:Dbscan",
+        "optics": "algorithms.clustering.density:Optics",
+        "denclue": "algorithms.clustering.density:Denclue",
+        "birch": "algorithms.clustering.hierarchical:Birch",
+        "rock": "algorithms.clustering.hierarchical:Rock",
+        "chameleon": "algorithms.clustering.hierarchical:Chameleon",
+        "k-member": "algorithms.clustering.growth:KMember",
+        "bottom-up": "algorithms.partitioning.mondrian:BottomUp",
+        "top-down": "algorithms.partitioning.mondrian:TopDown",
+        "nearest-neighbour": "algorithms.clustering.growth:NearestNeighbour",
+        "one-pass-k-means": "algorithms.clustering.partitional:OnePassKMeans",
+        "v-mdav": "algorithms.microaggregation.microaggregation:VMdav",
+        "microaggregation": "algorithms.microaggregation.microaggregation:Microaggregation",
+    }
+)
 
 RECODINGS: Mapping[str, Recoding] = {
     "interval": Interval(),
@@ -149,24 +116,26 @@ RECODINGS: Mapping[str, Recoding] = {
     "suppress": Suppress(),
 }
 
-MASKING: Mapping[str, Callable[..., Masking]] = {
-    "top-coding": TopCoding,
-    "bottom-coding": BottomCoding,
-    "rounding": Rounding,
-    "discretization": Discretization,
-    "rare-to-other": RareToOther,
-    "local-suppression": LocalSuppression,
-    "noise": Noise,
-    "correlated-noise": CorrelatedNoise,
-    "kim": Kim,
-    "sullivan": Sullivan,
-    "individual-ranking": IndividualRanking,
-    "microaggregation": MaskingByGroups,
-    "rank-swapping": RankSwapping,
-    "swapping": Swapping,
-    "permutation": Permutation,
-    "pram": Pram,
-}
+MASKING: Mapping[str, Callable[..., Masking]] = _Imported(
+    {
+        "top-coding": "masking.noise:TopCoding",
+        "bottom-coding": "masking.noise:BottomCoding",
+        "rounding": "masking.noise:Rounding",
+        "discretization": "masking.noise:Discretization",
+        "rare-to-other": "masking.categories:RareToOther",
+        "local-suppression": "masking.categories:LocalSuppression",
+        "noise": "masking.noise:Noise",
+        "correlated-noise": "masking.noise:CorrelatedNoise",
+        "kim": "masking.noise:Kim",
+        "sullivan": "masking.noise:Sullivan",
+        "individual-ranking": "masking.microaggregation:IndividualRanking",
+        "microaggregation": "masking.microaggregation:Microaggregation",
+        "rank-swapping": "masking.categories:RankSwapping",
+        "swapping": "masking.categories:Swapping",
+        "permutation": "masking.categories:Permutation",
+        "pram": "masking.categories:Pram",
+    }
+)
 
 METRICS: Mapping[str, metrics.Metric] = {
     "il": metrics.information_loss,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import dbanon
+from dbanon.anonymization.registry import ALGORITHMS, MASKING
 from dbanon.cli import COMMANDS
 
 PACKAGE = Path(dbanon.__file__).parent
@@ -179,7 +180,9 @@ def walk():
     called = {(name, key) for name in revisions for key in walk.modules[name].defined}
     places = (place.split(":") for place, _ in COMMANDS.values())
     commands = {(f"dbanon.cli.{module}", name) for module, name in places}
-    walk.follow({("dbanon.__main__", "main")} | commands | public | called)
+    listed = [place.split(":") for each in (ALGORITHMS, MASKING) for place in each.places.values()]
+    named = {(f"dbanon.anonymization.{module}", name) for module, name in listed}
+    walk.follow({("dbanon.__main__", "main")} | commands | public | called | named)
     return walk
 
 
