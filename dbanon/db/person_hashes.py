@@ -12,15 +12,12 @@ from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from psycopg import sql
 
 from dbanon.db import identity
-from dbanon.db.queries import equal_text, identifiers, key_values, query, template
+from dbanon.db.conditions import selected
+from dbanon.db.queries import equal_text, key_values, query, template
 from dbanon.db.releases.publication import data_table, identity_statement
-from dbanon.db.transfer import selected, write_table
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import Role
 from dbanon.domain.release import SourceState
@@ -110,22 +107,6 @@ def hash_persons(session: Session, info: TableInfo, policy: Policy, key: UUID) -
     create, person = template("persons.create_hashed", source=source, **slots), _hash_of_row(info)
     fill = template("persons.fill_hashed", source=rows, person=person, place=place, **slots)
     identity.harmless(session, fill, keep=True, after=[create])
-
-
-def write_persons(
-    session: Session, relation: sql.Identifier, persons: pa.Table, *, beside: Mapping[str, pa.Array]
-) -> sql.Composed:
-    """Write persons and the integers ``beside`` to a temporary table; returns a row's hash."""
-    names = [f"k{i}" for i in range(1, persons.num_columns + 1)]
-    texts = [pc.cast(column, pa.string()) for column in persons.columns]
-    declared = [sql.SQL("{} integer NOT NULL").format(sql.Identifier(name)) for name in beside]
-    declared += [sql.SQL("{} text").format(sql.Identifier(name)) for name in names]
-    columns = sql.SQL(", ").join(declared)
-    session.pg.execute(template("histories.create_read", read=relation, columns=columns))
-    places = pa.array(np.arange(persons.num_rows, dtype=np.int32))
-    columns_named = ["place", *beside, *names]
-    write_table(session, relation, pa.table([places, *beside.values(), *texts], columns_named))
-    return person_hash(identifiers(names, of="l"))
 
 
 # The places of rows.

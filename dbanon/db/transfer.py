@@ -18,11 +18,12 @@ from psycopg.conninfo import make_conninfo
 from pyarrow import csv
 
 from dbanon.db import identity
+from dbanon.db.conditions import ALL, selected
 from dbanon.db.failures import reading_failure
 from dbanon.db.queries import equal_text, identifiers, template, text_of
 from dbanon.db.session import settings_statements
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import Comparison, Role
+from dbanon.domain.policy import Role
 from dbanon.domain.table import ColumnKind, quote_identifier
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.db.session import Session
-    from dbanon.domain.policy import Condition, Policy
+    from dbanon.domain.policy import Policy
     from dbanon.domain.table import ColumnInfo, TableInfo
 
 # Casts for reading a quasi-identifier. real goes through text: its shortest decimal is the value
@@ -74,31 +75,7 @@ SELECT count(*)
 
 ROWS_AT_ONCE = 250_000
 Within = sql.Composable  # what rows must meet besides the conditions of a policy
-ALL = sql.SQL("true")
 _BEFORE_ALL = "-c search_path=pg_catalog,pg_temp -c quote_all_identifiers=off"
-
-
-# Casts for comparing a column with a value; all others as texts. real goes through text, so that
-# it is the value people mean.
-_COMPARED = {
-    ColumnKind.INTEGER: ("{}::int8", "{}::numeric"),
-    ColumnKind.DECIMAL: ("{}::numeric", "{}::numeric"),
-    ColumnKind.FLOAT: ("{}::text::float8", "{}::float8"),
-    ColumnKind.DATE: ("{}::date", "{}::date"),
-    ColumnKind.TIMESTAMP: ("{}::timestamp", "{}::timestamp"),
-    ColumnKind.TIMESTAMPTZ: ("{}::timestamptz", "{}::timestamptz"),
-}
-_OPERATORS = {
-    Comparison.EQUAL: "({} = {})",
-    Comparison.DIFFERENT: "({} <> {})",
-    Comparison.BELOW: "({} < {})",
-    Comparison.AT_MOST: "({} <= {})",
-    Comparison.ABOVE: "({} > {})",
-    Comparison.AT_LEAST: "({} >= {})",
-    Comparison.BETWEEN: "({} BETWEEN {} AND {})",
-    Comparison.IS_NULL: "({} IS NULL)",
-    Comparison.IS_NOT_NULL: "({} IS NOT NULL)",
-}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -245,31 +222,6 @@ def count_left_out(session: Session, info: TableInfo, policy: Policy) -> int:
     )
     row = identity.harmless(session, statement).fetchone()
     return int(row[0]) if row else 0
-
-
-def selected(policy: Policy, info: TableInfo) -> sql.Composable:
-    """Compose the conjunction of the policy's conditions; NULL does not meet one."""
-    if not policy.where:
-        return ALL
-    parts = (_met(condition, info.column(condition.column)) for condition in policy.where)
-    return sql.SQL(" AND ").join(parts)
-
-
-def _met(condition: Condition, column: ColumnInfo) -> sql.Composed:
-    name = sql.Identifier(column.name)
-    if column.kind in _COMPARED:
-        of_column, of_value = _COMPARED[column.kind]
-        left = sql.SQL(of_column).format(name)
-        values: list[sql.Composable] = [
-            sql.SQL(of_value).format(sql.Literal(value)) for value in condition.values
-        ]
-    else:
-        left = sql.SQL('({} COLLATE pg_catalog."C")').format(text_of(column, name))
-        texts = [str(v).lower() if isinstance(v, bool) else str(v) for v in condition.values]
-        values = list(map(sql.Literal, texts))
-    if condition.comparison is Comparison.IN:
-        return sql.SQL("({} IN ({}))").format(left, sql.SQL(", ").join(values))
-    return sql.SQL(_OPERATORS[condition.comparison]).format(left, *values)
 
 
 def _is_masked(policy: Policy) -> bool:

@@ -354,11 +354,11 @@ def _read(
 ) -> tuple[SourceRows, int]:
     """Read the rows of the sample, and count the others."""
     from dbanon.actions.preparation.masking import draw
-    from dbanon.db import transfer
+    from dbanon.db import conditions, transfer
 
     owned = several or policy.sample is not None or bool(policy.masking) or policy.anatomy
     shown = with_subject(policy) if owned else policy
-    source = transfer.read(session, info, shown, within=within or transfer.ALL)
+    source = transfer.read(session, info, shown, within=within or conditions.ALL)
     return draw(session, source, policy)
 
 

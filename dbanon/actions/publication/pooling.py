@@ -82,12 +82,12 @@ def pooled(
     import numpy as np
 
     from dbanon.anonymization.outcome import join
-    from dbanon.db.histories import membership
+    from dbanon.db.histories import retention
 
     whole = read.take(places)
     parts = list(parts_of(whole))
     order = np.concatenate([rows for rows, _ in parts])
-    failures = membership.failed_pools(session, read.members[0].info.name)
+    failures = retention.failed_pools(session, read.members[0].info.name)
     attempt = partial(_tried, session, relation, asked=asked, published=published)
     found = []
     for rows, kept in parts:
@@ -127,7 +127,7 @@ def _tried(
 ) -> _Tried:
     """Group a pool if it is large enough; former: the persons of a pool that failed before."""
     from dbanon.anonymization.pools import least_size
-    from dbanon.db.histories import membership
+    from dbanon.db.histories import retention
 
     size, least = persons_of(part.sources[0]), least_size(asked, published, kept)
     pending = _Tried(_nothing(part), size, None if least is None else least + former, failed=False)
@@ -137,10 +137,10 @@ def _tried(
         every = [replace(policy, max_suppressed=0.0) for policy in asked]
         outcomes = part.solve(every, least=least, seed=seed, stages=stages)
     except Unsatisfiable:
-        membership.keep_pool(session, relation, kept, size)
+        retention.keep_pool(session, relation, kept, size)
         return replace(pending, required=least + size, failed=True)
     if former:
-        membership.forget_pools(session, relation, kept)
+        retention.forget_pools(session, relation, kept)
     return _Tried(outcomes, 0, least, failed=False)
 
 

@@ -59,11 +59,11 @@ def compare(
     grows and the release starts no new series. place: in the series of the table; difference: of
     masked values from earlier releases.
     """
-    from dbanon.db.histories import membership, overlay
+    from dbanon.db.histories import overlay, retention
 
     table = publication.info.name
     if publication.withdrawn is None:  # what is grouped anew shows nobody who is gone
-        membership.forget_deleted(session, publication.view)
+        retention.forget_deleted(session, publication.view)
     if publication.kind is ReleaseKind.VIEW:
         live = {publication.id: publication.policy}
         found = overlay.recall(session, table, relation=publication.view, live=live)
@@ -79,7 +79,7 @@ def compare(
         if (found.failed or found.small) and not starts:
             _require_no_worse(session, publication, found, previous)
         if starts:
-            membership.forget_pools(session, publication.view)
+            retention.forget_pools(session, publication.view)
         else:
             assert difference is not None  # noqa: S101 - it was found before the copy
             require_enough_changed(session, publication, difference, previous=previous)

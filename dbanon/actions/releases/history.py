@@ -94,7 +94,7 @@ def history(table: str | TableName, *, settings: Settings | None = None) -> Hist
 
 def retained(session: Session, release: Release) -> Retained:
     """Return the deleted persons that a served release still has, by the strictest policy."""
-    from dbanon.db.histories import membership
+    from dbanon.db.histories import retention
 
     together = [release]
     if release.dataset:
@@ -104,7 +104,7 @@ def retained(session: Session, release: Release) -> Retained:
     for one in together:
         stored = store.load_stored(session, one.table, one.policy_name)
         policies.append(one.policy if stored is None else stored.policy)
-    return membership.count_deleted(session, release.relation, deadline=least_deadline(policies))
+    return retention.count_deleted(session, release.relation, deadline=least_deadline(policies))
 
 
 def _relations(session: Session, entries: Sequence[Entry]) -> list[tuple[TableName, TableName]]:

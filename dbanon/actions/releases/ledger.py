@@ -88,7 +88,7 @@ def drop_release(
     as it was. Raises ConfigError if it is not served and nothing of it is left.
     """
     from dbanon.db import identity
-    from dbanon.db.histories import membership
+    from dbanon.db.histories import retention
     from dbanon.db.metadata import ledger, migrate
     from dbanon.db.releases import withdrawal
     from dbanon.db.session import connect
@@ -105,7 +105,7 @@ def drop_release(
         if release.served:
             if not withdrawal.withdraw(session, release):
                 raise ConfigError(f"release {release_id} was replaced meanwhile", hint=_LIST)
-            membership.forget_deleted(session, release.relation)
+            retention.forget_deleted(session, release.relation)
         identity.require_nothing_else(session, known)
     _drop_objects(settings, release, stages or Stages())
     return release

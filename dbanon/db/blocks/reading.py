@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import psycopg
 from psycopg import sql
 
-from dbanon.db import catalog, identity, transfer
+from dbanon.db import catalog, conditions, identity, transfer
 from dbanon.db.queries import query, template, text_of
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import Role
@@ -35,7 +35,7 @@ def value_counts(session: Session, info: TableInfo, policy: Policy, rule: Column
         "persons.count_values",
         value=_exact(info.column(rule.column), rule.role),
         source=identity.readable_elsewhere(session, info),
-        selected=transfer.selected(policy, info),
+        selected=conditions.selected(policy, info),
     )
     return transfer.fetch(session, info, statement, names=("rows", "value"), keys=1)
 

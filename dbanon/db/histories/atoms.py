@@ -8,19 +8,21 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from psycopg import sql
 
 from dbanon.db.histories import memory
-from dbanon.db.person_hashes import write_persons
-from dbanon.db.queries import query, template
+from dbanon.db.person_hashes import person_hash
+from dbanon.db.queries import identifiers, query, template
 from dbanon.db.session import at_once
+from dbanon.db.transfer import write_table
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from dbanon.db.session import Session
@@ -185,3 +187,19 @@ def _numbered(rows: Iterable[Sequence[Any]]) -> dict[str, Values]:
 
 def _named(table: TableName) -> dict[str, str | None]:
     return {"schema": table.schema, "name": table.name}
+
+
+def write_persons(
+    session: Session, relation: sql.Identifier, persons: pa.Table, *, beside: Mapping[str, pa.Array]
+) -> sql.Composed:
+    """Write persons and the integers ``beside`` to a temporary table; returns a row's hash."""
+    names = [f"k{i}" for i in range(1, persons.num_columns + 1)]
+    texts = [pc.cast(column, pa.string()) for column in persons.columns]
+    declared = [sql.SQL("{} integer NOT NULL").format(sql.Identifier(name)) for name in beside]
+    declared += [sql.SQL("{} text").format(sql.Identifier(name)) for name in names]
+    columns = sql.SQL(", ").join(declared)
+    session.pg.execute(template("histories.create_read", read=relation, columns=columns))
+    places = pa.array(np.arange(persons.num_rows, dtype=np.int32))
+    columns_named = ["place", *beside, *names]
+    write_table(session, relation, pa.table([places, *beside.values(), *texts], columns_named))
+    return person_hash(identifiers(names, of="l"))
