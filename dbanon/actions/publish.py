@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.loading import Loaded, find_source, load_for
 from dbanon.actions.preparation.members import digest_of_rows, fingerprint
-from dbanon.actions.publication.plan import resolve
-from dbanon.actions.publication.steps import build, group, serve
 from dbanon.db import catalog, identity, schemas
 from dbanon.db.metadata.migrate import require_current
 from dbanon.db.releases import guards, publication_lock, withdrawal
@@ -50,12 +48,16 @@ def publish_request(table: str | TableName, request: Request) -> Release:
 
 def _published(tables: Sequence[str | TableName], request: Request) -> list[Release]:
     with publishing(tables, request) as (session, loaded):
+        from dbanon.actions.publication.plan import resolve
+
         plan = resolve(session, loaded, request)
         return carry_out(session, plan, request.stages or Stages())
 
 
 def carry_out(session: Session, plan: PublicationPlan, stages: Stages) -> list[Release]:
     """Group the rows of a plan and run its steps, inside the open transaction of ``publishing``."""
+    from dbanon.actions.publication.steps import build, group, serve
+
     ahead = OverlappedHashing(session, plan)
     prepared, sharing = group(session, plan, stages, meanwhile=ahead.working)
     # The key of the persons, who come first, is that of all tables.

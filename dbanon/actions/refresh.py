@@ -8,15 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from dbanon.actions.preparation.loading import Loaded, find_source
 from dbanon.actions.preparation.members import fingerprint, members_of
-from dbanon.actions.publication.incremental import (
-    Unchanged,
-    grow,
-    obstacle,
-    reading,
-    state_after,
-)
-from dbanon.actions.publication.plan import resolve
-from dbanon.actions.publication.steps import Work, serve
 from dbanon.actions.publish import carry_out, publishing
 from dbanon.db import identity
 from dbanon.db.metadata import ledger, store
@@ -35,8 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import timedelta
 
-    from dbanon.actions.publication.incremental import Reading
+    from dbanon.actions.publication.incremental import Reading, Unchanged
     from dbanon.actions.publication.plan import PublicationPlan
+    from dbanon.actions.publication.steps import Work
     from dbanon.db.session import Session
     from dbanon.domain.release import Delta, Mark, Release
 
@@ -179,6 +171,9 @@ def _again(
                 return _kept(session, loaded, present)
             if if_changed and is_same():
                 return _kept(session, loaded, present)
+            # What has not changed is known without arrays.
+            from dbanon.actions.publication.plan import resolve
+
             plan = resolve(session, loaded, request)
             if plan.restart is not None and not if_changed and is_same():
                 return _kept(session, loaded, present)
@@ -248,6 +243,8 @@ def _renewed(
     present: Sequence[Release],
 ) -> list[Refreshed]:
     """Refresh relations incrementally if possible, otherwise group them from scratch."""
+    from dbanon.actions.publication.incremental import obstacle
+
     reason = plan.restart
     if not plan.request.new_series:
         reason = obstacle(session, plan, present)
@@ -281,6 +278,9 @@ def _grown(
     present: Sequence[Release],
 ) -> list[Refreshed]:
     """Refresh relations incrementally."""
+    from dbanon.actions.publication.incremental import Unchanged, grow, reading
+    from dbanon.actions.publication.steps import Work, serve
+
     since = [ledger.pool_since(session, one.relation) for one in present]
     with stages("compare"):
         pairs = zip(plan.members, present, strict=True)
@@ -318,6 +318,8 @@ def _with_states(
     present: Sequence[Release],
 ) -> list[Work]:
     """Return tables with the states of their sources, after their places were stored."""
+    from dbanon.actions.publication.incremental import state_after
+
     states = [
         state_after(session, one.member, read, release=one.publication.id)
         for one, read in zip(works, readings, strict=True)
@@ -344,6 +346,8 @@ def _same(
     readings: Sequence[Reading],
 ) -> list[Refreshed]:
     """Preserve releases without withdrawn or new classes."""
+    from dbanon.actions.publication.incremental import state_after
+
     loaded = [member.loaded for member in plan.members]
     for one in loaded:
         if one.now is not None:

@@ -8,7 +8,7 @@ from psycopg import sql
 from tables import define_patients, patients_policy
 
 import dbanon
-from dbanon.anonymization import problem
+from dbanon.anonymization import linked
 from dbanon.db import identity, transfer
 from dbanon.db.session import connect
 from dbanon.domain.errors import NotPermitted
@@ -65,7 +65,7 @@ def publish_slowly(patients, monkeypatch):
 
     Returns how many rows the release should show, and how many it shows.
     """
-    solve = problem.solve
+    solve = linked.solve
 
     def search(*arguments, **options):
         time.sleep(0.6)
@@ -73,7 +73,7 @@ def publish_slowly(patients, monkeypatch):
 
     for name in ("readable", "readable_elsewhere"):
         monkeypatch.setattr(identity, name, slowly(getattr(identity, name)))
-    monkeypatch.setattr(problem, "solve", search)
+    monkeypatch.setattr(linked, "solve", search)
     release = dbanon.publish("patients", settings=patients.settings)
     with patients.admin() as admin:
         (shown,) = admin.execute("SELECT count(*) FROM anon.patients").fetchone()

@@ -31,7 +31,7 @@ def clinic(database):
 @pytest.fixture
 def seen(monkeypatch):
     """Return the persons of each class of whatever is published, by the number of the release."""
-    from dbanon.actions import publish
+    from dbanon.actions.publication import steps
 
     found = {}
 
@@ -51,7 +51,7 @@ def seen(monkeypatch):
 
         monkeypatch.setattr(module, "build", watched)
 
-    watch(publish)
+    watch(steps)
     return found
 
 

@@ -214,7 +214,7 @@ def moved(request, monkeypatch):
 
     Is a list of whether the class that was left has k persons, too.
     """
-    from dbanon.anonymization import linked
+    from dbanon.actions.preparation import linked
 
     search, part, spare = linked.solve_linked, request.param, []
 

@@ -6,7 +6,7 @@ from psycopg import sql
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.anonymization import problem
+from dbanon.anonymization import linked
 from dbanon.anonymization.loss.metrics import publication, report
 from dbanon.anonymization.outcome import Outcome, published_values
 from dbanon.anonymization.registry import METRICS
@@ -55,7 +55,7 @@ def hand_over(monkeypatch, groups):
         published = publication(encoded, assignment, values, k=policy.k)
         return Outcome(assignment, values, report(published, METRICS))
 
-    monkeypatch.setattr(problem, "solve", solve)
+    monkeypatch.setattr(linked, "solve", solve)
 
 
 def runs(order, size):

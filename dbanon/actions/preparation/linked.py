@@ -7,6 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from dbanon.actions.preparation.loading import require_no_cautions
 from dbanon.actions.preparation.prepare import (
     Prepared,
@@ -17,6 +21,8 @@ from dbanon.actions.preparation.prepare import (
     read_source,
     weighed,
 )
+from dbanon.anonymization.linked import require_each, solve_linked, subjects_of
+from dbanon.anonymization.registry import require_installed
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 from dbanon.domain.release import ReleaseKind
 
@@ -24,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from dbanon.actions.preparation.members import Member
@@ -51,10 +56,6 @@ class LinkedSource:
 
     def take(self, persons: NDArray[np.int64]) -> LinkedSource:
         """Return rows of the first table, and the rows of these persons in their order."""
-        import numpy as np
-
-        from dbanon.anonymization.linked import subjects_of
-
         place = np.full(self.sources[0].encoded.n_rows, -1, np.int32)
         place[persons] = np.arange(len(persons))
         sources, tables = [self.sources[0].take(persons)], []
@@ -70,8 +71,6 @@ class LinkedSource:
         self, policies: Sequence[Policy], *, seed: int, stages: Stages, least: int | None = None
     ) -> list[Outcome]:
         """Group the persons by a policy of each table; least: as in ``Problem``."""
-        from dbanon.anonymization.linked import solve_linked
-
         first = replace(self.sources[0].problem(policies[0]), least=least)
         asked = zip(self.tables, policies[1:], strict=True)
         tables = [replace(table, policy=policy) for table, policy in asked]
@@ -105,9 +104,6 @@ def prepare(
     Raises PolicyError, TaxonomyError, Unsatisfiable, and DriftError instead of the first two if a
     release of the table is served already; ConfigError for tables that cannot be linked.
     """
-    from dbanon.anonymization.linked import require_each
-    from dbanon.anonymization.registry import require_installed
-
     require_installed(members[0].policy)  # what is missing is reported before anything is read
     read = read_linked(session, members, stages, kind=request.relation_kind, strict=strict)
     policies = [member.policy for member in members]
@@ -183,8 +179,6 @@ def _linked(
     session: Session, persons: Source, source: Source, member: Member, stages: Stages
 ) -> tuple[Source, Problem]:
     """Find the person of each row, and drop rows of persons that are not published."""
-    import numpy as np
-
     subjects = _places(source, persons)
     rows = np.flatnonzero(subjects >= 0)
     left_out = len(subjects) - len(rows)
@@ -213,10 +207,6 @@ def _places(source: Source, persons: Source) -> NDArray[np.int32]:
 
     Keys are read as written and subjects in their comparable form, so the persons are read in both.
     """
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     assert source.owners is not None  # noqa: S101 - they are read of all tables of a dataset
     assert persons.owners is not None  # noqa: S101
     if len(persons.owners) < persons.encoded.n_rows:

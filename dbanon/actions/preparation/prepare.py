@@ -8,9 +8,19 @@ from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+
 from dbanon.actions.preparation.loading import Loaded, cautions_of_rows, notes, require_no_cautions
-from dbanon.db import catalog
+from dbanon.actions.preparation.masking import draw, draws, mask
+from dbanon.anonymization.encoding.encode import encode
+from dbanon.anonymization.encoding.population import Population, encode_population
+from dbanon.anonymization.outcome import Outcome, losses_by_recoding
+from dbanon.anonymization.problem import Problem
+from dbanon.anonymization.registry import RECODINGS, make_masking, masks_among_rows
+from dbanon.db import catalog, conditions, transfer
 from dbanon.db.models.functions import TreeDocument, order_document, shown_trees, tree_document
+from dbanon.db.proofs.subjects import describe_population
 from dbanon.domain.errors import (
     DriftError,
     PolicyError,
@@ -19,6 +29,7 @@ from dbanon.domain.errors import (
 from dbanon.domain.policy import Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import quote_identifier
+from dbanon.formats.column_values import with_own_values
 from dbanon.formats.policy_validation import validate
 from dbanon.formats.policy_warnings import repeated
 from dbanon.formats.support import Counted, Mode, require
@@ -28,14 +39,9 @@ from dbanon.models.registry import of_scope
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from dbanon.actions.preparation.members import Member
-    from dbanon.anonymization.encoding.population import Population
-    from dbanon.anonymization.outcome import Outcome
-    from dbanon.anonymization.problem import Problem
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows, Within
     from dbanon.domain.assignment import EncodedTable, Taxonomy
@@ -105,8 +111,6 @@ class Source:
 
     def problem(self, policy: Policy, *, atoms: NDArray[np.int32] | None = None) -> Problem:
         """Return the rows as a problem to solve; atoms: as in ``Problem``."""
-        from dbanon.anonymization.problem import Problem
-
         return Problem(self.encoded, policy, self.subjects, self.draws, atoms, self.population)
 
     def prepared(
@@ -137,9 +141,6 @@ class Source:
 
     def take(self, rows: NDArray[np.int64]) -> Source:
         """Return some rows, all of each person, on the scales of all rows."""
-        import numpy as np
-        import pyarrow as pa
-
         subjects, owners = self.subjects, self.owners
         if subjects is not None and owners is not None:
             persons, dense = np.unique(subjects[rows], return_inverse=True)
@@ -172,8 +173,6 @@ def prepared(
 
 def weighed(found: Prepared, source: Source) -> Prepared:
     """Return the prepared rows with the loss of other recodings, and the encoded rows."""
-    from dbanon.anonymization.outcome import losses_by_recoding
-
     losses = losses_by_recoding(source.encoded, found.outcome.assignment)
     return replace(found, losses=losses, encoded=source.encoded, subjects=source.subjects)
 
@@ -214,8 +213,6 @@ def among_published(
     Otherwise published values would depend on suppressed rows. It ends when no row is suppressed.
     group: groups a source, with ``again`` from the second time on.
     """
-    import numpy as np
-
     read, (shown, outcome) = source, group(source, again=False)
     first = outcome.loss
     while source.unmasked is not None and outcome.assignment.n_suppressed:
@@ -240,8 +237,6 @@ def read_source(
     linked: whether rows belong to persons of another table, any number each; quasi:
     quasi-identifiers that are also needed as read; within: a further condition of the rows to read.
     """
-    from dbanon.db import transfer
-
     loaded, policy = member.loaded, member.own
     info = loaded.info
     with as_drift(loaded):
@@ -268,11 +263,6 @@ def _encoded(
     fresh: NDArray[np.bool_] | None = None,
 ) -> Source:
     """Mask and encode rows; fresh: as in ``mask``."""
-    from dbanon.actions.preparation.masking import draws, mask
-    from dbanon.anonymization.encoding.encode import encode
-    from dbanon.anonymization.registry import masks_among_rows
-    from dbanon.db import transfer
-
     policy, info, taxonomies = member.own, member.loaded.info, member.loaded.taxonomies
     unmasked = rows if masks_among_rows(policy) else None
     with stages("encode"):
@@ -307,8 +297,6 @@ def among(
 
     fresh: as in ``mask``, of these rows. The source has its unmasked rows.
     """
-    from dbanon.formats.column_values import with_own_values
-
     assert source.unmasked is not None  # noqa: S101 - as callers have asked
     rows = source.unmasked.take(places)
     kept = None if rows.kept is None else with_own_values(rows.kept)
@@ -337,8 +325,6 @@ def as_drift(loaded: Loaded) -> Iterator[None]:
 
 def require_valid(loaded: Loaded, policy: Policy) -> None:
     """Raise PolicyError with all mismatches of policy and table."""
-    from dbanon.anonymization.registry import RECODINGS, make_masking
-
     validate(
         policy, loaded.info, taxonomies=loaded.taxonomies, recodings=RECODINGS, masking=make_masking
     )
@@ -353,9 +339,6 @@ def _read(
     within: Within | None,
 ) -> tuple[SourceRows, int]:
     """Read the rows of the sample, and count the others."""
-    from dbanon.actions.preparation.masking import draw
-    from dbanon.db import conditions, transfer
-
     owned = several or policy.sample is not None or bool(policy.masking) or policy.anatomy
     shown = with_subject(policy) if owned else policy
     source = transfer.read(session, info, shown, within=within or conditions.ALL)
@@ -368,11 +351,7 @@ def _read_population(
     """Read the population if a model counts one; raises PolicyError if it does not fit."""
     if not of_scope(policy.models, Scope.POPULATION):
         return None
-    from dbanon.anonymization.encoding.population import encode_population
-    from dbanon.db import transfer
-    from dbanon.db.proofs import subjects
-
-    everybody = subjects.describe_population(session, info, policy, n_rows=encoded.n_rows)
+    everybody = describe_population(session, info, policy, n_rows=encoded.n_rows)
     quasi = replace(policy, columns=policy.with_role(Role.QUASI), where=())
     transfer.require_fit(session, everybody, quasi)
     with stages("read"):
@@ -382,8 +361,6 @@ def _read_population(
 
 
 def _load_kernels() -> None:
-    import pyarrow as pa
-
     import_module("dbanon.kernels.compilation")
     pa.array([0])  # whose first use looks for pandas
 
@@ -439,8 +416,6 @@ def with_subject(policy: Policy) -> Policy:
 
 def subjects_of(columns: pa.Table, policy: Policy) -> tuple[NDArray[np.int32], pa.Array]:
     """Return the number of the person of each row, and the identifying value of each person."""
-    import pyarrow as pa
-
     column = columns.column(policy.subject)
     if column.null_count:
         raise PolicyError(

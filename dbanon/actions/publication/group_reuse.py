@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+
 from dbanon.actions.preparation.linked import LinkedSource
 from dbanon.actions.preparation.prepare import (
     among,
@@ -22,19 +25,23 @@ from dbanon.actions.publication.pooling import (
     requirements,
     widened,
 )
+from dbanon.anonymization.adjusting.merging import numbered
+from dbanon.anonymization.encoding.encode import with_sensitive
+from dbanon.anonymization.estimate import parts
+from dbanon.anonymization.problem import solve, unsafe
+from dbanon.db.histories import atoms as remembered
 from dbanon.db.metadata import ledger
 from dbanon.domain.errors import ConfigError, Unsatisfiable
 from dbanon.domain.policy import Role
 from dbanon.domain.release import GroupReuse, Published
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
+from dbanon.formats.column_values import Frozen, as_published, columns_of, freeze
 from dbanon.formats.support import Mode, reasons
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from dbanon.actions.preparation.loading import Loaded
@@ -47,7 +54,7 @@ if TYPE_CHECKING:
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableInfo, TableName
-    from dbanon.formats.column_values import Frozen, Shown
+    from dbanon.formats.column_values import Shown
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -76,9 +83,6 @@ def share(
     new series, or if it cannot be made of atoms. Raises Unsatisfiable if no union of atoms meets
     the policy, or if a new column cannot be published for all atoms, and the errors of ``prepare``.
     """
-    from dbanon.anonymization.estimate import parts
-    from dbanon.db.histories import atoms as remembered
-
     member, relation = plan.members[0], plan.places[0].joined
     if len(plan.members) > 1 or relation is None or not _is_remembered(plan):
         return None
@@ -121,8 +125,6 @@ def _grouped(
     stages: Stages,
 ) -> tuple[Source, Outcome, GroupReuse]:
     """Return the rows with their published values, and their groups; source: of ``whole``."""
-    import numpy as np
-
     (member,) = plan.members
     policy = member.policy
     if source.unmasked is not None:
@@ -203,16 +205,12 @@ def _recalled(
     stages: Stages,
 ) -> Remembered | None:
     """Return the published data of the persons of some rows; counts: as in ``atoms.recall``."""
-    import pyarrow as pa
-
-    from dbanon.db.histories import atoms
-
     subject, table = member.policy.subject, member.loaded.info.name
     persons: pa.Table = source.rows.keys
     if subject is not None:
         persons = pa.table([source.owners], names=[subject])
     with stages("compare"):
-        return atoms.recall(session, table, persons, relation=relation, counts=counts)
+        return remembered.recall(session, table, persons, relation=relation, counts=counts)
 
 
 def frozen(
@@ -227,11 +225,6 @@ def frozen(
 
     shown: (p,) what was published of each, into ``values``, below 0 where nothing was.
     """
-    import numpy as np
-
-    from dbanon.anonymization.encoding.encode import with_sensitive
-    from dbanon.formats.column_values import freeze
-
     info, rows = loaded.info, source.rows
     persons = source.subjects
     if persons is None:
@@ -254,8 +247,6 @@ def _frozen(
     source: Source, known: Remembered, policy: Policy, loaded: Loaded
 ) -> tuple[Source, _Atoms]:
     """Return the source with the published values, and the atoms that may be published."""
-    import numpy as np
-
     source, found = frozen(source, policy, loaded, shown=known.shown, values=known.values)
     persons = source.subjects
     if persons is None:
@@ -276,10 +267,6 @@ def _moved(
 
     The bounds of their class would disclose the current value.
     """
-    import numpy as np
-
-    from dbanon.formats.column_values import as_published, freeze
-
     if source.quasi is None:
         return np.zeros(len(known.shown), bool)
     columns = as_published(source.quasi)
@@ -309,11 +296,6 @@ def safe(
     Raises Unsatisfiable if the values of some are too much alike: withholding these would disclose
     that.
     """
-    import numpy as np
-
-    from dbanon.anonymization.problem import unsafe
-    from dbanon.formats.column_values import columns_of
-
     sensitive = frozenset(rule.column for rule in policy.with_role(Role.SENSITIVE))
     new_of = [sensitive - columns_of(shown) for shown in known.values]
     which = known.shown[persons]
@@ -354,11 +336,6 @@ def _merged(
     source: Source, atoms: _Atoms, born: NDArray[np.int32], policy: Policy, *, stages: Stages
 ) -> tuple[Outcome, GroupReuse]:
     """Merge old and new atoms until all meet the policy."""
-    import numpy as np
-
-    from dbanon.anonymization.adjusting.merging import numbered
-    from dbanon.anonymization.problem import solve
-
     fresh = np.flatnonzero(atoms.is_fresh)
     group = numbered(atoms.atom)
     all_atoms = group.group.copy()
@@ -389,8 +366,6 @@ def _published(
     source: Source, atoms: _Atoms, known: Remembered, policy: Policy
 ) -> Iterator[Published]:
     """Count the published values of the atoms by kept values; policy: with hidden columns."""
-    import numpy as np
-
     columns = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     everywhere = {name: known.published.get(name, ()) for name in columns}
     rows_of_atoms = np.flatnonzero(atoms.atom >= 0)

@@ -5,17 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dbanon.actions.publication.group_reuse import frozen, safe
 from dbanon.actions.publication.pooling import hidden_columns, policies_of_series
+from dbanon.anonymization.adjusting.merging import numbered
+from dbanon.anonymization.outcome import Outcome, join, nobody
+from dbanon.anonymization.problem import solve
+from dbanon.db.histories import memory
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import Role
+from dbanon.formats.column_values import columns_of
 
 if TYPE_CHECKING:
     from dbanon.actions.preparation.linked import LinkedSource
     from dbanon.actions.preparation.members import Member
     from dbanon.actions.preparation.prepare import Source
     from dbanon.actions.publication.pooling import Pooled
-    from dbanon.anonymization.outcome import Outcome
     from dbanon.db.histories.atoms import Elsewhere
     from dbanon.db.session import Session
     from dbanon.domain.outcomes import Stages
@@ -36,10 +42,6 @@ def with_late(
 
     These are published in whole atoms, with the values from there.
     """
-    import numpy as np
-
-    from dbanon.anonymization.outcome import join
-
     rows = read.take(new.places)
     late = None if late is None else _covered(session, read.members[0], late, relation)
     if late is None:
@@ -63,11 +65,6 @@ def _covered(
     Values do not decide which these are: all columns were published of them, or the relation
     existed when their classes were made.
     """
-    import numpy as np
-
-    from dbanon.db.histories import memory
-    from dbanon.formats.column_values import columns_of
-
     policy, policies = member.policy, policies_of_series(session, member, relation)
     known = memory.of_series(session, member.loaded.info.name, relation).relations
     own = [n for n in policies if known[n] == relation]
@@ -93,12 +90,6 @@ def _required(policy: Policy) -> object:
 
 def _merged(source: Source, late: Elsewhere, policy: Policy, stages: Stages) -> Outcome:
     """Merge atoms until they meet the policy; nobody if a value that is new of them changed."""
-    import numpy as np
-
-    from dbanon.anonymization.adjusting.merging import numbered
-    from dbanon.anonymization.outcome import nobody
-    from dbanon.anonymization.problem import solve
-
     try:
         atom = safe(source, late.atom, late, policy, np.arange(len(late.atom), dtype=np.int32))
         problem = source.problem(policy, atoms=numbered(atom).group)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from dbanon.actions.distribution.dividing import Division, division_of
 from dbanon.actions.preparation.members import members_of
 from dbanon.actions.publication.series import placed, restarted
 from dbanon.db import catalog, identity, rights
@@ -16,7 +17,6 @@ from dbanon.domain.table import TableName
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dbanon.actions.distribution.dividing import Division
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.members import Member
     from dbanon.actions.publication.series import Placement
@@ -73,8 +73,6 @@ def _division(request: Request) -> Division | None:
     """Return the division of the table into blocks; raises ConfigError."""
     if request.executor == "threads" and request.rows_per_block is None:
         return None
-    from dbanon.actions.distribution.dividing import division_of
-
     return division_of(request.executor, request.rows_per_block)
 
 

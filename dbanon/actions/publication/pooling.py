@@ -9,6 +9,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from dbanon.anonymization.linked import beside, subjects_of
+from dbanon.anonymization.outcome import Outcome, join, nobody
+from dbanon.anonymization.pools import least_size
+from dbanon.anonymization.registry import RECODINGS, recoding_of
+from dbanon.db.histories import memory, retention
 from dbanon.db.metadata import ledger
 from dbanon.domain.assignment import Assignment, EncodedColumn
 from dbanon.domain.errors import Unsatisfiable
@@ -19,13 +26,11 @@ from dbanon.models.registry import MODELS, is_plain, is_strict, sensitive_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from dbanon.actions.preparation.linked import LinkedSource
     from dbanon.actions.preparation.members import Member
     from dbanon.actions.preparation.prepare import Source
-    from dbanon.anonymization.outcome import Outcome
     from dbanon.db.session import Session
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
@@ -79,11 +84,6 @@ def pooled(
     Each combination of kept values is a pool of its own. places: rows of new persons in the first
     table; asked: the requirements of each table; published: values of each table.
     """
-    import numpy as np
-
-    from dbanon.anonymization.outcome import join
-    from dbanon.db.histories import retention
-
     whole = read.take(places)
     parts = list(parts_of(whole))
     order = np.concatenate([rows for rows, _ in parts])
@@ -126,9 +126,6 @@ def _tried(
     stages: Stages,
 ) -> _Tried:
     """Group a pool if it is large enough; former: the persons of a pool that failed before."""
-    from dbanon.anonymization.pools import least_size
-    from dbanon.db.histories import retention
-
     size, least = persons_of(part.sources[0]), least_size(asked, published, kept)
     pending = _Tried(_nothing(part), size, None if least is None else least + former, failed=False)
     if least is None or size < least + former:
@@ -146,17 +143,12 @@ def _tried(
 
 def _nothing(part: LinkedSource) -> list[Outcome]:
     """Return outcomes that publish none of the rows."""
-    from dbanon.anonymization.linked import beside
-    from dbanon.anonymization.outcome import nobody
-
     encoded = part.sources[0].encoded
     return [nobody(encoded), *(nobody(beside(table, encoded)) for table in part.tables)]
 
 
 def parts_of(whole: LinkedSource) -> Iterator[tuple[NDArray[np.int64], Kept]]:
     """Yield the rows of the first table for each combination of kept values, and these."""
-    import numpy as np
-
     first = whole.sources[0]
     person = np.arange(first.encoded.n_rows, dtype=np.int32)
     if first.subjects is not None and not whole.tables:
@@ -178,10 +170,6 @@ def _kept(
     whole: LinkedSource, person: NDArray[np.int32]
 ) -> Iterator[tuple[EncodedColumn, NDArray[np.int32], NDArray[np.int32]]]:
     """Yield each kept column, with the least and the greatest code of each person, -1 for none."""
-    import numpy as np
-
-    from dbanon.anonymization.linked import subjects_of
-
     n_persons = int(person.max(initial=-1)) + 1
     tables = [(whole.sources[0].encoded, person)]
     tables += [(table.encoded, subjects_of(table)) for table in whole.tables]
@@ -196,10 +184,6 @@ def _kept(
 
 def _labels(column: EncodedColumn, *codes: int) -> str | None:
     """Return the published value of a kept column; several if the rows of a person differ."""
-    import numpy as np
-
-    from dbanon.anonymization.registry import RECODINGS, recoding_of
-
     several = np.unique(codes).astype(np.int32)
     groups = Assignment(np.arange(len(several), dtype=np.int32), len(several))
     values = RECODINGS[recoding_of(column)].publish(replace(column, codes=several), groups)
@@ -235,8 +219,6 @@ def hidden_columns(policy: Policy, others: Iterable[Policy]) -> tuple[str, ...]:
 
 def policies_of_series(session: Session, member: Member, relation: TableName) -> dict[int, Policy]:
     """Return the policy of each remembered release of the relation's series, by number."""
-    from dbanon.db.histories import memory
-
     table = member.loaded.info.name
     policies = ledger.policies_by_release(session, table, known=[member.policy])
     known = memory.of_series(session, table, relation).relations

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from dbanon.anonymization.registry import masked_by, masking_of, solvable_columns, within_classes
+from dbanon.db.histories import joint, membership, memory, overlay, readers, retention
 from dbanon.db.metadata import ledger
 from dbanon.db.releases import publication_lock
 from dbanon.domain.errors import ConfigError
@@ -59,8 +61,6 @@ def compare(
     grows and the release starts no new series. place: in the series of the table; difference: of
     masked values from earlier releases.
     """
-    from dbanon.db.histories import overlay, retention
-
     table = publication.info.name
     if publication.withdrawn is None:  # what is grouped anew shows nobody who is gone
         retention.forget_deleted(session, publication.view)
@@ -96,8 +96,6 @@ def compare_linked(
 
     Raises CheckFailed if it grows or cannot be computed.
     """
-    from dbanon.db.histories import joint
-
     relations = {one.info.name: one.view for one in publications}
     persons = publications[0]
     found = joint.recall(session, relations, new=publications)
@@ -131,8 +129,6 @@ class Placement:
 
     def key_of_persons(self, session: Session, *, own: UUID | None = None) -> UUID:
         """Return the key by which persons are remembered: the stored one, ``own`` or a new one."""
-        from dbanon.db.histories import memory
-
         return self.key or own or memory.new_key(session)
 
 
@@ -147,8 +143,6 @@ def placed(session: Session, info: TableInfo, request: Request) -> Placement:
     The readers of a new name may have read any series. Raises ConfigError if the table has several
     series and none is named, or if it was published under another name.
     """
-    from dbanon.db.histories import memory
-
     table = info.name
     _require_coherent(request)
     _require_own_name(session, info, request)
@@ -194,8 +188,6 @@ def _joined(
 
 def restarted(session: Session, members: Sequence[Member], request: Request) -> str | None:
     """Return why a copy starts a series that was not requested, None if it does not."""
-    from dbanon.db.histories import readers
-
     named = request.new_series or request.recipients_changed or request.series
     if request.relation_kind is ReleaseKind.VIEW or named:
         return None
@@ -210,8 +202,6 @@ def restarted(session: Session, members: Sequence[Member], request: Request) -> 
 
 def require_unread(session: Session, publication: Publication) -> None:
     """Raise CheckFailed if a role was granted what binds nothing, also since the snapshot."""
-    from dbanon.db.histories import readers
-
     with session.fresh() as now:
         is_unread = readers.is_unread(now, publication.info, publication.view)
     if not is_unread:
@@ -293,8 +283,6 @@ def _require_no_worse(
     session: Session, publication: Publication, found: Composition, previous: Entry | None
 ) -> None:
     """Raise CheckFailed if more cells fail than before."""
-    from dbanon.db.histories import overlay
-
     before = overlay.recall_before(session, publication)
     if not found.is_worse_than(before):
         return
@@ -326,8 +314,6 @@ def _require_judged(
     in them. The comparison covers that for persons with one row and for releases that keep their
     classes. For others it covers the classes of a person, not the number of rows.
     """
-    from dbanon.db.histories import memory
-
     others = memory.known_by_key(session, publication)
     shown = publication.policy.pseudonym is not None or any(one.pseudonym for one in others)
     found = next(_unjudged(publication, others, dataset), None) if shown else None
@@ -401,9 +387,6 @@ def difference(session: Session, publication: Publication, *, shared: bool) -> D
 
     shared: whether earlier classes are reused, with their sensitive values.
     """
-    from dbanon.anonymization.registry import within_classes
-    from dbanon.db.histories import membership
-
     if publication.kind is ReleaseKind.VIEW:
         return Difference({}, set())
     policy, table = publication.policy, publication.info.name
@@ -421,8 +404,6 @@ def difference(session: Session, publication: Publication, *, shared: bool) -> D
 
 def _compared(policy: Policy, other: Policy, *, shared: bool) -> Iterator[tuple[str, _Reason]]:
     """Yield the columns whose values two releases of these policies may disclose, with reasons."""
-    from dbanon.anonymization.registry import masked_by, masking_of, solvable_columns
-
     new, old = solvable_columns(policy), solvable_columns(other)
     roles = {rule.column: rule.role for rule in other.columns}
     for rule in policy.columns:
@@ -457,8 +438,6 @@ def require_enough_changed(
     must have come or left. A column that is masked differently, or by unmasked values, is always
     refused.
     """
-    from dbanon.db.histories import membership
-
     if not found.earlier:
         return
     earlier = membership.persons_apart(session, publication, found.earlier.keys())

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from dbanon.actions.distribution.dividing import prepare_in_blocks
 from dbanon.actions.preparation.linked import prepare
+from dbanon.actions.preparation.masking import mask_classes
 from dbanon.actions.publication.group_reuse import require_unshared, share
 from dbanon.actions.publication.series import (
     UNREAD,
@@ -16,10 +18,12 @@ from dbanon.actions.publication.series import (
     require_unread,
 )
 from dbanon.db import catalog, identity, rights, schemas
+from dbanon.db.histories import joint, memory, readers
 from dbanon.db.locks import Held
 from dbanon.db.metadata import ledger, store
-from dbanon.db.proofs import checks
-from dbanon.db.releases import companions, copies, immutability, relations, withdrawal
+from dbanon.db.proofs import checks, subjects
+from dbanon.db.proofs.subjects import prove_linked, prove_subjects
+from dbanon.db.releases import companions, copies, immutability, relations, release_rows, withdrawal
 from dbanon.db.releases.companions import BUCKETS
 from dbanon.db.releases.publication import Publication
 from dbanon.db.releases.relations import promise_of
@@ -99,8 +103,6 @@ def group(
     """
     request = plan.request
     if plan.division is not None:
-        from dbanon.actions.distribution.dividing import prepare_in_blocks
-
         require_unshared(session, plan)
         (member,) = plan.members
         make = partial(prepare_in_blocks, division=plan.division, strict=request.strict)
@@ -153,9 +155,6 @@ class Printer(Sender):
 
 def _write(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
     """Create and fill the private tables, and pin the source as it was read."""
-    from dbanon.db.proofs import subjects
-    from dbanon.db.releases import release_rows
-
     session, source, outcome = to.session, work.prepared.source, work.prepared.outcome
     staged = to.do(partial(release_rows.staged, session, work.publication, source))
     publication = staged or work.publication
@@ -189,8 +188,6 @@ def _copy(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
 
 def _reused(session: Session, work: Work) -> Publication | None:
     """Refill the tables of the previous release, or extend them; None if they cannot be used."""
-    from dbanon.db.histories import memory
-
     publication = work.publication
     if publication.withdrawn is None:
         return copies.refilled(session, publication, work.previous)
@@ -337,8 +334,6 @@ def begun(session: Session, plan: PublicationPlan, prepared: Prepared, *, part: 
 
     Its release has the number 0.
     """
-    from dbanon.actions.preparation.masking import mask_classes
-
     info, policy, group = prepared.info, prepared.policy, prepared.outcome.assignment.group
     source = mask_classes(session, prepared.source, policy, info, group=group)
     publication = Publication(
@@ -395,9 +390,6 @@ def serve(
 
 def _proved_linked(session: Session, works: Sequence[Work]) -> list[Work]:
     """Return the tables with the proofs of all of them together; raises CheckFailed."""
-    from dbanon.db.histories import joint
-    from dbanon.db.proofs.subjects import prove_linked
-
     publications = [one.publication for one in works]
     is_new = publications[0].withdrawn is None
     found = (prove_linked if is_new else joint.prove)(session, publications)
@@ -426,8 +418,6 @@ class _Entered(NamedTuple):
 
 def _enter(session: Session, plan: PublicationPlan, work: Work) -> _Entered:
     """Enter a release into the ledger."""
-    from dbanon.db.histories import readers
-
     info, loaded = work.publication.info, work.member.loaded
     own = work.publication.view if plan.restart else None
     elsewhere = readers.elsewhere(session, info, release=work.publication.id, without=own)
@@ -447,8 +437,6 @@ def _admitted(
     aside: Sequence[TableName | None],
 ) -> Work:
     """Return a table whose readers have no access to hidden data, with its served release."""
-    from dbanon.db.histories import readers
-
     assert entered is not None  # noqa: S101 - it is served
     info, view = work.publication.info, work.publication.view
     notes = _require_separated(session, work, entered.release, grants=plan.request.grants)
@@ -543,9 +531,6 @@ def _prove(session: Session, work: Work) -> CheckReport:
 
     Counts that need the source, of persons and of the population, are added.
     """
-    from dbanon.db.proofs import subjects
-    from dbanon.db.proofs.subjects import prove_subjects
-
     assert work.candidate is not None  # noqa: S101 - a step before made it
     publication, published, prepared = work.publication, work.candidate, work.prepared
     report = checks.verify(session, published, promise_of(publication))

@@ -172,11 +172,10 @@ class Attacker:
 
 @pytest.fixture
 def attacker(database, monkeypatch):
-    from dbanon.actions import publish
-    from dbanon.actions.publication import incremental
+    from dbanon.actions.publication import incremental, steps
 
     found = Attacker(database)
-    for module in (publish, incremental):
+    for module in (incremental, steps):
         monkeypatch.setattr(module, "build", found.watch(module.build))
     return found
 
