@@ -104,6 +104,28 @@ class Commands(Mapping[str, Any]):
         )
 
 
+class _Conversion:
+    """Converts the value of a parameter by Typer's rules, which load pydantic, if it needs to."""
+
+    @staticmethod
+    def coerce(value: object, *, param: Any, ctx: Any) -> object:  # noqa: ANN401 - Typer's own
+        """Return the value in the type of the parameter."""
+        kind = param.type_descriptor
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        if isinstance(value, str) and kind.annotation is str and not kind.parameter_info.parser:
+            return value
+        param._runtime_param = None  # noqa: SLF001 - Typer makes it from the type
+        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
+
+
+def _convert_if_given(command: Any, ctx: Any) -> None:  # noqa: ANN401 - Typer's own
+    """Let a command convert only values that are given and are no texts, which most are."""
+    for parameter in command.get_params(ctx):
+        if vars(parameter).get("_runtime_param", command) is None:  # of later versions of Typer
+            vars(parameter)["_runtime_param"] = _Conversion
+
+
 class Program(TyperGroup):
     """The program, whose help imports no command."""
 
@@ -111,6 +133,11 @@ class Program(TyperGroup):
         """Take the arguments of Typer."""
         super().__init__(**arguments)
         self.commands = cast("Any", Commands())
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - Typer's own
+        """Parse arguments without loading pydantic."""
+        _convert_if_given(self, ctx)
+        return super().parse_args(ctx, args)
 
     def list_commands(self, _ctx: Any) -> list[str]:  # noqa: ANN401 - Typer's own Click
         """Return the names in the order of use."""
@@ -141,6 +168,11 @@ _BOUNDS = re.compile(r"; [^];]*<=x[^];]*(?=\])|  \[[^];]*<=x[^];]*\]")
 
 class Command(TyperCommand):
     """A command with its options listed under headings in its help."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - Typer's own
+        """Parse arguments without loading pydantic."""
+        _convert_if_given(self, ctx)
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - Typer's own Click
         """Write arguments, the command's own options, then those of each panel; help at the end."""

@@ -19,6 +19,7 @@ ALLOWED = {
     "dbanon.db.metadata.tables.schedule": "the same",
     "dbanon.__main__._Unneeded.find_spec": "Python calls it",
     "dbanon.kernels.compilation._PartLibrary.set_env": "numba calls it",
+    "dbanon.cli._Conversion.coerce": "Typer calls it",
 }
 
 
