@@ -12,7 +12,7 @@ import numpy as np
 from dbanon.actions.preparation import loading
 from dbanon.actions.preparation.loading import find_published, load, looking
 from dbanon.actions.preparation.members import members_of
-from dbanon.actions.preparation.prepare import read_source
+from dbanon.actions.preparation.prepare import Source, read_source
 from dbanon.anonymization.interfaces import listens, parameters
 from dbanon.anonymization.outcome import requirement_of
 from dbanon.anonymization.problem import Problem, solve
@@ -21,7 +21,7 @@ from dbanon.db import identity
 from dbanon.db.session import connect
 from dbanon.domain.errors import DbanonError, PolicyError
 from dbanon.domain.outcomes import Stages
-from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Policy
 from dbanon.domain.table import TableName
 from dbanon.formats.support import Mode, require
 from dbanon.models.base import COLUMNS
@@ -32,9 +32,7 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from dbanon.actions.preparation.prepare import Source
     from dbanon.domain.assignment import EncodedTable, LossReport
-    from dbanon.domain.policy import Policy
 
 # The default algorithms: fast on tables of some ten thousand rows.
 USUAL = (

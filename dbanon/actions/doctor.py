@@ -40,8 +40,8 @@ from dbanon.domain.errors import (
     TableNotFound,
 )
 from dbanon.domain.messages import unaccounted_in_words, unaccounted_remedy
-from dbanon.domain.release import ReleaseKind, Verdict
-from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.release import Release, ReleaseKind, Verdict
+from dbanon.domain.table import TableInfo, TableName, quote_identifier
 from dbanon.domain.text import command, visible
 from dbanon.settings import Settings
 
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dbanon.domain.drift import Change
-    from dbanon.domain.release import Release
-    from dbanon.domain.table import TableInfo
 _RESTORE = "restore it from a backup: what it held is known to nobody"
 
 

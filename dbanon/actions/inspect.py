@@ -11,7 +11,15 @@ from dbanon.db import catalog, identity
 from dbanon.db.session import Session, connect
 from dbanon.domain.outcomes import Operation, Stages
 from dbanon.domain.policy import ColumnRule, Role
-from dbanon.domain.table import ColumnKind, TableName, quote_identifier
+from dbanon.domain.table import (
+    ColumnInfo,
+    ColumnKind,
+    ColumnStats,
+    ForeignKey,
+    TableInfo,
+    TableName,
+    quote_identifier,
+)
 from dbanon.formats.policy_warnings import LONGEST, looks
 from dbanon.formats.suggestions import (
     Persons,
@@ -32,7 +40,6 @@ if TYPE_CHECKING:
 
     from dbanon.domain.policy_warning import Match
     from dbanon.domain.report import UniqueSet
-    from dbanon.domain.table import ColumnInfo, ColumnStats, ForeignKey, TableInfo
 
 MOST_ROWS = 50_000
 """Of how many rows it is found what makes rows unique."""

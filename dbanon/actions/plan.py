@@ -28,9 +28,9 @@ from dbanon.domain import errors
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import K_ANONYMITY, Policy
-from dbanon.domain.release import CheckReport
+from dbanon.domain.release import CheckReport, GroupReuse
 from dbanon.domain.report import Report
-from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.table import TableInfo, TableName, quote_identifier
 from dbanon.domain.text import listed
 from dbanon.formats.support import Mode, require
 from dbanon.models.registry import sensitive_of, title
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from dbanon.db.releases.publication import Publication
     from dbanon.domain.assignment import EncodedTable, LossReport
     from dbanon.domain.policy_warning import PolicyWarning
-    from dbanon.domain.release import GroupReuse
-    from dbanon.domain.table import TableInfo
     from dbanon.formats.datasets import Dataset
 
 _MUCH, _GAINED = 0.2, 0.1  # NCP from which advice is computed, and that it must save

@@ -21,8 +21,17 @@ from dbanon.db.metadata.migrate import current_session, require_current
 from dbanon.db.session import Session, connect
 from dbanon.domain.errors import DbanonError, PolicyError
 from dbanon.domain.outcomes import Operation
-from dbanon.domain.policy import DEFAULT_NAME, Event, Role, StoredPolicy, policy_option
-from dbanon.domain.table import ColumnKind, TableName, quote_identifier
+from dbanon.domain.policy import (
+    DEFAULT_NAME,
+    Difference,
+    Event,
+    Policy,
+    Role,
+    StoredPolicy,
+    Version,
+    policy_option,
+)
+from dbanon.domain.table import ColumnKind, TableInfo, TableName, quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats import policies
 from dbanon.formats.policies import differences, draft, to_document
@@ -34,10 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from dbanon.domain.assignment import Taxonomy
-    from dbanon.domain.policy import Difference, Policy, Version
     from dbanon.domain.policy_warning import PolicyWarning
     from dbanon.domain.release import Release
-    from dbanon.domain.table import TableInfo
 
 _MOST_VALUES = 1_000  # of a column are looked up in its taxonomy
 _SAMPLED = 20_000  # rows whose sensitive values are counted

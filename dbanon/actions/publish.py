@@ -16,8 +16,8 @@ from dbanon.db.releases import guards, publication_lock, withdrawal
 from dbanon.db.session import Session, connect
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.outcomes import Operation, Stages
-from dbanon.domain.release import ReleaseKind
-from dbanon.domain.table import TableName
+from dbanon.domain.release import Release, ReleaseKind, SourceState
+from dbanon.domain.table import TableInfo, TableName
 from dbanon.domain.text import converted, unread
 from dbanon.formats.datasets import Dataset, parse
 from dbanon.formats.support import Mode, reasons, require
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.actions.publication.steps import Work
-    from dbanon.domain.release import Release, SourceState
-    from dbanon.domain.table import TableInfo
 
 
 def publish_request(table: str | TableName, request: Request) -> Release:

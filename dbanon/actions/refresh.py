@@ -16,7 +16,7 @@ from dbanon.db.releases import guards
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import least_deadline
-from dbanon.domain.release import CheckFailed, ReleaseKind
+from dbanon.domain.release import CheckFailed, Delta, Mark, Release, ReleaseKind
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.request import Request
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.actions.publication.steps import Work
     from dbanon.db.session import Session
-    from dbanon.domain.release import Delta, Mark, Release
 
 
 _MUCH = 0.25

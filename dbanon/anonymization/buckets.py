@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymization.outcome import Outcome, certify, publish
-from dbanon.domain.assignment import Assignment, GroupValues, LossReport, ValueColumn
+from dbanon.domain.assignment import Assignment, EncodedTable, GroupValues, LossReport, ValueColumn
 from dbanon.domain.errors import PolicyError, Unsatisfiable
-from dbanon.domain.policy import BUCKET, anatomy_level
+from dbanon.domain.policy import BUCKET, Policy, anatomy_level
 from dbanon.domain.table import ColumnKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dbanon.domain.assignment import EncodedTable
-    from dbanon.domain.policy import Policy
     from dbanon.kernels.layout import Int32s, Int64s
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbanon.anonymization.encoding.encode import encode
-from dbanon.anonymization.encoding.population import encode_population
+from dbanon.anonymization.encoding.population import Population, encode_population
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.chance import shuffled
 from dbanon.domain.errors import PolicyError
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.encoding.population import Population
     from dbanon.anonymization.outcome import Outcome
     from dbanon.domain.assignment import EncodedTable, Taxonomy, ValueColumn
 

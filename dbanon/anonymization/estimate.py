@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.problem import solve
+from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.outcomes import Stages
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.problem import Problem
     from dbanon.domain.policy import Policy
 
 _PARTS = 4

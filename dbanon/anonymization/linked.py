@@ -17,6 +17,7 @@ from dbanon.anonymization.adjusting.merging import merged, numbered
 from dbanon.anonymization.adjusting.repair import failing
 from dbanon.anonymization.interfaces import timed
 from dbanon.anonymization.outcome import (
+    Outcome,
     budget_of,
     certify,
     nobody,
@@ -36,7 +37,7 @@ from dbanon.anonymization.persons import (
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.search import is_possible as is_possible_of_rows
 from dbanon.anonymization.search import search_rows
-from dbanon.domain.assignment import Assignment, GroupValues
+from dbanon.domain.assignment import Assignment, EncodedTable, GroupValues
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.table import quote_identifier
 from dbanon.models.demands import all_demands
@@ -46,9 +47,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.outcome import Outcome
     from dbanon.anonymization.persons import Judge
-    from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
 

@@ -9,11 +9,18 @@ import numpy as np
 
 from dbanon.anonymization.adjusting.merging import failing, population_models
 from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.loss.metrics import prefixes, publication, report
+from dbanon.anonymization.loss.metrics import Metric, Publication, prefixes, publication, report
 from dbanon.anonymization.registry import METRICS, RECODINGS, accepts, recoding_of, unknown
-from dbanon.domain.assignment import Assignment, GroupValues, LossReport, ValueColumn
+from dbanon.domain.assignment import (
+    Assignment,
+    EncodedColumn,
+    EncodedTable,
+    GroupValues,
+    LossReport,
+    ValueColumn,
+)
 from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
-from dbanon.domain.policy import OF_CELLS, PREFIX
+from dbanon.domain.policy import OF_CELLS, PREFIX, ModelSpec, Policy
 from dbanon.domain.table import quote_identifier
 from dbanon.models.base import Scope
 from dbanon.models.demands import (
@@ -32,9 +39,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.encoding.population import Population
-    from dbanon.anonymization.loss.metrics import Metric, Publication
-    from dbanon.domain.assignment import EncodedColumn, EncodedTable
-    from dbanon.domain.policy import ModelSpec, Policy
 
 
 _HEAVIEST = 1e100  # sums and squares of such weights are finite

@@ -11,11 +11,11 @@ import numpy as np
 from dbanon.anonymization.adjusting.merging import merged
 from dbanon.anonymization.adjusting.repair import enforce, failing, rows_in_reach
 from dbanon.anonymization.outcome import requirement_of
-from dbanon.domain.assignment import Assignment
+from dbanon.domain.assignment import Assignment, EncodedColumn, EncodedTable
 from dbanon.domain.errors import Unsatisfiable
-from dbanon.domain.policy import ModelSpec
+from dbanon.domain.policy import ModelSpec, Policy
 from dbanon.domain.table import quote_identifier
-from dbanon.models.base import COLUMNS, Scope
+from dbanon.models.base import COLUMNS, Demand, Scope
 from dbanon.models.demands import achieved_by_persons, all_demands, persons_of, rows_meet
 from dbanon.models.registry import MODELS, is_strict, sensitive_of, texts, title
 
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.interfaces import Requirement
-    from dbanon.domain.assignment import EncodedColumn, EncodedTable
-    from dbanon.domain.policy import Policy
-    from dbanon.models.base import Demand
 
     Demands = Callable[[EncodedTable, Policy], tuple[Demand, ...]]
     Judge = Callable[[Assignment], NDArray[np.bool_]]

@@ -11,8 +11,9 @@ import numpy as np
 from dbanon.anonymization.adjusting.merging import cover, merged, moved, numbered
 from dbanon.anonymization.adjusting.repair import enforce, rows_in_reach
 from dbanon.anonymization.buckets import in_buckets
-from dbanon.anonymization.interfaces import timed
+from dbanon.anonymization.interfaces import Requirement, timed
 from dbanon.anonymization.outcome import (
+    Outcome,
     budget_of,
     certify,
     outcome,
@@ -30,9 +31,9 @@ from dbanon.anonymization.persons import (
     require_within,
 )
 from dbanon.anonymization.search import search_rows, strata
-from dbanon.domain.assignment import Assignment
+from dbanon.domain.assignment import Assignment, EncodedTable
 from dbanon.domain.errors import Unsatisfiable
-from dbanon.domain.policy import K_ANONYMITY
+from dbanon.domain.policy import K_ANONYMITY, Policy
 from dbanon.models.demands import (
     achieved_by_persons,
     all_demands,
@@ -48,11 +49,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.encoding.population import Population
-    from dbanon.anonymization.interfaces import Requirement
-    from dbanon.anonymization.outcome import Outcome
-    from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.outcomes import Stages
-    from dbanon.domain.policy import Policy
     from dbanon.models.base import Demand
 
 

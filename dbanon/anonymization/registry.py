@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dbanon.anonymization.interfaces import LISTENER, listens, typed
+from dbanon.anonymization.interfaces import LISTENER, Algorithm, Masking, Recoding, listens, typed
 from dbanon.anonymization.loss import metrics
 from dbanon.anonymization.recodings.central import Mean, Median, Midpoint, Mode
 from dbanon.anonymization.recodings.interval import DatePart, Global, Interval, IntervalText
@@ -23,18 +23,17 @@ from dbanon.domain.policy import (
     OF_CELLS,
     PREFIX,
     SNAPPED,
+    MaskingStep,
+    Policy,
     Role,
+    Scalar,
 )
 from dbanon.domain.table import Structure, quote_identifier
 from dbanon.formats.document_reader import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-
-    from dbanon.anonymization.interfaces import Algorithm, Masking, Recoding
     from dbanon.domain.assignment import EncodedColumn
     from dbanon.domain.outcomes import Stages
-    from dbanon.domain.policy import MaskingStep, Policy, Scalar
 
 
 class _Imported(Mapping[str, Any]):

@@ -17,13 +17,13 @@ from dbanon.anonymization.algorithms.lattice.nodes import lattice
 from dbanon.anonymization.algorithms.partitioning.mondrian import Mondrian
 from dbanon.anonymization.auto.algorithm import Auto
 from dbanon.anonymization.auto.plans import SMALL
-from dbanon.anonymization.interfaces import Requirement, listens, timed
+from dbanon.anonymization.interfaces import Algorithm, Requirement, listens, timed
 from dbanon.anonymization.loss.costs import column_costs, pack
 from dbanon.anonymization.loss.metrics import information_loss, report
 from dbanon.anonymization.outcome import certify, publish, published_values, requirement_of
 from dbanon.anonymization.registry import ALGORITHMS, algorithm_named, make_algorithm, recoding_of
 from dbanon.anonymization.threads import GivenUp, aside
-from dbanon.domain.assignment import Assignment
+from dbanon.domain.assignment import Assignment, EncodedTable
 from dbanon.domain.errors import DbanonError, Unsatisfiable
 from dbanon.domain.outcomes import Stages
 from dbanon.domain.table import quote_identifier
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from dbanon.anonymization.auto.space import Loss
     from dbanon.anonymization.encoding.population import Population
-    from dbanon.anonymization.interfaces import Algorithm
-    from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.policy import Policy
     from dbanon.kernels.layout import Int64s
 

@@ -7,14 +7,13 @@ import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import NoReturn
 
 
 class Signature(NamedTuple):

@@ -6,7 +6,7 @@ import inspect
 import math
 import re
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import Field, fields
 from enum import StrEnum
 from functools import partial, wraps
 from pathlib import Path
@@ -16,16 +16,14 @@ import typer
 
 from dbanon.cli.terminal.console import OnInterrupt
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import GROUP, ModelSpec, made
+from dbanon.domain.policy import GROUP, ModelSpec, Value, made
 from dbanon.domain.release import ReleaseKind
 from dbanon.models.registry import MODELS, require_valid
 from dbanon.request import OPTIONS, Panel, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from dataclasses import Field
 
-    from dbanon.domain.policy import Value
     from dbanon.models.base import Parameter
     from dbanon.settings import Settings
 

@@ -9,18 +9,20 @@ import typer
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
 from dbanon.domain.messages import settings_in_words
-from dbanon.domain.policy import DEFAULT_NAME, keys_of, policy_option
+from dbanon.domain.policy import (
+    DEFAULT_NAME,
+    ColumnRule,
+    Difference,
+    Event,
+    ModelSpec,
+    Policy,
+    StoredPolicy,
+    keys_of,
+    policy_option,
+)
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
-    from dbanon.domain.policy import (
-        ColumnRule,
-        Difference,
-        Event,
-        ModelSpec,
-        Policy,
-        StoredPolicy,
-    )
     from dbanon.domain.policy_warning import PolicyWarning
 
 app = typer.Typer(help="Manage publication policies.", no_args_is_help=True)

@@ -11,15 +11,13 @@ from dbanon.db.queries import query, template
 from dbanon.db.releases.guards import triggers
 from dbanon.db.releases.relations import needed_tables, read_promise
 from dbanon.domain.errors import TableNotFound
-from dbanon.domain.release import ReleaseKind
-from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.release import Entry, Release, ReleaseKind
+from dbanon.domain.table import TableInfo, TableName, quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dbanon.db.session import Session
-    from dbanon.domain.release import Entry, Release
-    from dbanon.domain.table import TableInfo
 
 
 OLDEST = 13

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from psycopg import sql
 
 from dbanon.db.queries import text_of
-from dbanon.domain.policy import Comparison
-from dbanon.domain.table import ColumnKind
-
-if TYPE_CHECKING:
-    from dbanon.domain.policy import Condition, Policy
-    from dbanon.domain.table import ColumnInfo, TableInfo
+from dbanon.domain.policy import Comparison, Condition, Policy
+from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo
 
 ALL = sql.SQL("true")
 

@@ -18,13 +18,12 @@ from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.queries import query, relation, template
 from dbanon.db.session import at_once
 from dbanon.domain.errors import ConfigError, DatabaseError, NotPermitted
-from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.table import TableInfo, TableName, quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dbanon.db.session import Session, Statement
-    from dbanon.domain.table import TableInfo
 
 _AGAIN = "run the command again; if it fails again, find out who owns the schema"
 # Relations that LOCK TABLE accepts; no single statement replaces one of another kind.

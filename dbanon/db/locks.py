@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import psycopg
 
 from dbanon.db.queries import query
-from dbanon.db.session import LOCK_TIMEOUT
+from dbanon.db.session import LOCK_TIMEOUT, Session
 from dbanon.domain.table import quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from dbanon.db.session import Session
 
 # A waiting exclusive lock also blocks all later requests for the relation. So each attempt is
 # short, and other sessions proceed between attempts.

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon import resources
-from dbanon.domain.table import quote_identifier
+from dbanon.domain.table import ColumnInfo, TableInfo, TableName, quote_identifier
 from dbanon.domain.text import is_seen, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from dbanon.domain.table import ColumnInfo, TableInfo, TableName
 
 
 def query(name: str) -> sql.SQL:

@@ -25,7 +25,7 @@ from dbanon.domain.errors import (
     DbanonError,
     NotPermitted,
 )
-from dbanon.domain.outcomes import CommitOutcome
+from dbanon.domain.outcomes import CommitOutcome, Operation, Operations
 from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import visible
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from psycopg.abc import ConnDict
     from sqlalchemy.engine import RootTransaction
 
-    from dbanon.domain.outcomes import Operation, Operations
     from dbanon.settings import Settings
 
     Statement = str | sql.SQL | sql.Composed

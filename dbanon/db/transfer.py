@@ -21,19 +21,16 @@ from dbanon.db import identity
 from dbanon.db.conditions import ALL, selected
 from dbanon.db.failures import reading_failure
 from dbanon.db.queries import equal_text, identifiers, template, text_of
-from dbanon.db.session import settings_statements
+from dbanon.db.session import Session, settings_statements
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import Role
-from dbanon.domain.table import ColumnKind, quote_identifier
+from dbanon.domain.policy import Policy, Role
+from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo, quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from dbanon.db.session import Session
-    from dbanon.domain.policy import Policy
-    from dbanon.domain.table import ColumnInfo, TableInfo
 
 # Casts for reading a quasi-identifier. real goes through text: its shortest decimal is the value
 # people mean, while a plain cast would publish the digits of the binary fraction.

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dbanon.domain.policy import DEFAULT_NAME, policy_option
-from dbanon.domain.table import quote_identifier
+from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from dbanon.domain.table import TableName
 
 _KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table", "p": "partitioned"}
 

@@ -14,6 +14,9 @@ from dbanon.domain.policy import (
     GLOBAL,
     PAIRS,
     PREFIX,
+    ColumnRule,
+    MaskingStep,
+    Policy,
     Role,
     keys_of,
 )
@@ -21,7 +24,6 @@ from dbanon.domain.policy import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from dbanon.domain.policy import ColumnRule, MaskingStep, Policy
     from dbanon.domain.table import TableName
 
 RECODED: Mapping[str, str] = {

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from dbanon.domain.errors import DbanonError
-from dbanon.domain.policy import DEFAULT_NAME, K_ANONYMITY
+from dbanon.domain.policy import DEFAULT_NAME, K_ANONYMITY, Policy
 from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
 
     from dbanon.domain.assignment import LossReport
-    from dbanon.domain.policy import Policy
     from dbanon.domain.policy_warning import PolicyWarning
 
 

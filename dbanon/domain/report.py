@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from dbanon.domain.policy import K_ANONYMITY
+from dbanon.domain.policy import K_ANONYMITY, Policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
     from dbanon.domain.assignment import LossReport
-    from dbanon.domain.policy import Policy
     from dbanon.domain.policy_warning import PolicyWarning
     from dbanon.domain.release import CheckReport, CheckResult
     from dbanon.domain.table import TableName

@@ -15,14 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbanon.domain.table import ColumnKind
+from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
-
-    from dbanon.domain.table import ColumnInfo, TableInfo
 
     Values = Mapping[str, Any]
     """Sensitive values of a row by column: texts, numbers or None."""

@@ -7,12 +7,8 @@ import json
 import math
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _MAX_INTEGER = 2**63  # what TOML promises and bigint holds

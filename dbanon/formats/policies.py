@@ -11,7 +11,7 @@ import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -23,24 +23,30 @@ from dbanon.domain.policy import (
     Comparison,
     Condition,
     Difference,
+    Key,
     MaskingStep,
     ModelSpec,
     Policy,
     Role,
+    Scalar,
+    Value,
     keys_of,
     made,
 )
-from dbanon.domain.table import ColumnKind, Structure, TableName, quote_identifier
+from dbanon.domain.table import (
+    ColumnInfo,
+    ColumnKind,
+    Structure,
+    TableInfo,
+    TableName,
+    quote_identifier,
+)
 from dbanon.formats.document_reader import Section, did_you_mean
 from dbanon.formats.policy_warnings import flaws
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS, SHORT, of_scope, problems
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
-    from dbanon.domain.policy import Key, Scalar, Value
-    from dbanon.domain.table import ColumnInfo, TableInfo
     from dbanon.formats.suggestions import Persons, Proposal
 
 

@@ -17,13 +17,18 @@ from dbanon.domain.policy import (
     PERIODS,
     PREFIX,
     SNAPPED,
+    ColumnRule,
+    MaskingStep,
+    Policy,
     Role,
 )
 from dbanon.domain.table import (
     LONGEST_NAME,
     SYSTEM_COLUMNS,
+    ColumnInfo,
     ColumnKind,
     Structure,
+    TableInfo,
     is_name,
     quote_identifier,
 )
@@ -38,8 +43,6 @@ from dbanon.models.registry import MODELS, of_scope, sensitive_of, texts
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from dbanon.domain.policy import ColumnRule, MaskingStep, Policy
-    from dbanon.domain.table import ColumnInfo, TableInfo
     from dbanon.formats.policies import Masking
 
 _AS_IT_IS = frozenset({Role.SENSITIVE, Role.INSENSITIVE})

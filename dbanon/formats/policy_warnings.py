@@ -8,22 +8,17 @@ import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Role
-from dbanon.domain.policy_warning import Code, Content, Match, PolicyWarning
-from dbanon.domain.table import ColumnKind, ColumnStats, quote_identifier
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ColumnRule, Policy, Role
+from dbanon.domain.policy_warning import Code, Content, Contents, Match, PolicyWarning
+from dbanon.domain.table import ColumnInfo, ColumnKind, ColumnStats, TableInfo, quote_identifier
 from dbanon.domain.text import listed
 from dbanon.formats.document_reader import did_you_mean
-from dbanon.formats.suggestions import identifies, is_known, names_a_place
+from dbanon.formats.suggestions import Persons, identifies, is_known, names_a_place
 from dbanon.models.base import LISTED, Scope
 from dbanon.models.registry import of_scope, sensitive_of, texts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from dbanon.domain.policy import ColumnRule, Policy
-    from dbanon.domain.policy_warning import Contents
-    from dbanon.domain.table import ColumnInfo, TableInfo
-    from dbanon.formats.suggestions import Persons
 
 
 AS_IT_IS = (Role.SENSITIVE, Role.INSENSITIVE)

@@ -9,15 +9,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.domain.policy import ColumnRule, Role
-from dbanon.domain.policy_warning import Code
-from dbanon.domain.table import ColumnKind, quote_identifier
+from dbanon.domain.policy_warning import Code, Match
+from dbanon.domain.table import (
+    ColumnInfo,
+    ColumnKind,
+    ColumnStats,
+    ForeignKey,
+    TableInfo,
+    quote_identifier,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from dbanon.domain.policy_warning import Match
     from dbanon.domain.report import UniqueSet
-    from dbanon.domain.table import ColumnInfo, ColumnStats, ForeignKey, TableInfo
 
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")

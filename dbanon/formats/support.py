@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from dbanon.domain.errors import ConfigError, PolicyError
+from dbanon.domain.errors import ConfigError, DbanonError, PolicyError
 from dbanon.domain.policy import (
     BUCKET,
     COUNT,
@@ -20,6 +20,8 @@ from dbanon.domain.policy import (
     K_ANONYMITY,
     PAIRS,
     ColumnRule,
+    MaskingStep,
+    ModelSpec,
     Policy,
     Role,
     diversity_level,
@@ -33,8 +35,6 @@ from dbanon.models.registry import MODELS, is_strict, title
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from dbanon.domain.errors import DbanonError
-    from dbanon.domain.policy import MaskingStep, ModelSpec
     from dbanon.formats.policies import Masking
 
     Found = Mapping[str, object]

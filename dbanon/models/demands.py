@@ -8,7 +8,7 @@ import numpy as np
 
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import quote_identifier
-from dbanon.models.anonymity.x_y_anonymity import XYAnonymity
+from dbanon.models.anonymity.x_y_anonymity import Published, XYAnonymity
 from dbanon.models.base import (
     HIERARCHICAL,
     ORDERED,
@@ -19,6 +19,7 @@ from dbanon.models.base import (
     OfPersons,
     Reads,
     Scope,
+    Told,
 )
 from dbanon.models.registry import (
     is_plain,
@@ -28,7 +29,7 @@ from dbanon.models.registry import (
     require_valid,
     sensitive_of,
 )
-from dbanon.models.tally import joint_codes, tally, whole_of
+from dbanon.models.tally import Whole, joint_codes, tally, whole_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
 
     from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.policy import ModelSpec, Policy
-    from dbanon.models.anonymity.x_y_anonymity import Published
-    from dbanon.models.base import Told
-    from dbanon.models.tally import Whole
 
 
 def demands_of(table: EncodedTable, policy: Policy) -> tuple[Demand, ...]:

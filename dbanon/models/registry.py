@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Value
 from dbanon.models.anonymity.delta_presence import DeltaPresence
 from dbanon.models.anonymity.k_anonymity import KAnonymity
 from dbanon.models.anonymity.k_map import KMap
 from dbanon.models.anonymity.x_y_anonymity import XYAnonymity
-from dbanon.models.base import COLUMNS, MULTI, STRICT, Scope
+from dbanon.models.base import COLUMNS, MULTI, STRICT, Model, Scope
 from dbanon.models.closeness.beta_likeness import BetaLikeness
 from dbanon.models.closeness.delta_disclosure import DeltaDisclosure
 from dbanon.models.closeness.n_t_closeness import NTCloseness
@@ -29,9 +29,6 @@ from dbanon.models.diversity.recursive_l_diversity import RecursiveLDiversity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from dbanon.domain.policy import ModelSpec, Value
-    from dbanon.models.base import Model
 
 
 MODELS: Mapping[str, type[Model]] = {

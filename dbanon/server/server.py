@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import IO, TYPE_CHECKING, TypedDict
 from urllib.parse import quote
 
 from psycopg.conninfo import make_conninfo
@@ -29,7 +29,6 @@ from dbanon.domain.errors import ConfigError, DatabaseError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import IO
 
 
 SERVER_ACCOUNT = "dbanon"

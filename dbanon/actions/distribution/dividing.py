@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from dbanon.actions.distribution.executors import executor_named
+from dbanon.actions.distribution.executors import Executor, executor_named
 from dbanon.actions.distribution.tasks import Grouped, ImproveBorder, Job, ReadBlock
 from dbanon.actions.preparation.prepare import (
     Prepared,
@@ -36,7 +36,7 @@ from dbanon.db import transfer
 from dbanon.db.blocks import reading
 from dbanon.db.transfer import SourceRows
 from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError, Unsatisfiable
-from dbanon.domain.policy import Role
+from dbanon.domain.policy import Policy, Role
 from dbanon.formats.support import Mode, require
 
 if TYPE_CHECKING:
@@ -44,14 +44,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.actions.distribution.executors import Executor
     from dbanon.actions.distribution.results import Run
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.members import Member
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.db.session import Session
     from dbanon.domain.outcomes import Stages
-    from dbanon.domain.policy import Policy
     from dbanon.request import Request
 
     Blocks = list[tuple[Region, Grouped]]

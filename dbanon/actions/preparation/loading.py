@@ -12,7 +12,7 @@ from dbanon.db import catalog, identity, rights
 from dbanon.db.metadata import ledger, store
 from dbanon.db.metadata.migrate import require_current
 from dbanon.db.releases import relations
-from dbanon.domain.drift import Change, compare
+from dbanon.domain.drift import Baseline, Change, compare
 from dbanon.domain.errors import (
     AccessDrift,
     ConfigError,
@@ -21,9 +21,16 @@ from dbanon.domain.errors import (
     TableNotFound,
     TaxonomyError,
 )
-from dbanon.domain.policy import DEFAULT_NAME, DROP, Policy, Role, policy_option
+from dbanon.domain.policy import DEFAULT_NAME, DROP, ColumnRule, Policy, Role, policy_option
 from dbanon.domain.policy_warning import Code, Contents, PolicyWarning
-from dbanon.domain.table import ColumnKind, TableName, quote_identifier
+from dbanon.domain.table import (
+    ColumnKind,
+    ColumnStats,
+    ForeignKey,
+    TableInfo,
+    TableName,
+    quote_identifier,
+)
 from dbanon.domain.text import command, converted, unread
 from dbanon.formats import policies
 from dbanon.formats.policy_validation import validate
@@ -39,10 +46,7 @@ if TYPE_CHECKING:
     from dbanon.db.metadata.store import Stored
     from dbanon.db.session import Session
     from dbanon.domain.assignment import Taxonomy
-    from dbanon.domain.drift import Baseline
-    from dbanon.domain.policy import ColumnRule
     from dbanon.domain.release import Entry, Release
-    from dbanon.domain.table import ColumnStats, ForeignKey, TableInfo
     from dbanon.request import Request
 
 

@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbanon.anonymization.interfaces import Rows
+from dbanon.anonymization.interfaces import Masking, NumberMasking, Rows, ValueMasking
 from dbanon.anonymization.masking.categories import RareToOther
 from dbanon.anonymization.registry import make_masking, masked_together, values_stay
 from dbanon.db.metadata import store
 from dbanon.domain.chance import keyed
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.table import quote_identifier
+from dbanon.domain.table import TableInfo, TableName, quote_identifier
 from dbanon.formats.column_values import (
     codes_of,
     in_order,
@@ -37,16 +37,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.interfaces import Masking, NumberMasking, ValueMasking
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
     from dbanon.domain.policy import MaskingStep, Policy
-    from dbanon.domain.table import TableInfo
 
     Columns = Mapping[str, pa.DictionaryArray]
     from collections.abc import Iterable
-
-    from dbanon.domain.table import TableName
 
 
 _NUMBER = 8  # bytes of a hash that are compared with the fraction

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import ConfigError, PolicyError
-from dbanon.domain.policy import K_ANONYMITY, Role, anatomy_level
-from dbanon.domain.release import ReleaseKind
-from dbanon.domain.table import ColumnKind, quote_identifier
+from dbanon.domain.policy import K_ANONYMITY, ColumnRule, Policy, Role, anatomy_level
+from dbanon.domain.release import Release, ReleaseKind
+from dbanon.domain.table import ColumnKind, TableInfo, quote_identifier
 from dbanon.formats.support import Mode, require
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.db.session import Session
-    from dbanon.domain.policy import ColumnRule, Policy
-    from dbanon.domain.release import Release
-    from dbanon.domain.table import TableInfo
     from dbanon.request import Request
 
 

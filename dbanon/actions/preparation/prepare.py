@@ -26,9 +26,9 @@ from dbanon.domain.errors import (
     PolicyError,
     TaxonomyError,
 )
-from dbanon.domain.policy import Role
+from dbanon.domain.policy import Policy, Role
 from dbanon.domain.release import ReleaseKind
-from dbanon.domain.table import quote_identifier
+from dbanon.domain.table import TableInfo, quote_identifier
 from dbanon.formats.column_values import with_own_values
 from dbanon.formats.policy_validation import validate
 from dbanon.formats.policy_warnings import repeated
@@ -46,9 +46,7 @@ if TYPE_CHECKING:
     from dbanon.db.transfer import SourceRows, Within
     from dbanon.domain.assignment import EncodedTable, Taxonomy
     from dbanon.domain.outcomes import Stages
-    from dbanon.domain.policy import Policy
     from dbanon.domain.policy_warning import PolicyWarning
-    from dbanon.domain.table import TableInfo
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from dbanon.actions.preparation.linked import LinkedSource
 from dbanon.actions.preparation.prepare import (
+    Prepared,
+    Source,
     among,
     among_published,
     cautions,
@@ -32,9 +34,9 @@ from dbanon.anonymization.problem import solve, unsafe
 from dbanon.db.histories import atoms as remembered
 from dbanon.db.metadata import ledger
 from dbanon.domain.errors import ConfigError, Unsatisfiable
-from dbanon.domain.policy import Role
+from dbanon.domain.policy import Policy, Role
 from dbanon.domain.release import GroupReuse, Published
-from dbanon.domain.table import quote_identifier
+from dbanon.domain.table import TableInfo, TableName, quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.column_values import Frozen, as_published, columns_of, freeze
 from dbanon.formats.support import Mode, reasons
@@ -46,14 +48,11 @@ if TYPE_CHECKING:
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.members import Member
-    from dbanon.actions.preparation.prepare import Prepared, Source
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.anonymization.outcome import Outcome
     from dbanon.db.histories.atoms import Elsewhere, Remembered
     from dbanon.db.session import Session
     from dbanon.domain.outcomes import Stages
-    from dbanon.domain.policy import Policy
-    from dbanon.domain.table import TableInfo, TableName
     from dbanon.formats.column_values import Shown
 
 

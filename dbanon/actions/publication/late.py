@@ -8,24 +8,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.actions.publication.group_reuse import frozen, safe
-from dbanon.actions.publication.pooling import hidden_columns, policies_of_series
+from dbanon.actions.publication.pooling import Pooled, hidden_columns, policies_of_series
 from dbanon.anonymization.adjusting.merging import numbered
 from dbanon.anonymization.outcome import Outcome, join, nobody
 from dbanon.anonymization.problem import solve
 from dbanon.db.histories import memory
 from dbanon.domain.errors import Unsatisfiable
-from dbanon.domain.policy import Role
+from dbanon.domain.policy import Policy, Role
 from dbanon.formats.column_values import columns_of
 
 if TYPE_CHECKING:
     from dbanon.actions.preparation.linked import LinkedSource
     from dbanon.actions.preparation.members import Member
     from dbanon.actions.preparation.prepare import Source
-    from dbanon.actions.publication.pooling import Pooled
     from dbanon.db.histories.atoms import Elsewhere
     from dbanon.db.session import Session
     from dbanon.domain.outcomes import Stages
-    from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableName
 
 

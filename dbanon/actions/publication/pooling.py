@@ -19,7 +19,7 @@ from dbanon.db.histories import memory, retention
 from dbanon.db.metadata import ledger
 from dbanon.domain.assignment import Assignment, EncodedColumn
 from dbanon.domain.errors import Unsatisfiable
-from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ColumnRule, ModelSpec, Role
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ColumnRule, ModelSpec, Policy, Role
 from dbanon.models.base import COLUMNS
 from dbanon.models.registry import MODELS, is_plain, is_strict, sensitive_of
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.prepare import Source
     from dbanon.db.session import Session
     from dbanon.domain.outcomes import Stages
-    from dbanon.domain.policy import Policy
     from dbanon.domain.release import Published
     from dbanon.domain.table import TableName
 

@@ -14,16 +14,18 @@ from dbanon.db.histories import joint, membership, memory, overlay, readers, ret
 from dbanon.db.metadata import ledger
 from dbanon.db.releases import publication_lock
 from dbanon.domain.errors import ConfigError
-from dbanon.domain.policy import INDEPENDENT, VOUCHED, Role
+from dbanon.domain.policy import INDEPENDENT, VOUCHED, Policy, Role
 from dbanon.domain.release import (
     OTHER_READERS,
     CheckFailed,
     CheckReport,
+    Composition,
+    Entry,
     ReleaseKind,
     RevealsMore,
     require_safe,
 )
-from dbanon.domain.table import quote_identifier
+from dbanon.domain.table import TableInfo, TableName, quote_identifier
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
@@ -36,9 +38,6 @@ if TYPE_CHECKING:
     from dbanon.db.histories.memory import Known
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
-    from dbanon.domain.policy import Policy
-    from dbanon.domain.release import Composition, Entry
-    from dbanon.domain.table import TableInfo, TableName
     from dbanon.request import Request
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from dbanon.actions.releases.released_data import reconcile, served
+from dbanon.actions.releases.released_data import Reconciliation, reconcile, served
 from dbanon.anonymization.attacks.pair import Shown
 from dbanon.anonymization.attacks.pair import attack_both as try_both
 from dbanon.anonymization.attacks.registry import BY, Attacked
@@ -18,8 +18,8 @@ from dbanon.db.histories import memory
 from dbanon.db.metadata.migrate import current_session
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.outcomes import Stages
-from dbanon.domain.release import ReleaseKind
-from dbanon.domain.report import CONFIDENTIAL, SAMPLES, Attacker
+from dbanon.domain.release import Release, ReleaseKind
+from dbanon.domain.report import CONFIDENTIAL, SAMPLES, Attack, Attacker
 from dbanon.domain.text import command, visible
 from dbanon.settings import Settings
 
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.actions.releases.released_data import Reconciliation
-    from dbanon.domain.release import Release
-    from dbanon.domain.report import Attack
     from dbanon.domain.table import TableName
 
 

@@ -15,19 +15,15 @@ from dbanon.db.releases.relations import Promise, read_promise
 from dbanon.db.session import Session, connect
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.messages import in_words
-from dbanon.domain.policy import Role
-from dbanon.domain.release import CheckFailed, CheckReport, Verdict
-from dbanon.domain.table import TableName
+from dbanon.domain.policy import ModelSpec, Role
+from dbanon.domain.release import CheckFailed, CheckReport, CheckResult, Release, Verdict
+from dbanon.domain.table import ColumnInfo, TableInfo, TableName
 from dbanon.domain.text import command
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
-
-    from dbanon.domain.policy import ModelSpec
-    from dbanon.domain.release import CheckResult, Release
-    from dbanon.domain.table import ColumnInfo, TableInfo
 
 
 @dataclass(frozen=True, slots=True)

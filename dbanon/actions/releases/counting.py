@@ -27,10 +27,10 @@ from dbanon.domain.messages import (
     unaccounted_in_words,
     unaccounted_remedy,
 )
-from dbanon.domain.policy import Policy, Role
+from dbanon.domain.policy import ColumnRule, Policy, Role
 from dbanon.domain.policy_warning import Code
-from dbanon.domain.release import NoisyCounts, ReleaseKind
-from dbanon.domain.table import quote_identifier
+from dbanon.domain.release import NoisyCounts, Release, ReleaseKind
+from dbanon.domain.table import TableInfo, TableName, quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.document_reader import did_you_mean
 from dbanon.request import Request
@@ -43,9 +43,6 @@ if TYPE_CHECKING:
 
     from dbanon.db.session import Session
     from dbanon.domain.assignment import EncodedColumn
-    from dbanon.domain.policy import ColumnRule
-    from dbanon.domain.release import Release
-    from dbanon.domain.table import TableInfo, TableName
 
 _MOST_CELLS = 100_000
 _LEAST_EPSILON, _MOST_EPSILON = 0.001, 10.0

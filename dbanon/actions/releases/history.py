@@ -11,7 +11,7 @@ from dbanon.db.metadata.migrate import require_current
 from dbanon.db.session import Session, connect
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import least_deadline
-from dbanon.domain.release import require_held
+from dbanon.domain.release import Composition, Delta, Entry, Release, Retained, require_held
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.settings import Settings
@@ -19,8 +19,6 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
-
-    from dbanon.domain.release import Composition, Delta, Entry, Release, Retained
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import ConfigError, DatabaseError
 from dbanon.domain.outcomes import Operation, Stages
-from dbanon.domain.release import ReleaseKind
+from dbanon.domain.release import Release, ReleaseKind, Verification
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dbanon.db.audit import Hidden
-    from dbanon.domain.release import Release, Verification
 
 _LIST = "dbanon release list"
 

@@ -36,9 +36,9 @@ from dbanon.domain.errors import (
     TaxonomyError,
     Unsatisfiable,
 )
-from dbanon.domain.policy import BUCKET, COUNT, Role
-from dbanon.domain.release import CheckFailed
-from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.policy import BUCKET, COUNT, Policy, Role
+from dbanon.domain.release import CheckFailed, CheckReport, Release
+from dbanon.domain.table import TableInfo, TableName, quote_identifier
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
@@ -51,10 +51,7 @@ if TYPE_CHECKING:
     from dbanon.db.transfer import SourceRows
     from dbanon.domain.assignment import EncodedTable, Taxonomy
     from dbanon.domain.outcomes import Stages
-    from dbanon.domain.policy import Policy
     from dbanon.domain.policy_warning import PolicyWarning
-    from dbanon.domain.release import CheckReport, Release
-    from dbanon.domain.table import TableInfo
     from dbanon.settings import Settings
 
 

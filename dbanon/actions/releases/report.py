@@ -10,7 +10,13 @@ import numpy as np
 
 from dbanon.actions.publish import dataset_of
 from dbanon.actions.releases.check import Checked, check_one
-from dbanon.actions.releases.released_data import read_released_alone, read_released_data, served
+from dbanon.actions.releases.released_data import (
+    ReleasedAlone,
+    ReleasedData,
+    read_released_alone,
+    read_released_data,
+    served,
+)
 from dbanon.anonymization.released.reading import recoding_of
 from dbanon.anonymization.risk import judge
 from dbanon.anonymization.utility.measure import utility_of
@@ -20,8 +26,8 @@ from dbanon.domain import errors
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.messages import method_in_words
 from dbanon.domain.outcomes import Stages
-from dbanon.domain.policy import K_ANONYMITY, Role
-from dbanon.domain.release import CheckReport
+from dbanon.domain.policy import K_ANONYMITY, Policy, Role
+from dbanon.domain.release import CheckReport, CheckResult, Release
 from dbanon.domain.report import (
     CONFIDENTIAL,
     SAMPLES,
@@ -40,11 +46,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.actions.releases.released_data import ReleasedAlone, ReleasedData
     from dbanon.anonymization.released.cells import Released
     from dbanon.anonymization.risk.judge import PopulationCounts
-    from dbanon.domain.policy import Policy
-    from dbanon.domain.release import CheckResult, Release
     from dbanon.domain.table import TableName
     from dbanon.formats.datasets import Dataset
 

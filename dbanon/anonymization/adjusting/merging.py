@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.encoding.population import missing_rows, presence_of, require_regions
+from dbanon.anonymization.encoding.population import (
+    Population,
+    missing_rows,
+    presence_of,
+    require_regions,
+)
 from dbanon.anonymization.loss.costs import weighted_costs
-from dbanon.anonymization.loss.metrics import publication, report
-from dbanon.domain.assignment import Assignment, GroupValues
+from dbanon.anonymization.loss.metrics import Publication, publication, report
+from dbanon.domain.assignment import Assignment, EncodedTable, GroupValues
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 from dbanon.kernels.layout import START
-from dbanon.models.anonymity.presence import PopulationModel
+from dbanon.models.anonymity.presence import PopulationModel, Presence
 from dbanon.models.base import Scope
 from dbanon.models.demands import meets, wholes
 from dbanon.models.registry import model_of, of_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.encoding.population import Population
     from dbanon.anonymization.interfaces import Requirement
-    from dbanon.anonymization.loss.metrics import Publication
-    from dbanon.domain.assignment import EncodedTable
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
-    from dbanon.models.anonymity.presence import Presence
 
 
 class Merging:

@@ -12,12 +12,12 @@ from dbanon.anonymization.auto.distribution_cuts import recut, shares_of, start_
 from dbanon.anonymization.auto.space import make_space, total_cost
 from dbanon.anonymization.loss.costs import box_losses, column_costs, pack, weighted_costs
 from dbanon.anonymization.threads import GivenUp, aside, given_up
-from dbanon.domain.assignment import Assignment
+from dbanon.domain.assignment import Assignment, EncodedColumn, EncodedTable
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.outcomes import Stages
 from dbanon.domain.table import quote_identifier
 from dbanon.models.demands import achieved, explained, meets, rows_meet, wholes
-from dbanon.models.tally import tally_of_counts
+from dbanon.models.tally import Whole, tally_of_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.interfaces import Requirement
-    from dbanon.domain.assignment import EncodedColumn, EncodedTable
     from dbanon.kernels.layout import Floats, Int32s
     from dbanon.models.base import Demand
-    from dbanon.models.tally import Whole
 
 
 def leave_rare(

@@ -10,13 +10,12 @@ import numpy as np
 from dbanon.anonymization.adjusting.merging import Merging, numbered
 from dbanon.anonymization.adjusting.repair import repair
 from dbanon.anonymization.loss.costs import by_frequency, pack
-from dbanon.domain.assignment import Assignment
+from dbanon.domain.assignment import Assignment, EncodedTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.interfaces import Requirement
-    from dbanon.domain.assignment import EncodedTable
 
 
 def resize(

@@ -12,19 +12,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import hypergeom
 
-from dbanon.anonymization.attacks.scenario import Named, NotTried, Trials, naming, result
-from dbanon.models.tally import joint_codes
+from dbanon.anonymization.attacks.scenario import (
+    Case,
+    Named,
+    NotTried,
+    Target,
+    Trials,
+    naming,
+    result,
+)
+from dbanon.models.tally import Tally, joint_codes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.attacks.scenario import Case, Target
     from dbanon.anonymization.released.cells import Coverage, Released
     from dbanon.domain.assignment import SensitiveDomain
     from dbanon.domain.report import Attack
-    from dbanon.models.tally import Tally
 
 
 _NEAR = 10  # parts of an order; values of one part are similar

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import brentq
 
-from dbanon.domain.assignment import height_shares
-from dbanon.models.base import EQUAL, ORDERED, Scope
+from dbanon.domain.assignment import SensitiveDomain, height_shares
+from dbanon.models.base import EQUAL, ORDERED, Model, Scope
 from dbanon.models.closeness.beta_likeness import ENHANCED, BetaLikeness
 from dbanon.models.closeness.delta_disclosure import DeltaDisclosure
 from dbanon.models.closeness.t_closeness import TCloseness
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.domain.assignment import SensitiveDomain
     from dbanon.domain.policy import Policy
-    from dbanon.models.base import Model
 
 _CERTAIN = 1 - 1e-9
 _TWO = 2  # values at least for uncertainty

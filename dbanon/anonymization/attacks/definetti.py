@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from dbanon.anonymization.attacks.scenario import NotTried, Trials, result
+from dbanon.anonymization.attacks.scenario import Case, NotTried, Target, Trials, result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.attacks.scenario import Case, Target
     from dbanon.anonymization.released.cells import CellColumn
     from dbanon.domain.assignment import EncodedColumn
     from dbanon.domain.report import Attack

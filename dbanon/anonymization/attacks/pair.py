@@ -15,6 +15,7 @@ from dbanon.anonymization.attacks.scenario import (
     Case,
     Named,
     NotTried,
+    Target,
     Trials,
     at_once,
     crowd_of,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.attacks.scenario import Target
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
     from dbanon.domain.report import Attack

@@ -23,17 +23,15 @@ from dbanon.anonymization.attacks.reidentification import (
     membership,
     prosecutor,
 )
-from dbanon.anonymization.attacks.scenario import NotTried, draw
-from dbanon.domain.report import Attacker
+from dbanon.anonymization.attacks.scenario import AttackOn, NotTried, draw
+from dbanon.domain.report import Attack, Attacker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from dbanon.anonymization.attacks.scenario import AttackOn
     from dbanon.anonymization.released.cells import Released
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
-    from dbanon.domain.report import Attack
 
 ATTACKS: Mapping[str, AttackOn] = {
     "re-identification, prosecutor": prosecutor,

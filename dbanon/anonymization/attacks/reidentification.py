@@ -11,19 +11,16 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from dbanon.anonymization.attacks.bounds import found_among
-from dbanon.anonymization.attacks.scenario import NotTried, Trials, result
-from dbanon.anonymization.released.cells import covers
-from dbanon.domain.report import Attacker
+from dbanon.anonymization.attacks.scenario import Case, NotTried, Target, Trials, result
+from dbanon.anonymization.released.cells import CellColumn, covers
+from dbanon.domain.report import Attack, Attacker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.attacks.scenario import Case, Target
-    from dbanon.anonymization.released.cells import CellColumn
     from dbanon.domain.assignment import EncodedColumn
-    from dbanon.domain.report import Attack
 
 
 _DISTANCES = 30_000_000  # between persons and classes, no more of which are measured

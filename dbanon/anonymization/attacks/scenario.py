@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 from scipy.special import betaincinv
 
-from dbanon.anonymization.attacks.bounds import below_one, limits
-from dbanon.anonymization.released.cells import Coverage, covers
+from dbanon.anonymization.attacks.bounds import Limits, below_one, limits
+from dbanon.anonymization.released.cells import Coverage, Released, covers
 from dbanon.domain.report import Attack, Naming
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.attacks.bounds import Limits
-    from dbanon.anonymization.released.cells import Released
     from dbanon.domain.assignment import SensitiveDomain
     from dbanon.domain.policy import Policy
     from dbanon.models.tally import Tally

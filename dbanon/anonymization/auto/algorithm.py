@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from dbanon.anonymization.auto.distribution_cuts import (
+    Shares,
     is_pressed,
     recut,
     shares_of,
     start_by_shares,
 )
-from dbanon.anonymization.auto.plans import EFFORTS, SHARES, SMALL
-from dbanon.anonymization.auto.rounds import LIGHT, coordinates, improve, rounds_made_ready
-from dbanon.anonymization.auto.space import freeze, make_space, total_cost
-from dbanon.anonymization.auto.start import Clock, carved_by, start, start_quickly
+from dbanon.anonymization.auto.plans import EFFORTS, SHARES, SMALL, Phase
+from dbanon.anonymization.auto.rounds import LIGHT, Effort, coordinates, improve, rounds_made_ready
+from dbanon.anonymization.auto.space import Frozen, Space, freeze, make_space, total_cost
+from dbanon.anonymization.auto.start import Carved, Clock, carved_by, start, start_quickly
 from dbanon.anonymization.threads import GivenUp, aside, given_up
-from dbanon.domain.assignment import Assignment
+from dbanon.domain.assignment import Assignment, EncodedTable
 from dbanon.domain.outcomes import Stages
 
 if TYPE_CHECKING:
@@ -29,13 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.auto.distribution_cuts import Shares
-    from dbanon.anonymization.auto.plans import Phase
-    from dbanon.anonymization.auto.rounds import Effort
-    from dbanon.anonymization.auto.space import Frozen, Space
-    from dbanon.anonymization.auto.start import Carved
     from dbanon.anonymization.interfaces import Requirement
-    from dbanon.domain.assignment import EncodedTable
 
 
 _STEPS = 4

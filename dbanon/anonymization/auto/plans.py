@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from dbanon.anonymization.auto.rounds import (
     ANNEALED,
@@ -13,14 +13,11 @@ from dbanon.anonymization.auto.rounds import (
     MOVES,
     SELDOM,
     TURNS,
+    Effort,
 )
-from dbanon.anonymization.auto.space import can_be_carved
+from dbanon.anonymization.auto.space import Space, can_be_carved
 from dbanon.anonymization.auto.start import BLOCKS, CARVING, CUTS, USUAL, Carving
 from dbanon.kernels.layout import WIDE
-
-if TYPE_CHECKING:
-    from dbanon.anonymization.auto.rounds import Effort
-    from dbanon.anonymization.auto.space import Space
 
 SHARES = "shares"
 _DENSE = frozenset({BLOCKS, CUTS, CARVING})

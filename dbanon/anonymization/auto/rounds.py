@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymization.auto.space import can_be_carved, ladders, make_space
+from dbanon.anonymization.auto.space import Space, can_be_carved, ladders, make_space
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.threads import in_threads, processors
 from dbanon.domain.assignment import EncodedColumn, EncodedTable
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
-
-    from dbanon.anonymization.auto.space import Space
 
 
 BLOCK = 300

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymization.loss.costs import column_costs, height_costs, pack, set_costs
+from dbanon.anonymization.loss.costs import (
+    BoxCosts,
+    ColumnCosts,
+    column_costs,
+    height_costs,
+    pack,
+    set_costs,
+)
 from dbanon.kernels.layout import DISTINCT, SET, STRIDE
 from dbanon.models.demands import wholes
 
@@ -15,7 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.interfaces import Requirement
-    from dbanon.anonymization.loss.costs import BoxCosts, ColumnCosts
     from dbanon.domain.assignment import EncodedColumn, EncodedTable
     from dbanon.models.base import Demand, Rule
 

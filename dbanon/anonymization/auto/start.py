@@ -11,7 +11,7 @@ import numpy as np
 
 from dbanon.anonymization.auto.distribution_cuts import cut_large
 from dbanon.anonymization.auto.rounds import LIGHT, coordinates, improve, without_gaps
-from dbanon.anonymization.auto.space import can_be_carved, ladders, total_cost
+from dbanon.anonymization.auto.space import Space, can_be_carved, ladders, total_cost
 from dbanon.anonymization.loss.costs import by_frequency, pack
 from dbanon.anonymization.threads import in_threads
 from dbanon.kernels.layout import DISTINCT, SET, STRIDE, WIDE
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.auto.space import Space
     from dbanon.domain.assignment import EncodedColumn
     from dbanon.kernels.auto.diversity import Rules
 

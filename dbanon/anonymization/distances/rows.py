@@ -9,23 +9,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
 from dbanon.anonymization.interfaces import require_at_most
 from dbanon.anonymization.loss.costs import height_costs, pack
-from dbanon.domain.assignment import EncodedColumn, height_shares
+from dbanon.domain.assignment import EncodedColumn, EncodedTable, Taxonomy, height_shares
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import Structure, quote_identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from numpy.typing import NDArray
 
-    from dbanon.domain.assignment import EncodedTable, Taxonomy
     from dbanon.kernels.layout import Floats
 
 

@@ -12,15 +12,13 @@ import numpy as np
 
 from dbanon.domain.assignment import ROOT_LABEL, Bands, Taxonomy, height_shares
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import PERIODS
+from dbanon.domain.policy import PERIODS, ColumnRule
 from dbanon.domain.table import ColumnKind, quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
-
-    from dbanon.domain.policy import ColumnRule
 
 
 def value_texts(kind: ColumnKind, values: NDArray[Any]) -> list[str]:

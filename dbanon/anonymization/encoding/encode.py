@@ -34,7 +34,7 @@ from dbanon.domain.assignment import (
     Taxonomy,
 )
 from dbanon.domain.errors import PolicyError, TaxonomyError, Unsatisfiable
-from dbanon.domain.policy import DERIVE, OTHER, PREFIX, Role
+from dbanon.domain.policy import DERIVE, OTHER, PREFIX, ColumnRule, Policy, Role
 from dbanon.domain.table import ColumnKind, Structure, quote_identifier
 from dbanon.domain.text import command
 
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
-
-    from dbanon.domain.policy import ColumnRule, Policy
 
 
 _LONGEST_PREFIX = 16

@@ -18,7 +18,7 @@ from dbanon.anonymization.encoding.encode import (
     ordered_values,
 )
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.table import Structure, quote_identifier
+from dbanon.domain.table import ColumnKind, Structure, quote_identifier
 from dbanon.models.anonymity.presence import Presence
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from dbanon.anonymization.loss.metrics import Publication
     from dbanon.domain.assignment import EncodedColumn, EncodedTable, ValueColumn
-    from dbanon.domain.table import ColumnKind
 
 UNKNOWN = -1
 """The place of a value that the table does not know: only what says nothing covers it."""

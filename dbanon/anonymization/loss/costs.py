@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.domain.assignment import height_shares
-from dbanon.kernels.layout import HALF, SET, TABLE
+from dbanon.domain.assignment import EncodedColumn, EncodedTable, Taxonomy, height_shares
+from dbanon.kernels.layout import HALF, SET, TABLE, Floats, Int32s, Int64s
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
-    from dbanon.domain.assignment import EncodedColumn, EncodedTable, Taxonomy
-    from dbanon.kernels.layout import Floats, Int32s, Int64s
 
 
 # A taxonomy of at most this many leaves has a table of all pairs, 133 kB at most.

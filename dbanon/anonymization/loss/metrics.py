@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymization.loss.costs import box_losses, height_costs, leaf_excess, pack
-from dbanon.domain.assignment import LossReport, height_shares
+from dbanon.anonymization.loss.costs import (
+    BoxCosts,
+    ColumnCosts,
+    box_losses,
+    height_costs,
+    leaf_excess,
+    pack,
+)
+from dbanon.domain.assignment import (
+    Assignment,
+    EncodedColumn,
+    EncodedTable,
+    GroupValues,
+    LossReport,
+    ValueColumn,
+    height_shares,
+)
 from dbanon.domain.policy import OF_CELLS
 from dbanon.domain.table import Structure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.loss.costs import BoxCosts, ColumnCosts
-    from dbanon.domain.assignment import (
-        Assignment,
-        EncodedColumn,
-        EncodedTable,
-        GroupValues,
-        ValueColumn,
-    )
     from dbanon.kernels.layout import Floats, Int32s, Int64s
 
 

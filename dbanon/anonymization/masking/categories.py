@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from dbanon.anonymization.interfaces import ValueMasking
+from dbanon.anonymization.interfaces import Rows, ValueMasking
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.interfaces import Rows
     from dbanon.kernels.layout import Int32s, Int64s
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from dbanon.anonymization.interfaces import NumberMasking
+from dbanon.anonymization.interfaces import NumberMasking, Rows
 from dbanon.anonymization.loss.metrics import first_component
 from dbanon.anonymization.recodings.central import group_means, group_medians, stretched
 from dbanon.domain.assignment import Assignment
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.interfaces import Rows
     from dbanon.kernels.layout import Floats
 
 

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from dbanon.anonymization.interfaces import NumberMasking
+from dbanon.anonymization.interfaces import NumberMasking, Rows
 from dbanon.anonymization.recodings.central import mean_of
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from dbanon.anonymization.interfaces import Rows
     from dbanon.kernels.layout import Floats, Int64s
 
 

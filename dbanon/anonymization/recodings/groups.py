@@ -10,7 +10,7 @@ import numpy as np
 
 from dbanon.anonymization.encoding.bands import number_text, value_texts
 from dbanon.anonymization.loss.costs import box_losses, column_costs
-from dbanon.domain.assignment import ValueColumn
+from dbanon.domain.assignment import Assignment, Bands, EncodedColumn, ValueColumn
 from dbanon.domain.policy import CENTER
 from dbanon.domain.table import ColumnKind
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
-    from dbanon.domain.assignment import Assignment, Bands, EncodedColumn
 
 
 _TIMES = frozenset({ColumnKind.TIMESTAMP, ColumnKind.TIMESTAMPTZ})

@@ -29,7 +29,7 @@ from dbanon.anonymization.recodings.groups import (
     value_column,
 )
 from dbanon.anonymization.recodings.label import Label, common_ancestors, with_all_above
-from dbanon.domain.assignment import Assignment
+from dbanon.domain.assignment import Assignment, EncodedColumn, Taxonomy, ValueColumn
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import DATE_PART, FULL_DOMAIN, GLOBAL, PAIRS, PERIODS
 from dbanon.domain.table import ColumnKind, Structure, quote_identifier
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.interfaces import Recoding
-    from dbanon.domain.assignment import EncodedColumn, Taxonomy, ValueColumn
 
 
 _UNITS_PER_SNAP = {

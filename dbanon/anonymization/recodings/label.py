@@ -11,13 +11,11 @@ import numpy as np
 
 from dbanon.anonymization.encoding.bands import value_texts
 from dbanon.anonymization.recodings.groups import column_boxes, distinct_pairs, value_column
-from dbanon.domain.assignment import LabelNode, ValueColumn
+from dbanon.domain.assignment import Assignment, EncodedColumn, LabelNode, Taxonomy, ValueColumn
 from dbanon.domain.table import Structure, quote_identifier
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from dbanon.domain.assignment import Assignment, EncodedColumn, Taxonomy
 
 
 _PLAIN = re.compile(r"(?!(?i:null)\Z)[A-Za-z0-9_.:+-]+\Z")

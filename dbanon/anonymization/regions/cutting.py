@@ -19,20 +19,16 @@ from dbanon.anonymization.auto.algorithm import Auto
 from dbanon.anonymization.encoding.encode import column_of, distinct_values, encode
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.threads import aside
-from dbanon.domain.assignment import EncodedTable, Slice
+from dbanon.domain.assignment import EncodedColumn, EncodedTable, SensitiveDomain, Slice, Taxonomy
 from dbanon.domain.errors import DatabaseError
-from dbanon.domain.policy import Role
-from dbanon.domain.table import Structure
+from dbanon.domain.policy import ColumnRule, Policy, Role
+from dbanon.domain.table import ColumnKind, Structure
 from dbanon.models.demands import meets, wholes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
-
-    from dbanon.domain.assignment import EncodedColumn, SensitiveDomain, Taxonomy
-    from dbanon.domain.policy import ColumnRule, Policy
-    from dbanon.domain.table import ColumnKind
 
 
 @dataclass(frozen=True, eq=False, slots=True)

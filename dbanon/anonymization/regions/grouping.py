@@ -10,14 +10,14 @@ import numpy as np
 
 from dbanon.anonymization.adjusting.repair import failing
 from dbanon.anonymization.auto.rounds import LIGHT, coordinates, improve
-from dbanon.anonymization.auto.space import make_space, total_cost
+from dbanon.anonymization.auto.space import Loss, make_space, total_cost
 from dbanon.anonymization.interfaces import listens
 from dbanon.anonymization.loss.costs import box_losses, column_costs
 from dbanon.anonymization.loss.metrics import Publication
-from dbanon.anonymization.outcome import certify, outcome, publish, requirement_of
+from dbanon.anonymization.outcome import Outcome, certify, outcome, publish, requirement_of
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.registry import METRICS, algorithm_named
-from dbanon.domain.assignment import Assignment, GroupValues
+from dbanon.domain.assignment import Assignment, EncodedTable, GroupValues, ValueColumn
 from dbanon.domain.errors import DbanonError
 
 if TYPE_CHECKING:
@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.auto.space import Loss
-    from dbanon.anonymization.outcome import Outcome
     from dbanon.anonymization.regions.cutting import Domains
-    from dbanon.domain.assignment import EncodedTable, ValueColumn
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
 

@@ -11,9 +11,9 @@ import numpy as np
 from dbanon.anonymization.encoding.encode import distinct_values, encode
 from dbanon.anonymization.recodings.groups import literal_of
 from dbanon.anonymization.registry import default_recoding
-from dbanon.anonymization.released.cells import Released, SensitiveCounts
+from dbanon.anonymization.released.cells import CellColumn, Released, SensitiveCounts
 from dbanon.anonymization.released.labels import ends_of_pair, read_column
-from dbanon.domain.policy import BUCKET, PAIRS, Role
+from dbanon.domain.policy import BUCKET, PAIRS, ModelSpec, Policy, Role
 from dbanon.domain.release import CheckResult, Verdict
 from dbanon.models.base import Bound, ClassModel, Scope
 from dbanon.models.demands import achieved, all_demands, wholes
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.outcome import Outcome
-    from dbanon.anonymization.released.cells import CellColumn
     from dbanon.domain.assignment import EncodedColumn, EncodedTable, SensitiveDomain, Taxonomy
-    from dbanon.domain.policy import ModelSpec, Policy
     from dbanon.domain.table import ColumnKind
 
 

@@ -8,21 +8,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.anonymization.released.cells import covers
+from dbanon.anonymization.released.cells import Released, SensitiveCounts, covers
 from dbanon.anonymization.risk.uniqueness import MOST_COLUMNS, unique_sets, uniqueness
 from dbanon.domain.messages import floor_in_words
-from dbanon.domain.report import Attacker, Disclosure, Reidentification, Risk, SizeBand
+from dbanon.domain.report import (
+    Attacker,
+    Disclosure,
+    Reidentification,
+    Risk,
+    SizeBand,
+    Uniqueness,
+    UniqueSet,
+)
 from dbanon.models.base import EQUAL
 from dbanon.models.closeness.distances import distance_from
-from dbanon.models.tally import Whole, joint_codes
+from dbanon.models.tally import Tally, Whole, joint_codes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.released.cells import Released, SensitiveCounts
     from dbanon.domain.assignment import SensitiveDomain
-    from dbanon.domain.report import Uniqueness, UniqueSet
-    from dbanon.models.tally import Tally
 
 
 RELATION = "the relation"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.anonymization.encoding.bands import number_text, period_ends, period_name
-from dbanon.anonymization.utility.readings import opened
+from dbanon.anonymization.utility.readings import Line, Reading, opened
 from dbanon.domain.policy import PERIODS
 from dbanon.domain.report import BEYOND, Distribution
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.utility.readings import Line, Reading
     from dbanon.domain.assignment import Taxonomy
 
     Floats = NDArray[np.float64]

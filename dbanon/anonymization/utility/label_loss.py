@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.anonymization.loss.costs import leaf_shares
-from dbanon.anonymization.recodings.groups import DAY, ends_of_literal
+from dbanon.anonymization.recodings.groups import DAY, Ends, ends_of_literal
 from dbanon.anonymization.released.labels import POINTS, elements, ends_of_pair, ends_of_text
 from dbanon.anonymization.released.reading import texts_of
-from dbanon.domain.policy import DATE_PART, PAIRS, Role
+from dbanon.domain.policy import DATE_PART, PAIRS, ColumnRule, Policy, Role
 from dbanon.domain.table import ColumnKind
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.recodings.groups import Ends
     from dbanon.domain.assignment import Taxonomy
-    from dbanon.domain.policy import ColumnRule, Policy
 
     Floats = NDArray[np.float64]
     Label = tuple[str | None, ...]

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import warnings
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymization.released.cells import covers
-from dbanon.anonymization.utility.distributions import Bins, bins_of, categories_of, distribution
+from dbanon.anonymization.released.cells import Released, covers
+from dbanon.anonymization.utility.distributions import (
+    Bins,
+    Grid,
+    bins_of,
+    categories_of,
+    distribution,
+)
 from dbanon.anonymization.utility.queries import MOST_PARTS, parts_of, query_errors
-from dbanon.anonymization.utility.readings import published_pairs, readings_of, source_pairs
-from dbanon.domain.report import Association, Classification, Utility
+from dbanon.anonymization.utility.readings import (
+    Moments,
+    Reading,
+    published_pairs,
+    readings_of,
+    source_pairs,
+)
+from dbanon.domain.report import Association, Classification, QueryError, Utility
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.released.cells import Released
-    from dbanon.anonymization.utility.distributions import Grid
-    from dbanon.anonymization.utility.readings import Moments, Reading
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
-    from dbanon.domain.report import QueryError
 
     Floats = NDArray[np.float64]
     from collections.abc import Mapping

@@ -8,21 +8,18 @@ overlapping classes minus the true count (Pervaiz et al., TKDE 2014, after LeFev
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dbanon.anonymization.utility.distributions import nodes_at
-from dbanon.anonymization.utility.readings import published_pairs
+from dbanon.anonymization.utility.readings import Reading, published_pairs
 from dbanon.domain.report import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from numpy.typing import NDArray
-
-    from dbanon.anonymization.utility.readings import Reading
 
     Floats = NDArray[np.float64]
     Counts = NDArray[np.int64]

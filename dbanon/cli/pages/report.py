@@ -12,6 +12,7 @@ from dbanon.cli.pages.rendering import (
     ROOM,
     WORDS,
     Bar,
+    Cell,
     Ink,
     Mark,
     Noted,
@@ -30,34 +31,32 @@ from dbanon.domain.messages import (
     method_in_words,
     settings_in_words,
 )
-from dbanon.domain.policy import K_ANONYMITY, Role
-from dbanon.domain.release import Verdict
-from dbanon.domain.report import BEYOND, Attacker
+from dbanon.domain.policy import K_ANONYMITY, ColumnRule, Policy, Role
+from dbanon.domain.release import CheckResult, Verdict
+from dbanon.domain.report import (
+    BEYOND,
+    Association,
+    Attack,
+    Attacker,
+    Classification,
+    Disclosure,
+    Distribution,
+    QueryError,
+    Reidentification,
+    Report,
+    Risk,
+    SizeBand,
+    Uniqueness,
+    UniqueSet,
+    Utility,
+)
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from dbanon.cli.pages.rendering import Cell
     from dbanon.domain.assignment import LossReport
-    from dbanon.domain.policy import ColumnRule, Policy
-    from dbanon.domain.release import CheckResult
-    from dbanon.domain.report import (
-        Association,
-        Attack,
-        Classification,
-        Disclosure,
-        Distribution,
-        QueryError,
-        Reidentification,
-        Report,
-        Risk,
-        SizeBand,
-        Uniqueness,
-        UniqueSet,
-        Utility,
-    )
 
 
 def of_records(found: Sequence[Reidentification]) -> Table:

@@ -15,8 +15,8 @@ from dbanon.cli.terminal import console
 from dbanon.cli.terminal import report as shown
 from dbanon.cli.terminal.report import number, percent
 from dbanon.domain.messages import alike_in_words
-from dbanon.domain.release import CheckFailed
-from dbanon.domain.report import SAMPLES, THRESHOLD, Change
+from dbanon.domain.release import CheckFailed, CheckReport
+from dbanon.domain.report import SAMPLES, THRESHOLD, Change, Difference, Report
 from dbanon.request import LARGEST_COUNT, LARGEST_NUMBER
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from dbanon.actions.releases.differences import Differences
     from dbanon.domain.outcomes import Stages
-    from dbanon.domain.release import CheckReport
-    from dbanon.domain.report import Difference, Report
     from dbanon.settings import Settings
 
 

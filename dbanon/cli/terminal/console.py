@@ -9,14 +9,14 @@ import math
 import os
 import signal
 import sys
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from enum import Enum, StrEnum
 from pathlib import Path
 from threading import Event, Thread
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from dbanon.domain.outcomes import Stages
 from dbanon.domain.table import TableName
@@ -25,9 +25,7 @@ from dbanon.domain.text import visible as spelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from contextlib import AbstractContextManager
     from types import FrameType
-    from typing import TextIO
 
     from rich.console import Console
     from rich.progress import Progress, TaskID

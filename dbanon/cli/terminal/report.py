@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from dbanon.cli.terminal import console
 from dbanon.domain.messages import MEANINGS, Meaning, alike_in_words, anatomy_in_words
-from dbanon.domain.policy import INDEPENDENT, L_DIVERSITY, VOUCHED, anatomy_level
-from dbanon.domain.release import Exposure
+from dbanon.domain.policy import INDEPENDENT, L_DIVERSITY, VOUCHED, ModelSpec, Policy, anatomy_level
+from dbanon.domain.release import CheckReport, Composition, Exposure
 from dbanon.domain.table import quote_identifier
 from dbanon.models.base import COLUMNS
 from dbanon.models.registry import MODELS, texts, title
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from dbanon.domain.assignment import LossReport
-    from dbanon.domain.policy import ModelSpec, Policy
-    from dbanon.domain.release import CheckReport, Composition
     from dbanon.domain.report import Attack, Naming, Risk, Utility
 
 

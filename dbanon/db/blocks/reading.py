@@ -11,8 +11,8 @@ from psycopg import sql
 from dbanon.db import catalog, conditions, identity, transfer
 from dbanon.db.queries import query, template, text_of
 from dbanon.domain.errors import DatabaseError
-from dbanon.domain.policy import Role
-from dbanon.domain.table import ColumnKind
+from dbanon.domain.policy import ColumnRule, Policy, Role
+from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
     from dbanon.domain.assignment import Slice
-    from dbanon.domain.policy import ColumnRule, Policy
-    from dbanon.domain.table import ColumnInfo, TableInfo
 
 
 _MASK = (1 << 30) - 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from selectors import EVENT_READ, DefaultSelector
 from time import monotonic
 from typing import TYPE_CHECKING, cast
@@ -18,7 +18,7 @@ from psycopg.rows import dict_row, scalar_row
 
 from dbanon.db import locks
 from dbanon.db.queries import query
-from dbanon.db.session import listening
+from dbanon.db.session import Session, listening
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.release import Mark
 from dbanon.domain.table import TableName
@@ -26,10 +26,8 @@ from dbanon.domain.text import command
 from dbanon.formats.cron import Cron
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from threading import Event
 
-    from dbanon.db.session import Session
     from dbanon.settings import Settings
 
 

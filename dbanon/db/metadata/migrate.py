@@ -18,7 +18,7 @@ from dbanon.db.metadata.damage import mend_tables, missing
 from dbanon.db.metadata.tables import DATA_SCHEMA, REVISION, SCHEMA
 from dbanon.db.models import functions
 from dbanon.db.queries import SETTINGS, printed, query, template
-from dbanon.db.session import connect
+from dbanon.db.session import Session, connect
 from dbanon.domain.errors import NotPermitted, SchemaOutOfDate
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command as shell
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from alembic.config import Config
 
-    from dbanon.db.session import Session
     from dbanon.domain.outcomes import Operation
     from dbanon.settings import Settings
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from dbanon.db.metadata import tables as m
-from dbanon.domain.table import TableName
+from dbanon.domain.table import TableInfo, TableName
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dbanon.db.session import Session
-    from dbanon.domain.table import TableInfo
 
 
 def spent(session: Session, info: TableInfo) -> Decimal:

@@ -17,8 +17,8 @@ from dbanon.db.metadata import tables as m
 from dbanon.db.queries import identifiers, printed, query, relation, template
 from dbanon.domain.drift import Baseline
 from dbanon.domain.errors import DatabaseError, PolicyError
-from dbanon.domain.policy import Version, policy_option
-from dbanon.domain.table import TableName
+from dbanon.domain.policy import Policy, Version, policy_option
+from dbanon.domain.table import TableInfo, TableName
 from dbanon.domain.text import command
 from dbanon.formats import policies, taxonomies
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from dbanon.db.session import Session
     from dbanon.domain.assignment import Taxonomy
-    from dbanon.domain.policy import Policy
-    from dbanon.domain.table import TableInfo
 
 
 # Taxonomies: a new import is a new version; the newest is in force.

@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 
 from dbanon import resources
 from dbanon.db.queries import function, template
-from dbanon.models.base import HIERARCHICAL, ORDERED, Bound, Scope
+from dbanon.models.base import HIERARCHICAL, ORDERED, Bound, Model, Parameter, Scope
 from dbanon.models.registry import MODELS, arguments, is_strict, sensitive_of, texts
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from dbanon.domain.assignment import Taxonomy
     from dbanon.domain.policy import ModelSpec
-    from dbanon.models.base import Model, Parameter
 
 
 TYPES: Mapping[type, sql.SQL] = {

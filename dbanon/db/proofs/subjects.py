@@ -10,14 +10,14 @@ from psycopg import sql
 
 from dbanon.db import catalog, conditions, identity
 from dbanon.db.metadata import ledger, store
-from dbanon.db.models.functions import by_run, class_in_run, demands, model_statement
+from dbanon.db.models.functions import Demand, by_run, class_in_run, demands, model_statement
 from dbanon.db.queries import equal_text, identifiers, query, template
-from dbanon.db.releases.publication import data_table
-from dbanon.db.session import at_once, only
+from dbanon.db.releases.publication import Publication, data_table
+from dbanon.db.session import Session, at_once, only
 from dbanon.domain.errors import DatabaseError, NotPermitted, PolicyError, TableNotFound
-from dbanon.domain.policy import K_ANONYMITY, Role
-from dbanon.domain.release import CheckReport, CheckResult, Verdict
-from dbanon.domain.table import ColumnKind, quote_identifier
+from dbanon.domain.policy import K_ANONYMITY, ColumnRule, Policy, Role
+from dbanon.domain.release import CheckReport, CheckResult, Release, Verdict
+from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo, TableName, quote_identifier
 from dbanon.domain.text import command
 from dbanon.models.base import Bound, OfPersons, Scope
 from dbanon.models.registry import MODELS, model_of, of_scope
@@ -25,14 +25,8 @@ from dbanon.models.registry import MODELS, model_of, of_scope
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from dbanon.db.models.functions import Demand
-    from dbanon.db.releases.publication import Publication
     from dbanon.db.releases.relations import Promise
-    from dbanon.db.session import Session
     from dbanon.domain.assignment import Taxonomy
-    from dbanon.domain.policy import ColumnRule, Policy
-    from dbanon.domain.release import Release
-    from dbanon.domain.table import ColumnInfo, TableInfo, TableName
 
 
 _MEASURES = {

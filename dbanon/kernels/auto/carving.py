@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.kernels.auto.clusters import NONE
-from dbanon.kernels.auto.diversity import hold, make_rules
+from dbanon.kernels.auto.diversity import Rules, hold, make_rules
 from dbanon.kernels.boxes.costs import box_cost
 from dbanon.kernels.boxes.shrinking import (
     BINS,
+    Carver,
     Ladders,
     copy_levels,
     find_box,
@@ -27,9 +28,6 @@ from dbanon.kernels.random import make_dice, shuffle
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from dbanon.kernels.auto.diversity import Rules
-    from dbanon.kernels.boxes.shrinking import Carver
 
     Levels = tuple[
         NDArray[np.int64],

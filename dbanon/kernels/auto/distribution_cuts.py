@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.auto.diversity import _counts_hold, _is_near, make_rules
+from dbanon.kernels.auto.diversity import Rules, _counts_hold, _is_near, make_rules
 from dbanon.kernels.boxes.costs import box_cost, half_bits
 from dbanon.kernels.compilation import kernel
 from dbanon.kernels.layout import BETWEEN, SET, SIZE, STRIDE
@@ -14,7 +14,6 @@ from dbanon.kernels.layout import BETWEEN, SET, SIZE, STRIDE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dbanon.kernels.auto.diversity import Rules
 
 PLACES = 9  # cuts of a column, at most
 MANY, FEW = 2_000, 4  # of more rows, each column is cut at fewer places

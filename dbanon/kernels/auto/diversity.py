@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.auto.clusters import NONE
+from dbanon.kernels.auto.clusters import NONE, Clusters
 from dbanon.kernels.compilation import ZERO, kernel, step
 from dbanon.kernels.layout import BETWEEN, DISTINCT, ENTROPY, EQUAL, SHARE, TREE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dbanon.kernels.auto.clusters import Clusters
 
 TIE = 1e-9
 

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.kernels.auto.diversity import hold
+from dbanon.kernels.auto.diversity import Rules, hold
 from dbanon.kernels.compilation import ZERO, kernel, step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dbanon.kernels.auto.diversity import Rules
 
 _EMPTY = -1
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from dbanon.kernels.auto.clusters import (
     NONE,
+    Clusters,
     clear,
     cost_of,
     join,
@@ -20,12 +21,13 @@ from dbanon.kernels.auto.clusters import (
     widen,
     without,
 )
-from dbanon.kernels.auto.cuts import cut_all, make_cutter
+from dbanon.kernels.auto.cuts import Cutter, cut_all, make_cutter
 from dbanon.kernels.auto.diversity import cluster_holds, make_rules
 from dbanon.kernels.auto.insertion_costs import refresh, union_offers
 from dbanon.kernels.auto.moves import (
     LEAST_GAIN,
     STALE,
+    Search,
     absorb_failing,
     dissolve_clusters,
     find_cheapest,
@@ -33,9 +35,9 @@ from dbanon.kernels.auto.moves import (
     pass_rows,
     patience,
 )
-from dbanon.kernels.auto.pools import attach_rest, groups_hold, grow_groups, make_pool
+from dbanon.kernels.auto.pools import Pool, attach_rest, groups_hold, grow_groups, make_pool
 from dbanon.kernels.boxes.costs import with_code
-from dbanon.kernels.boxes.shrinking import Ladders, find_box, is_in, make_carver, stand
+from dbanon.kernels.boxes.shrinking import Carver, Ladders, find_box, is_in, make_carver, stand
 from dbanon.kernels.compilation import ZERO, kernel, maker, step
 from dbanon.kernels.random import make_dice, roll, shuffle, uniform
 
@@ -43,11 +45,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.kernels.auto.carving import Levels
-    from dbanon.kernels.auto.clusters import Clusters
-    from dbanon.kernels.auto.cuts import Cutter
-    from dbanon.kernels.auto.moves import Search
-    from dbanon.kernels.auto.pools import Pool
-    from dbanon.kernels.boxes.shrinking import Carver
 
 
 NOISE = 0.3

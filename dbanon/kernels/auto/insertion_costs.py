@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.auto.clusters import NONE
+from dbanon.kernels.auto.clusters import NONE, Clusters
 from dbanon.kernels.boxes.costs import with_code
 from dbanon.kernels.compilation import ZERO, maker, step
 from dbanon.kernels.layout import HI, LO, SIZE, START, STRIDE
@@ -19,7 +19,6 @@ from dbanon.kernels.layout import HI, LO, SIZE, START, STRIDE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dbanon.kernels.auto.clusters import Clusters
 
 # A column with more values, in all or in the block, has no prices: they are computed when asked.
 MOST_VALUES, MOST_PRICED = 4096, 128

@@ -8,6 +8,7 @@ import numpy as np
 
 from dbanon.kernels.auto.clusters import (
     NONE,
+    Clusters,
     exchanged_cost,
     join,
     leave,
@@ -16,8 +17,8 @@ from dbanon.kernels.auto.clusters import (
     rescan,
     unlink,
 )
-from dbanon.kernels.auto.diversity import cluster_holds
-from dbanon.kernels.auto.insertion_costs import cheapest_offers, make_offers, refresh
+from dbanon.kernels.auto.diversity import Rules, cluster_holds
+from dbanon.kernels.auto.insertion_costs import Offers, cheapest_offers, make_offers, refresh
 from dbanon.kernels.compilation import ZERO, inlined, maker, step
 from dbanon.kernels.layout import WIDE
 from dbanon.kernels.random import roll, shuffle
@@ -25,9 +26,6 @@ from dbanon.kernels.random import roll, shuffle
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dbanon.kernels.auto.clusters import Clusters
-    from dbanon.kernels.auto.diversity import Rules
-    from dbanon.kernels.auto.insertion_costs import Offers
 
 # A change must save more than this: sums of costs differ in their last digits.
 LEAST_GAIN = 1e-9

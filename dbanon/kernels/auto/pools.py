@@ -11,7 +11,7 @@ import numpy as np
 
 from dbanon.kernels.auto.clusters import NONE, clear
 from dbanon.kernels.auto.cuts import cut_all, make_cutter
-from dbanon.kernels.auto.diversity import hold, is_wanted, make_rules
+from dbanon.kernels.auto.diversity import Rules, hold, is_wanted, make_rules
 from dbanon.kernels.boxes.costs import box_cost, half_bits, with_code
 from dbanon.kernels.compilation import ZERO, kernel, maker, step
 from dbanon.kernels.layout import BETWEEN, DISTINCT, HI, LO, SET, SIZE, START, STRIDE, TABLE
@@ -24,8 +24,6 @@ FAR: Any = np.bool_(True)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from dbanon.kernels.auto.diversity import Rules
 
 
 class Pool(NamedTuple):

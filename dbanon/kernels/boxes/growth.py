@@ -6,14 +6,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.boxes.box_extension import cost_of, cost_with, costs_of, reach_rows, stretch
+from dbanon.kernels.boxes.box_extension import (
+    Costs,
+    cost_of,
+    cost_with,
+    costs_of,
+    reach_rows,
+    stretch,
+)
 from dbanon.kernels.boxes.merges import NONE, boxes_of
 from dbanon.kernels.compilation import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dbanon.kernels.boxes.box_extension import Costs
     from dbanon.kernels.layout import Floats, Int32s, Int64s
 
 FAR_FROM_LAST, FAR_FROM_FIRST, NEIGHBOURS = 0, 1, 2

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.boxes.box_extension import cost_of, costs_of, reach_rows, stretch
+from dbanon.kernels.boxes.box_extension import Costs, cost_of, costs_of, reach_rows, stretch
 from dbanon.kernels.boxes.costs import box_cost, group_boxes
 from dbanon.kernels.compilation import kernel
 
 if TYPE_CHECKING:
-    from dbanon.kernels.boxes.box_extension import Costs
     from dbanon.kernels.layout import Floats, Int32s, Int64s
 
 NONE = -1

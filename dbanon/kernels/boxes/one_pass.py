@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from dbanon.kernels.boxes.costs import box_cost
 from dbanon.kernels.compilation import kernel
-from dbanon.kernels.layout import SIZE, START
-
-if TYPE_CHECKING:
-    from dbanon.kernels.layout import Bools, Floats, Int32s, Int64s
+from dbanon.kernels.layout import SIZE, START, Bools, Floats, Int32s, Int64s
 
 NONE = -1
 

@@ -9,11 +9,18 @@ import numpy as np
 
 from dbanon.kernels.boxes.box_extension import cost_of
 from dbanon.kernels.boxes.costs import box_cost
-from dbanon.kernels.boxes.merges import NONE, groups_of, merge, numbered, union_rises, unlink
+from dbanon.kernels.boxes.merges import (
+    NONE,
+    Groups,
+    groups_of,
+    merge,
+    numbered,
+    union_rises,
+    unlink,
+)
 from dbanon.kernels.compilation import kernel
 
 if TYPE_CHECKING:
-    from dbanon.kernels.boxes.merges import Groups
     from dbanon.kernels.layout import Floats, Int32s, Int64s
 
 

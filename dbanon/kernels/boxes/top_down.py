@@ -6,9 +6,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.boxes.box_extension import cost_of, cost_with, costs_of, reach_rows, stretch
+from dbanon.kernels.boxes.box_extension import (
+    Costs,
+    cost_of,
+    cost_with,
+    costs_of,
+    reach_rows,
+    stretch,
+)
 from dbanon.kernels.boxes.merges import (
     NONE,
+    Corners,
+    Groups,
     corners_of,
     groups_of,
     merge,
@@ -19,8 +28,6 @@ from dbanon.kernels.boxes.merges import (
 from dbanon.kernels.compilation import kernel
 
 if TYPE_CHECKING:
-    from dbanon.kernels.boxes.box_extension import Costs
-    from dbanon.kernels.boxes.merges import Corners, Groups
     from dbanon.kernels.layout import Bools, Floats, Int32s, Int64s
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from dbanon.kernels.boxes.costs import box_cost
 from dbanon.kernels.compilation import kernel
-from dbanon.kernels.layout import SIZE, STRIDE
-from dbanon.kernels.points.kdtree import farthest, nearest, plant, remove, squared_distance, survey
-
-if TYPE_CHECKING:
-    from dbanon.kernels.layout import Floats, Int32s, Int64s
-    from dbanon.kernels.points.kdtree import Tree
+from dbanon.kernels.layout import SIZE, STRIDE, Floats, Int32s, Int64s
+from dbanon.kernels.points.kdtree import (
+    Tree,
+    farthest,
+    nearest,
+    plant,
+    remove,
+    squared_distance,
+    survey,
+)
 
 
 class Records(NamedTuple):

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.kernels.compilation import inlined, kernel
-from dbanon.kernels.points.kdtree import nearest, plant, split
+from dbanon.kernels.points.kdtree import Tree, nearest, plant, split
 from dbanon.kernels.points.local_search import dense, gather, search
 from dbanon.kernels.points.mdav import LEAF, mdav_tree
 from dbanon.kernels.random import uniform
 
 if TYPE_CHECKING:
     from dbanon.kernels.layout import Floats, Int32s, Int64s, UInt64s
-    from dbanon.kernels.points.kdtree import Tree
 
 
 LEAST_GAIN = 1e-12  # of the error of all groups; below it rounding decides

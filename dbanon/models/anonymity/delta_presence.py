@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.anonymity.presence import PopulationModel
+from dbanon.models.anonymity.presence import PopulationModel, Presence
 from dbanon.models.base import SHARE, Bound, Parameter
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.models.anonymity.presence import Presence
 
 _LEAST = Parameter(float, least=0, most=1, default=0.0)
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.anonymity.presence import PopulationModel
+from dbanon.models.anonymity.presence import PopulationModel, Presence
 from dbanon.models.base import COUNT, Bound
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from dbanon.models.anonymity.presence import Presence
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,12 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import FACTOR, MARGIN, Bound, ClassModel
+from dbanon.models.base import FACTOR, MARGIN, Bound, ClassModel, Rule
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.models.base import Rule
     from dbanon.models.tally import Tally, Whole
 
 

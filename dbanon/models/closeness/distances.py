@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dbanon.kernels import layout
-from dbanon.models.base import EQUAL, HIERARCHICAL, ORDERED
-from dbanon.models.tally import steps_of
+from dbanon.models.base import EQUAL, HIERARCHICAL, ORDERED, Rule
+from dbanon.models.tally import Tally, Whole, steps_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.domain.assignment import SensitiveDomain
-    from dbanon.models.base import Rule
-    from dbanon.models.tally import Tally, Whole
 
 
 def distance_from(

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import CLOSENESS, DISTANCE, Bound, ClassModel
+from dbanon.models.base import CLOSENESS, DISTANCE, Bound, ClassModel, Rule
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.models.base import Rule
     from dbanon.models.tally import Tally, Whole
 
 

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.kernels import layout
-from dbanon.models.base import SHARE, Bound, ClassModel, OfPersons, rounded_up
+from dbanon.models.base import SHARE, Bound, Case, ClassModel, OfPersons, Rule, Told, rounded_up
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.models.base import Case, Rule, Told
     from dbanon.models.tally import Tally, Whole
 
 

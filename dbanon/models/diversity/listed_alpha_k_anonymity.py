@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import SHARE, TEXTS, Bound, ClassModel, Reads, rounded_up
+from dbanon.models.base import SHARE, TEXTS, Bound, Case, ClassModel, Reads, Rule, Told, rounded_up
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.models.base import Case, Rule, Told
     from dbanon.models.tally import Tally, Whole
 
 _MOST_VALUES = 1_000

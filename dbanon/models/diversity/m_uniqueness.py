@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import COUNT, Bound, ClassModel
+from dbanon.models.base import COUNT, Bound, Case, ClassModel, Told
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.models.base import Case, Told
     from dbanon.models.tally import Tally, Whole
 
 

@@ -12,8 +12,10 @@ from dbanon.models.base import (
     TEXTS,
     TOLERANCE,
     Bound,
+    Case,
     ClassModel,
     Reads,
+    Told,
     rounded_down,
 )
 from dbanon.models.diversity.pd_recursive_l_diversity import PdRecursiveLDiversity
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.models.base import Case, Told
     from dbanon.models.tally import Tally, Whole
 
 _PRINTED = 0.01  # the least share that two places can show

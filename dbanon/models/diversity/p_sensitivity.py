@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from dbanon.models.base import COUNT, DistinctModel, OfPersons, too_few
-
-if TYPE_CHECKING:
-    from dbanon.models.base import Case, Told
+from dbanon.models.base import COUNT, Case, DistinctModel, OfPersons, Told, too_few
 
 
 @dataclass(frozen=True, slots=True)

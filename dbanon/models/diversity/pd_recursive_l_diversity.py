@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import COUNT, FACTOR, TEXTS, Bound, ClassModel, Reads
+from dbanon.models.base import COUNT, FACTOR, TEXTS, Bound, Case, ClassModel, Reads, Told
 from dbanon.models.diversity.recursive_l_diversity import least_c, ratio
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.models.base import Case, Told
     from dbanon.models.tally import Tally, Whole
 
 

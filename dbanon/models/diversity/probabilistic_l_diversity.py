@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.kernels.layout import SHARE
-from dbanon.models.base import LEVEL, Bound, ClassModel, OfPersons
+from dbanon.models.base import LEVEL, Bound, ClassModel, OfPersons, Rule
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.models.base import Rule
     from dbanon.models.tally import Tally, Whole
 
 

@@ -8,13 +8,22 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.kernels.layout import RECURSIVE
-from dbanon.models.base import COUNT, FACTOR, MARGIN, Bound, ClassModel, rounded_up
+from dbanon.models.base import (
+    COUNT,
+    FACTOR,
+    MARGIN,
+    Bound,
+    Case,
+    ClassModel,
+    Rule,
+    Told,
+    rounded_up,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.models.base import Case, Rule, Told
     from dbanon.models.tally import Tally, Whole
 
 

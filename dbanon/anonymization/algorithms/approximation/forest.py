@@ -11,15 +11,13 @@ import numpy as np
 
 from dbanon.anonymization.adjusting.repair import repair
 from dbanon.anonymization.distances.rows import pairwise
-from dbanon.anonymization.interfaces import require_at_most, require_small_k
-from dbanon.domain.assignment import Assignment
+from dbanon.anonymization.interfaces import Requirement, require_at_most, require_small_k
+from dbanon.domain.assignment import Assignment, EncodedTable
 from dbanon.domain.errors import Unsatisfiable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from dbanon.anonymization.interfaces import Requirement
-    from dbanon.domain.assignment import EncodedTable
     from dbanon.kernels.layout import Floats, Int32s, Int64s
 
 

@@ -11,13 +11,12 @@ import numpy as np
 from dbanon.anonymization.adjusting.repair import repair
 from dbanon.anonymization.distances.rows import pairwise, require_metric
 from dbanon.anonymization.interfaces import Requirement, require_at_most
-from dbanon.domain.assignment import Assignment
+from dbanon.domain.assignment import Assignment, EncodedTable
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dbanon.domain.assignment import EncodedTable
     from dbanon.kernels.layout import Bools, Floats, Int32s, Int64s
 
 

@@ -14,11 +14,10 @@ import numpy as np
 
 from dbanon.anonymization.adjusting.resize import resize
 from dbanon.anonymization.distances.rows import embed, pairwise
-from dbanon.anonymization.interfaces import require_at_most
+from dbanon.anonymization.interfaces import Requirement, require_at_most
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
-    from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import Assignment, EncodedTable
     from dbanon.kernels.layout import Floats, Int64s
 

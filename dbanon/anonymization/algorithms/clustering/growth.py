@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from dbanon.anonymization.interfaces import require_at_most
-from dbanon.anonymization.loss.costs import height_costs, pack, weighted_costs
-from dbanon.domain.assignment import Assignment
+from dbanon.anonymization.interfaces import Requirement, require_at_most
+from dbanon.anonymization.loss.costs import BoxCosts, height_costs, pack, weighted_costs
+from dbanon.domain.assignment import Assignment, EncodedTable
 from dbanon.domain.errors import PolicyError
-
-if TYPE_CHECKING:
-    from dbanon.anonymization.interfaces import Requirement
-    from dbanon.anonymization.loss.costs import BoxCosts
-    from dbanon.domain.assignment import EncodedTable
 
 _SEEDS = ("last-added", "first")
 _COSTS = ("il", "ncp")

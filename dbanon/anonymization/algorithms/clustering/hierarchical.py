@@ -16,15 +16,13 @@ import numpy as np
 from dbanon.anonymization.adjusting.repair import repair
 from dbanon.anonymization.adjusting.resize import resize
 from dbanon.anonymization.distances.rows import embed, pairwise
-from dbanon.anonymization.interfaces import require_at_most
-from dbanon.domain.assignment import Assignment
+from dbanon.anonymization.interfaces import Requirement, require_at_most
+from dbanon.domain.assignment import Assignment, EncodedTable
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dbanon.anonymization.interfaces import Requirement
-    from dbanon.domain.assignment import EncodedTable
     from dbanon.kernels.layout import Bools, Floats, Int64s
 
 

@@ -16,12 +16,10 @@ from dbanon.anonymization.adjusting.repair import repair
 from dbanon.anonymization.adjusting.resize import resize
 from dbanon.anonymization.algorithms.clustering.growth import weighted_heights
 from dbanon.anonymization.distances.rows import embed, pairwise
-from dbanon.anonymization.interfaces import require_at_most
-from dbanon.domain.assignment import Assignment
+from dbanon.anonymization.interfaces import Requirement, require_at_most
+from dbanon.domain.assignment import Assignment, EncodedTable
 
 if TYPE_CHECKING:
-    from dbanon.anonymization.interfaces import Requirement
-    from dbanon.domain.assignment import EncodedTable
     from dbanon.kernels.layout import Floats, Int64s
 
 

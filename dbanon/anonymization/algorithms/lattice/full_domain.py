@@ -14,19 +14,21 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from dbanon.anonymization.algorithms.lattice.nodes import ANYTHING, condition, lattice
+from dbanon.anonymization.algorithms.lattice.nodes import (
+    ANYTHING,
+    Classes,
+    Condition,
+    Counts,
+    Lattice,
+    Node,
+    condition,
+    lattice,
+)
 from dbanon.domain.errors import Unsatisfiable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from dbanon.anonymization.algorithms.lattice.nodes import (
-        Classes,
-        Condition,
-        Counts,
-        Lattice,
-        Node,
-    )
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import Assignment, EncodedTable
     from dbanon.kernels.layout import Bools

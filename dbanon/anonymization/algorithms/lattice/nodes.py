@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.anonymization.encoding.bands import ancestors_by_height
-from dbanon.anonymization.loss.costs import weighted_costs
-from dbanon.domain.assignment import Assignment
+from dbanon.anonymization.loss.costs import BoxCosts, weighted_costs
+from dbanon.domain.assignment import Assignment, EncodedColumn, EncodedTable
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dbanon.anonymization.interfaces import Requirement
-    from dbanon.anonymization.loss.costs import BoxCosts
-    from dbanon.domain.assignment import EncodedColumn, EncodedTable
     from dbanon.kernels.layout import Bools, Floats, Int32s, Int64s
 
 

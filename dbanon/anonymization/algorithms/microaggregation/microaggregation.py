@@ -14,19 +14,17 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from dbanon.anonymization.adjusting.repair import repair
-from dbanon.anonymization.interfaces import require_at_most
+from dbanon.anonymization.interfaces import Requirement, require_at_most
 from dbanon.anonymization.loss.costs import BoxCosts, ColumnCosts, Shape, height_costs, pack
 from dbanon.anonymization.loss.metrics import first_component, ordinal_places, standardized
 from dbanon.anonymization.threads import in_threads
-from dbanon.domain.assignment import Assignment, height_shares
+from dbanon.domain.assignment import Assignment, EncodedColumn, EncodedTable, height_shares
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import Structure, quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from dbanon.anonymization.interfaces import Requirement
-    from dbanon.domain.assignment import EncodedColumn, EncodedTable
     from dbanon.kernels.layout import Floats, Int32s, Int64s, UInt64s
 
 

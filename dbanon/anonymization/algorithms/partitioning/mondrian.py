@@ -12,9 +12,9 @@ import numpy as np
 
 from dbanon.anonymization.adjusting.repair import repair
 from dbanon.anonymization.adjusting.resize import cut
-from dbanon.anonymization.interfaces import require_at_most
-from dbanon.anonymization.loss.costs import weighted_costs
-from dbanon.domain.assignment import Assignment
+from dbanon.anonymization.interfaces import Requirement, require_at_most
+from dbanon.anonymization.loss.costs import BoxCosts, weighted_costs
+from dbanon.domain.assignment import Assignment, EncodedTable
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.interfaces import Requirement
-    from dbanon.anonymization.loss.costs import BoxCosts
-    from dbanon.domain.assignment import EncodedTable
     from dbanon.kernels.layout import Int32s, Int64s
 
 
