@@ -265,6 +265,12 @@ INSERT INTO {former}
 SELECT n.*
   FROM {new} AS n
 
+-- name: number_classes
+-- The class number and the sensitive values of each row of a private copy.
+CREATE TEMPORARY VIEW {view} AS
+SELECT {columns}
+  FROM ONLY {release}
+
 -- name: number_groups
 -- Give every group its class number.
 UPDATE {groups} AS g

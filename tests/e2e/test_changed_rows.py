@@ -14,6 +14,8 @@ from psycopg import sql
 import dbanon
 from dbanon.actions.preparation import members
 from dbanon.db import person_hashes
+from dbanon.db.histories import memory
+from dbanon.db.releases import immutability
 from dbanon.domain.errors import DatabaseError, DbanonError
 from dbanon.domain.policy import (
     DROP,
@@ -25,6 +27,7 @@ from dbanon.domain.policy import (
     Policy,
     Role,
 )
+from dbanon.domain.release import CheckFailed
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
@@ -492,3 +495,34 @@ def test_whether_all_rows_are_read_does_not_depend_on_sensitive_values(server, t
             database.execute("DELETE FROM people WHERE id = 9")
             reasons.append(refresh(database).all_read)
     assert reasons[0] == reasons[1]
+
+
+def test_a_proof_by_class_numbers_finds_what_one_by_published_values_does(people):
+    people.execute(CHANGE)
+    refresh(people)
+    people.execute("DELETE FROM people WHERE id BETWEEN 300 AND 330")
+    proved = refresh(people).release.checks
+    counted = dbanon.check("anon.people", settings=people.settings)
+    assert counted.results == proved.results
+
+
+def test_a_class_of_too_few_rows_fails_the_proof_by_class_numbers(people, monkeypatch):
+    extend = memory.extend
+
+    def losing(session, publication, previous):
+        made = extend(session, publication, previous)
+        session.run(immutability.open_statements(made.release))
+        session.pg.execute(
+            sql.SQL(
+                "DELETE FROM {0} AS r USING (SELECT dbanon_class AS class, min(ctid) AS place"
+                " FROM {0} GROUP BY dbanon_class LIMIT 1) AS c"
+                " WHERE r.dbanon_class = c.class AND r.ctid <> c.place"
+            ).format(made.release)
+        )
+        session.run(immutability.close_statements(made.release))
+        return made
+
+    monkeypatch.setattr(memory, "extend", losing)
+    people.execute(CHANGE)
+    with pytest.raises(CheckFailed, match="k-anonymity requires 3, the worst class has 1"):
+        refresh(people)

@@ -161,6 +161,11 @@ class Publication:
         return sql.Identifier("pg_temp", f"codes_{self.id}")
 
     @property
+    def numbered(self) -> sql.Identifier:
+        """The temporary view of class numbers and sensitive values; only while publishing."""
+        return sql.Identifier("pg_temp", f"numbered_{self.id}")
+
+    @property
     def reading(self) -> sql.Identifier:
         """The relation from which publishing reads the source."""
         return self.pin or self.source

@@ -444,7 +444,10 @@ def promise_of(publication: Publication) -> Promise:
 
 def describe_promise(publication: Publication) -> str:
     """Return the comment of the published relation."""
-    promise = promise_of(publication)
+    return _described(promise_of(publication))
+
+
+def _described(promise: Promise) -> str:
     document = {
         "release": promise.release,
         "quasi": promise.quasi,
@@ -454,6 +457,27 @@ def describe_promise(publication: Publication) -> str:
         "proved_at": datetime.now(UTC).isoformat(timespec="seconds"),
     } | ({"anatomy": True} if promise.anatomy else {})
     return f"{_MARK}: {json.dumps(document, ensure_ascii=False)}"
+
+
+def numbered_promise(publication: Publication) -> Promise:
+    """Return the promise with the class number in place of the quasi-identifiers."""
+    column = publication.class_column.as_string().strip('"')
+    return dataclasses.replace(promise_of(publication), quasi=(column,))
+
+
+@contextmanager
+def numbering(session: Session, publication: Publication) -> Iterator[int]:
+    """Provide a view of the class numbers and sensitive values of a copy in the block, by OID.
+
+    Its comment has the promise of ``numbered_promise``.
+    """
+    promise, view = numbered_promise(publication), publication.numbered
+    columns = identifiers((*promise.quasi, *promise.sensitive))
+    slots = {"view": view, "columns": columns, "release": publication.release}
+    comment = sql.SQL("COMMENT ON VIEW {} IS {}").format(view, sql.Literal(_described(promise)))
+    session.run([template("releases.number_classes", **slots), comment])
+    yield session.one("SELECT to_regclass(%s)::oid::bigint", (view.as_string(),))[0]
+    session.pg.execute(sql.SQL("DROP VIEW {}").format(view))
 
 
 def read_promise(session: Session, info: TableInfo) -> Promise | None:
