@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from dbanon.actions.publication.pooling import Pooled
     from dbanon.actions.publication.steps import Work
     from dbanon.anonymization.outcome import Outcome
-    from dbanon.db.histories.members import Member as MemberStanding
     from dbanon.db.histories.membership import Standing
     from dbanon.db.person_hashes import Changes, Counted
     from dbanon.db.releases.publication import Publication
@@ -187,7 +186,7 @@ def grow(
     changes: the rows to read, if not all of them are. Raise CheckFailed if the combined disclosure
     grows, Unsatisfiable if a table would be empty.
     """
-    from dbanon.db.histories import members
+    from dbanon.db.histories import membership
 
     read, whole = _read(session, plan, stages, changes)
     served = _served(read, present)
@@ -195,7 +194,7 @@ def grow(
         k = requirements(session, read.members)[0].k
         stay = _stand(session, read, served, k=k, changes=changes)
     new = _born(session, whole, stay, plan.request, present=present, stages=stages)
-    add, late = partial(with_late, session, read, new), stay.persons.elsewhere
+    add, late = partial(with_late, session, read, new), stay[0].elsewhere
     rows, outcomes = add(late, relation=present[0].relation, stages=stages)
     growths = _growths(read, stay, new, outcomes, present)
     if all(growth.is_same for growth in growths):
@@ -208,9 +207,9 @@ def grow(
         lost = loss_of(present[part], lost, growths[part], read.sources[part])
         ready = replace(prepared, outcome=replace(prepared.outcome, loss=lost), trees={})
         make = partial(build, session, plan, ready, stages, part=part, key=key)
-        departing = members.departing(session, served[part], part) if together else nullcontext()
+        departing = membership.departing(session, served[part], part) if together else nullcontext()
         with departing:
-            work = make(withdrawn=stay.withdrawn[part])
+            work = make(withdrawn=stay[part].withdrawn)
         works.append(replace(work, prepared=counted(work), growth=growths[part]))
     return works
 
@@ -253,19 +252,6 @@ def _served(read: LinkedSource, present: Sequence[Release]) -> list[Publication]
     return found
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Stay:
-    """The retained data: of the persons, and of the other tables, which follow them."""
-
-    persons: Standing
-    others: Sequence[MemberStanding]
-
-    @property
-    def withdrawn(self) -> list[tuple[int, ...]]:
-        """The withdrawn classes of each table."""
-        return [self.persons.withdrawn, *(one.withdrawn for one in self.others)]
-
-
 def _stand(
     session: Session,
     read: LinkedSource,
@@ -273,9 +259,9 @@ def _stand(
     *,
     k: int,
     changes: Changes | None,
-) -> _Stay:
+) -> list[Standing]:
     """Compare the persons with the served release, then the rows of other tables."""
-    from dbanon.db.histories import members, membership
+    from dbanon.db.histories import membership
 
     policy, source = read.members[0].policy, read.sources[0]
     deadline = least_deadline(one.policy for one in read.members)
@@ -285,15 +271,16 @@ def _stand(
     owners = None if is_row else owners_of(source, policy)
     kept = {rule.column for one in read.members for rule in one.policy.columns if rule.keep}
     stand = partial(membership.stand, terms=terms, kept=kept, persons=owners, changes=changes)
-    persons = stand(session, served[0], source.rows)
+    found = [stand(session, served[0], source.rows)]
     if len(served) > 1:
-        members.hand_over(session)
-    others = []
+        membership.hand_over(session)
     for part, one in enumerate(served[1:], 1):
         source = read.sources[part]
         of_rows = owners_of(source, one.policy)
-        others.append(members.stand(session, one, source.rows, of_rows, kept=kept, part=part))
-    return _Stay(persons, others)
+        found.append(
+            membership.stand_linked(session, one, source.rows, of_rows, kept=kept, part=part)
+        )
+    return found
 
 
 def owners_of(source: Source, policy: Policy) -> pa.Table:
@@ -323,7 +310,7 @@ def served_as(present: Release, info: TableInfo, quasi: Sequence[EncodedColumn])
 def _born(
     session: Session,
     read: LinkedSource,
-    stay: _Stay,
+    stay: Sequence[Standing],
     request: Request,
     *,
     present: Sequence[Release],
@@ -332,7 +319,7 @@ def _born(
     """Group the new persons of each large enough pool; read: with hidden columns."""
     from dbanon.db.histories import atoms
 
-    published = [stay.persons.published, *(one.published for one in stay.others)]
+    published = [one.published for one in stay]
     policy = read.members[0].policy
     columns = {rule.column for rule in policy.with_role(Role.SENSITIVE)}
     if columns - published[0][0].counts.keys():
@@ -343,7 +330,7 @@ def _born(
         session,
         present[0].relation,
         read,
-        stay.persons.fresh,
+        stay[0].fresh,
         asked=requirements(session, read.members),
         published=published,
         seed=request.seed,
@@ -353,7 +340,7 @@ def _born(
 
 def _growths(
     read: LinkedSource,
-    stay: _Stay,
+    stay: Sequence[Standing],
     new: Pooled,
     outcomes: Sequence[Outcome],
     present: Sequence[Release],
@@ -363,10 +350,10 @@ def _growths(
     for part, outcome in enumerate(outcomes):
         shown = outcome.assignment.group >= 0
         if part == 0:
-            growth, fresh = stay.persons.growth, shown[: len(new.places)]
+            growth, fresh = stay[0].growth, shown[: len(new.places)]
             growth = replace(growth, withheld=growth.withheld - int(shown[len(fresh) :].sum()))
         else:
-            member, fresh = stay.others[part - 1], shown
+            member, fresh = stay[part], shown
             later = member.growth.later + member.of_nobody - len(fresh)
             rest = read.sources[part].encoded.n_rows - member.growth.kept - len(fresh) - later
             growth = replace(member.growth, later=later, withheld=rest)

@@ -74,7 +74,8 @@ class Standing:
     """The differences between a source and its current release.
 
     fresh: positions of persons never published; withdrawn: class numbers; growth: row counts;
-    published: sensitive values; elsewhere: persons published only in other relations.
+    published: sensitive values; elsewhere: persons published only in other relations. Of a table
+    that shows persons of another one, of_nobody: source rows of persons never published in it.
     """
 
     fresh: NDArray[np.int64]
@@ -82,6 +83,7 @@ class Standing:
     growth: Delta
     published: Sequence[Published]
     elsewhere: Elsewhere | None = None
+    of_nobody: int = 0
 
 
 def stand(
@@ -117,6 +119,56 @@ def stand(
             found = replace(found, growth=growth)
         memory.drop(session, _MISSED)
     return found
+
+
+def stand_linked(
+    session: Session,
+    publication: Publication,
+    rows: SourceRows,
+    persons: pa.Table,
+    *,
+    kept: Collection[str],
+    part: int,
+) -> Standing:
+    """Compare rows of table number ``part`` of a dataset, after ``hand_over`` of its persons."""
+    with standing(session, publication, rows, persons) as known:
+        departed = {"departed": _kept(part), "persons": _kept(0)}
+        session.pg.execute(template("membership.departed_of_members", **departed))
+        gone = withdrawn(session, _kept(part))
+        growth, of_nobody = count_rows(session, _kept(part))
+        shown = published_values(session, publication, kept, key=known.key)
+    memory.forget(session, memory.BEFORE)
+    growth = replace(growth, withdrawn=len(gone))
+    return Standing(np.zeros(0, np.int64), gone, growth, shown, of_nobody=of_nobody)
+
+
+def hand_over(session: Session) -> None:
+    """Preserve the departed persons of the first table for all tables."""
+    _rename(session, "history_departed", _name(0))
+    memory.forget(session, memory.BEFORE)
+
+
+@contextmanager
+def departing(session: Session, publication: Publication, part: int) -> Iterator[None]:
+    """Unpack a publication, and exclude departed persons from its next release, in the block."""
+    _rename(session, _name(part), "history_departed")
+    memory.unpack_shown(session, publication)
+    yield
+    memory.drop(session, _DEPARTED)
+
+
+def _name(part: int) -> str:
+    return f"history_departed_{part}"
+
+
+def _kept(part: int) -> sql.Identifier:
+    return sql.Identifier("pg_temp", _name(part))
+
+
+def _rename(session: Session, former: str, name: str) -> None:
+    rename = sql.SQL("ALTER TABLE {} RENAME TO {}")
+    former_table = sql.Identifier("pg_temp", former)
+    session.pg.execute(rename.format(former_table, sql.Identifier(name)))
 
 
 def _of_rows(session: Session, size: int, found: Standing) -> Delta:
