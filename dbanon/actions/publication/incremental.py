@@ -11,12 +11,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from dbanon.actions.preparation.linked import LinkedSource, read_linked
 from dbanon.actions.preparation.members import digest_of_rows
 from dbanon.actions.preparation.prepare import cautions, read_source
 from dbanon.actions.publication.late import with_late
 from dbanon.actions.publication.pooling import narrowed, pooled, requirements, widened
 from dbanon.actions.publication.steps import build
+from dbanon.anonymization.estimate import parts
+from dbanon.anonymization.registry import recoding_of
+from dbanon.db import audit, catalog, person_hashes
+from dbanon.db.histories import atoms, joint, membership, memory
+from dbanon.db.releases import copies, immutability
+from dbanon.db.releases.publication import Publication
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import K_ANONYMITY, WITHDRAW_SHARE, Role, least_deadline
 from dbanon.domain.text import command
@@ -26,8 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from uuid import UUID
 
-    import pyarrow as pa
-
     from dbanon.actions.preparation.members import Member
     from dbanon.actions.preparation.prepare import Prepared, Source
     from dbanon.actions.publication.plan import PublicationPlan
@@ -36,7 +42,6 @@ if TYPE_CHECKING:
     from dbanon.anonymization.outcome import Outcome
     from dbanon.db.histories.membership import Standing
     from dbanon.db.person_hashes import Changes, Counted
-    from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.assignment import EncodedColumn, LossReport
     from dbanon.domain.outcomes import Stages
@@ -73,9 +78,6 @@ class Reading:
 
 def reading(session: Session, plan: PublicationPlan, member: Member, present: Release) -> Reading:
     """Find what changed in a table since its release was last compared with it."""
-    from dbanon.db import person_hashes
-    from dbanon.db.histories import memory
-
     info, policy, since = member.loaded.info, member.own, present.source_state
     now = person_hashes.count(session, info, policy, since=since)
     if now is None:
@@ -103,8 +105,6 @@ def state_after(
 
     release: the new one, 0 for none.
     """
-    from dbanon.db import person_hashes
-
     info, policy = member.loaded.info, member.own
     if reading.counted is None:
         return None
@@ -118,8 +118,6 @@ def state_after(
 
 def obstacle(session: Session, plan: PublicationPlan, present: Sequence[Release]) -> str | None:
     """Return why releases must be grouped from scratch; None if their classes can stay."""
-    from dbanon.db.histories import joint
-
     together = len(plan.members) > 1
     for member, release in zip(plan.members, present, strict=True):
         policy, info = member.policy, member.loaded.info
@@ -144,9 +142,6 @@ def changed(
     versions: Mapping[str, int],
 ) -> str | None:
     """Return the first change since publication that prevents an incremental refresh."""
-    from dbanon.db.histories import memory
-    from dbanon.db.releases import copies
-
     if policy != present.policy.refreshed_as(policy):
         return "the policy is another one by now"
     if versions != present.taxonomies:
@@ -161,9 +156,6 @@ def changed(
 
 def _is_altered(session: Session, present: Release, source: TableInfo) -> bool:
     """Return True if the relation's view or rows differ from those published."""
-    from dbanon.db import audit, catalog
-    from dbanon.db.releases import immutability
-
     published = catalog.describe_source(session, present.relation)
     if any(audit.view_problems(session, published, release=present, source=source)):
         return True
@@ -186,8 +178,6 @@ def grow(
     changes: the rows to read, if not all of them are. Raise CheckFailed if the combined disclosure
     grows, Unsatisfiable if a table would be empty.
     """
-    from dbanon.db.histories import membership
-
     read, whole = _read(session, plan, stages, changes)
     served = _served(read, present)
     with stages("compare"):
@@ -221,8 +211,6 @@ def _read(
 
     A single table is a dataset of one. changes: the rows to read, if not all of them are.
     """
-    from dbanon.anonymization.estimate import parts
-
     if len(plan.members) > 1:
         read = read_linked(session, plan.members, stages, strict=plan.request.strict)
         return read, read
@@ -261,8 +249,6 @@ def _stand(
     changes: Changes | None,
 ) -> list[Standing]:
     """Compare the persons with the served release, then the rows of other tables."""
-    from dbanon.db.histories import membership
-
     policy, source = read.members[0].policy, read.sources[0]
     deadline = least_deadline(one.policy for one in read.members)
     share = max(one.policy.withdraw_share or WITHDRAW_SHARE for one in read.members)
@@ -285,17 +271,12 @@ def _stand(
 
 def owners_of(source: Source, policy: Policy) -> pa.Table:
     """Return the person of each row, as in the source."""
-    import pyarrow as pa
-
     assert source.owners is not None  # noqa: S101 - they are read where a policy names them
     return pa.table([source.owners.take(pa.array(source.subjects))], [policy.subject])
 
 
 def served_as(present: Release, info: TableInfo, quasi: Sequence[EncodedColumn]) -> Publication:
     """Return the served release as a publication."""
-    from dbanon.anonymization.registry import recoding_of
-    from dbanon.db.releases.publication import Publication
-
     return Publication(
         id=present.id,
         info=info,
@@ -317,8 +298,6 @@ def _born(
     stages: Stages,
 ) -> Pooled:
     """Group the new persons of each large enough pool; read: with hidden columns."""
-    from dbanon.db.histories import atoms
-
     published = [one.published for one in stay]
     policy = read.members[0].policy
     columns = {rule.column for rule in policy.with_role(Role.SENSITIVE)}
