@@ -22,6 +22,7 @@ from dbanon.domain.policy import (
     Scalar,
     made,
     meanings_of,
+    of_buckets,
 )
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import LONGEST_NAME, TableInfo, TableName, is_name
@@ -324,7 +325,6 @@ class Request:
     def over(self, policy: Policy) -> Policy:
         """Return the policy in force; raises PolicyError if an option is out of bounds."""
         from dbanon.anonymization.registry import parameters_of
-        from dbanon.domain.policy import of_buckets
         from dbanon.formats import policies
 
         if self.algorithm and self.algorithm != policy.algorithm:

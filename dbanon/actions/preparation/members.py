@@ -7,10 +7,12 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from dbanon.db import catalog
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import K_ANONYMITY, ColumnRule, Policy, Role, anatomy_level
 from dbanon.domain.release import Release, ReleaseKind
 from dbanon.domain.table import ColumnKind, TableInfo, quote_identifier
+from dbanon.formats import policies
 from dbanon.formats.support import Mode, require
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS
@@ -169,8 +171,6 @@ def digest_of_rows(session: Session, info: TableInfo, policy: Policy) -> str:
 
     It is stored, so it is no sum: the difference of two sums is the hash of a row that came.
     """
-    from dbanon.db import catalog
-
     columns = [
         rule.column
         for rule in policy.columns
@@ -201,9 +201,7 @@ def fingerprint(
 
 
 def _digest(session: Session, member: Member, request: Request, *, of_rows: str | None) -> str:
-    from dbanon.db import catalog
     from dbanon.db.proofs import subjects
-    from dbanon.formats import policies
 
     info, policy = member.loaded.info, member.own
     content = of_rows or digest_of_rows(session, info, policy)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dbanon.db import catalog
+from dbanon.db.histories import retention
 from dbanon.db.metadata import ledger, store
 from dbanon.db.metadata.migrate import require_current
 from dbanon.db.session import Session, connect
@@ -92,8 +93,6 @@ def history(table: str | TableName, *, settings: Settings | None = None) -> Hist
 
 def retained(session: Session, release: Release) -> Retained:
     """Return the deleted persons that a served release still has, by the strictest policy."""
-    from dbanon.db.histories import retention
-
     together = [release]
     if release.dataset:
         served = ledger.releases(session, served=True)

@@ -5,6 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from dbanon.db import catalog, identity
+from dbanon.db.audit import Hidden, hidden
+from dbanon.db.histories import retention
+from dbanon.db.locks import Held
+from dbanon.db.metadata import ledger, migrate
+from dbanon.db.metadata.migrate import current_session
+from dbanon.db.releases import withdrawal
+from dbanon.db.releases.relations import DependedOn
+from dbanon.db.session import connect
 from dbanon.domain.errors import ConfigError, DatabaseError
 from dbanon.domain.outcomes import Operation, Stages
 from dbanon.domain.release import Release, ReleaseKind, Verification
@@ -14,7 +23,6 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dbanon.db.audit import Hidden
 
 _LIST = "dbanon release list"
 
@@ -23,10 +31,6 @@ def list_releases(
     table: str | TableName | None = None, *, settings: Settings | None = None
 ) -> list[Release]:
     """Return the ledger, newest first, of one table or of all."""
-    from dbanon.db import catalog
-    from dbanon.db.metadata import ledger
-    from dbanon.db.metadata.migrate import current_session
-
     with current_session(settings or Settings.load()) as session:
         if table is None:
             return ledger.releases(session)
@@ -38,10 +42,6 @@ def count_hidden(
     releases: Iterable[Release], *, settings: Settings | None = None
 ) -> dict[int, Hidden]:
     """Count the hidden rows of each served live view by release, if safe and permitted."""
-    from dbanon.db import identity
-    from dbanon.db.audit import hidden
-    from dbanon.db.session import connect
-
     live = [release for release in releases if release.served and release.kind is ReleaseKind.VIEW]
     found: dict[int, Hidden] = {}
     if not live:
@@ -58,9 +58,6 @@ def count_hidden(
 
 def load_release(release_id: int, *, settings: Settings | None = None) -> Release:
     """Return one release; raises ConfigError if the ledger has no such number."""
-    from dbanon.db.metadata import ledger
-    from dbanon.db.metadata.migrate import current_session
-
     with current_session(settings or Settings.load()) as session:
         release = ledger.release_by_id(session, release_id)
     if release is None:
@@ -70,9 +67,6 @@ def load_release(release_id: int, *, settings: Settings | None = None) -> Releas
 
 def list_verifications(release_id: int, *, settings: Settings | None = None) -> list[Verification]:
     """Return the later checks of a release, newest first."""
-    from dbanon.db.metadata import ledger
-    from dbanon.db.metadata.migrate import current_session
-
     with current_session(settings or Settings.load()) as session:
         return ledger.verifications(session, release_id)
 
@@ -86,12 +80,6 @@ def drop_release(
     listed in the remarks of ``stages``; dropping the release again drops them. Returns the release
     as it was. Raises ConfigError if it is not served and nothing of it is left.
     """
-    from dbanon.db import identity
-    from dbanon.db.histories import retention
-    from dbanon.db.metadata import ledger, migrate
-    from dbanon.db.releases import withdrawal
-    from dbanon.db.session import connect
-
     operation = Operation(f"release {release_id}", "withdrawn", _LIST)
     settings = settings or Settings.load()
     with connect(settings, writes=True) as session, session.transaction(operation=operation):
@@ -112,12 +100,6 @@ def drop_release(
 
 def _drop_objects(settings: Settings, release: Release, stages: Stages) -> None:
     """Drop what is left of a withdrawn release; remarks name what must end before that."""
-    from dbanon.db import identity
-    from dbanon.db.locks import Held
-    from dbanon.db.releases import withdrawal
-    from dbanon.db.releases.relations import DependedOn
-    from dbanon.db.session import connect
-
     again = f"dbanon release drop {release.id}"
     try:
         # The first connection may have been lost after its commit.
