@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 from contextlib import ExitStack
 from functools import cache
@@ -81,6 +82,11 @@ def pytest_generate_tests(metafunc):
 @pytest.hookimpl(optionalhook=True)  # pytest-xdist calls it, for a run in several processes
 def pytest_xdist_make_scheduler(config, log):
     return one_compiler(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def pytest_collection_finish():
+    gc.collect()
+    gc.freeze()  # thousands of tests, which each collection of garbage would look through
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m deselects

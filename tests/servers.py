@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from threading import local
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
@@ -136,6 +137,7 @@ class Database:
     name: str
     roles: list[str] = field(default_factory=list)
     _connections: list[psycopg.Connection] = field(default_factory=list)
+    _own: local = field(default_factory=local, repr=False)
 
     @property
     def dsn(self) -> str:
@@ -170,12 +172,21 @@ class Database:
         return name
 
     def execute(self, statement: str | sql.Composable, parameters: object = None) -> list[tuple]:
-        """Run statements as the owner and return the rows of the last, if it has any."""
-        with psycopg.connect(self.dsn, autocommit=True) as connection:
+        """Run statements as the owner and return the rows of the last, if it has any.
+
+        All of a thread run on one connection, which a failure ends, and settings that they make.
+        """
+        connection = getattr(self._own, "connection", None)
+        if connection is None or connection.closed:
+            connection = self._own.connection = self.connect()
+        try:
             cursor = connection.execute(statement, parameters)
             while cursor.nextset():
                 pass
             return cursor.fetchall() if cursor.description else []
+        except psycopg.Error:
+            connection.close()
+            raise
 
     def close(self) -> None:
         for connection in self._connections:
