@@ -8,6 +8,7 @@ import pytest
 from data.schemas import court, health, personnel, rentals
 from data.schemas.loading import load
 from psycopg import sql
+from selection import exhaustive_after
 
 import dbanon
 from dbanon.domain.policy import Role
@@ -30,9 +31,9 @@ class Case:
 CASES = [
     Case(health, "clinic"),
     Case(rentals, "rentals"),
+    Case(personnel, "pay"),
     # A text that follows from a score, which --strict refuses.
     Case(court, "screenings", (role("recommended_text", "quasi", "sensitive"),)),
-    Case(personnel, "pay"),
 ]
 PROTECTED = Case(
     rentals,
@@ -112,7 +113,7 @@ def walk(run, case, file):
     return looked
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", exhaustive_after(3, CASES), ids=lambda case: case.name)
 def test_from_a_look_to_a_checked_release_in_six_commands(run, database, tmp_path, case):
     load(database, case.schema)
     looked = walk(run, case, tmp_path / "policy.toml")

@@ -77,7 +77,7 @@ def debian():
     return folders[-1] if folders else None
 
 
-@pytest.fixture(scope="module", params=[wheel, debian])
+@pytest.fixture(scope="module", params=[wheel, pytest.param(debian, marks=pytest.mark.exhaustive)])
 def programs(request):
     folder = request.param()
     if folder is None:

@@ -5,6 +5,7 @@ from tables import define_patients
 
 import dbanon
 from dbanon.actions.publication.series import UNREAD
+from dbanon.domain.table import TableName
 
 pytestmark = pytest.mark.usefixtures("by_grants")
 
@@ -84,13 +85,21 @@ def test_what_nobody_was_granted_stays_if_nothing_changed(published):
 
 
 @pytest.mark.parametrize("given", GIVEN)
-def test_classes_are_kept_after(published, given):
+def test_classes_are_kept_after(published, is_unread, given):
     if given == "a release missing in the ledger":
         dbanon.publish("patients", name="others", settings=published.settings)
         dbanon.publish("patients", settings=published.settings)
+    table = dbanon.inspect("patients", settings=published.settings).info
+    connection, relation = published.connect(), TableName.parse(VIEW)
+    assert is_unread(connection, table, relation) == (given != "a release missing in the ledger")
     give(published, GIVEN[given])
+    assert not is_unread(connection, table, relation)
+
+
+def test_classes_are_kept_though_all_rights_were_revoked(published):
+    give(published, GIVEN["all columns, revoked"])
     change(published)
-    (found, *_) = dbanon.refresh("patients", settings=published.settings)
+    (found,) = dbanon.refresh("patients", settings=published.settings)
     assert UNREAD != found.regrouped
     history = dbanon.history("patients", settings=published.settings)
     assert {0} == {one.series for one in history.chapters}
