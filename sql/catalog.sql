@@ -76,7 +76,7 @@ element (attnum, typid) AS (
 ),
 -- What it is, or holds; whether that is a type whose texts nobody can change: the labels of an enum
 -- are its owner's, and the name of a table, which regclass shows, is that table's owner's.
-content (attnum, is_array, array_type, is_lasting) AS (
+content (attnum, is_array, array_type, is_lasting) AS MATERIALIZED (
     SELECT b.attnum,
            e.attnum IS NOT NULL,
            (SELECT a.typname FROM pg_type AS a WHERE a.oid = t.typarray),
@@ -145,7 +145,7 @@ SELECT a.attname,
  ORDER BY a.attnum
 
 -- name: describe
--- The first relation of a name in a list of schemas, with its columns and the relations that it reads.
+-- The first relation of a name in a list of schemas, with its columns.
 WITH found AS MATERIALIZED (
     SELECT c.oid,
            n.nspname,
@@ -177,16 +177,7 @@ WITH found AS MATERIALIZED (
      LIMIT 1
 )
 SELECT f.*,
-       (SELECT json_agg(c) FROM ({columns}) AS c ({names})),
-       CASE WHEN f.relkind = 'p' THEN
-           (SELECT json_agg(p) FROM ({partitions}) AS p (oid, schema, name, kind, ancestors))
-       END,
-       CASE WHEN f.relkind IN ('v', 'm') THEN
-           (SELECT json_agg(b) FROM ({below}) AS b (schema, name, relkind, row_security))
-       END,
-       CASE WHEN f.relkind IN ('v', 'm') THEN
-           (SELECT json_agg(v) FROM ({volatile}) AS v (schema, name))
-       END
+       (SELECT json_agg(c) FROM ({columns}) AS c ({names}))
   FROM found AS f
 
 -- name: foreign_keys
@@ -235,6 +226,20 @@ SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text,
   JOIN pg_class AS c ON c.oid = t.relid
   JOIN pg_namespace AS n ON n.oid = c.relnamespace
  ORDER BY t.level, c.oid
+
+-- name: parts
+-- The partitions of a partitioned table; the relations that a view reads, and the VOLATILE functions that it calls.
+-- What another kind has is not planned, as the kind is a constant of the plan.
+SELECT CASE WHEN %(kind)s = 'p' THEN
+           (SELECT json_agg(p) FROM ({partitions}) AS p (oid, schema, name, kind, ancestors))
+       END,
+       CASE WHEN %(kind)s IN ('v', 'm') THEN
+           (SELECT json_agg(b) FROM ({below}) AS b (schema, name, relkind, row_security))
+       END,
+       CASE WHEN %(kind)s IN ('v', 'm') THEN
+           (SELECT json_agg(v) FROM ({volatile}) AS v (schema, name))
+       END
+  FROM (SELECT %(relation)s::oid AS oid) AS f
 
 -- name: readable_columns
 -- The columns of a relation, among some, that the current role may read.

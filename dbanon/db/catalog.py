@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
 
 
+_OF_PARTS = frozenset({"p", "v", "m"})  # partitioned tables and views
 _MOST_NEAR = 3  # names that are offered for one that does not exist
 _KINDS = {
     "int2": ColumnKind.INTEGER,
@@ -56,36 +58,47 @@ def describe(
     session: Session, name: TableName, *, hint: str = "dbanon inspect schema.table"
 ) -> TableInfo:
     """Describe a relation; raises TableNotFound, with ``hint`` if no name is similar."""
-    schemas = list(session.search_path) if name.schema is None else [name.schema]
+    info = _alone(session, name, hint=hint)
+    if info.relkind not in _OF_PARTS:
+        return info
     statement = template(
-        "catalog.describe",
-        names=identifiers(_COLUMN),
-        columns=query("catalog.columns"),
+        "catalog.parts",
         partitions=query("catalog.partitions"),
         below=query("catalog.below"),
         volatile=query("catalog.volatile_functions"),
     )
+    found = session.one(statement, {"relation": info.oid, "kind": info.relkind})
+    partitions, below, volatile = (part or () for part in found)
+    return replace(
+        info,
+        partitions=tuple(
+            Partition(p["oid"], _name(p), p["kind"], tuple(p["ancestors"])) for p in partitions
+        ),
+        below=tuple(Below(_name(p), p["relkind"], p["row_security"]) for p in below),
+        volatile=tuple(map(_name, volatile)),
+    )
+
+
+def _alone(session: Session, name: TableName, *, hint: str) -> TableInfo:
+    """Describe a relation without its partitions and what its view reads; raises TableNotFound."""
+    schemas = list(session.search_path) if name.schema is None else [name.schema]
+    columns = query("catalog.columns")
+    statement = template("catalog.describe", names=identifiers(_COLUMN), columns=columns)
     found = session.pg.execute(statement, {"schemas": schemas, "name": name.name}).fetchone()
     if found is None:
         raise TableNotFound(_not_found(session, name), hint=_similar(session, name) or hint)
-    oid, schema, relkind, row_security, has_children, has_parents, comment, key, flaw = found[:9]
-    columns, partitions, below, volatile = (part or () for part in found[9:])
+    oid, schema, relkind, row_security, has_children, has_parents, comment, key, flaw, own = found
     return TableInfo(
         oid=oid,
         name=TableName(schema, name.name),
         relkind=relkind,
-        columns=tuple(map(_column, columns)),
+        columns=tuple(map(_column, own or ())),
         primary_key=tuple(key or ()),
         key_flaw=flaw,
         row_security=row_security,
         has_children=has_children,
         has_parents=has_parents,
         comment=comment,
-        partitions=tuple(
-            Partition(p["oid"], _name(p), p["kind"], tuple(p["ancestors"])) for p in partitions
-        ),
-        below=tuple(Below(_name(p), p["relkind"], p["row_security"]) for p in below),
-        volatile=tuple(map(_name, volatile)),
     )
 
 
@@ -96,6 +109,13 @@ def _name(part: Mapping[str, Any]) -> TableName:
 def describe_source(session: Session, name: TableName) -> TableInfo:
     """Describe and admit a relation; raises TableNotFound and as ``identity.admit``."""
     info = describe(session, name)
+    admit(session, info)
+    return info
+
+
+def describe_published(session: Session, name: TableName) -> TableInfo:
+    """Describe and admit a published relation, whose parts nobody asks for; as describe_source."""
+    info = _alone(session, name, hint="dbanon release list")
     admit(session, info)
     return info
 

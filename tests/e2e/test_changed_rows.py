@@ -316,6 +316,7 @@ def test_all_rows_are_read_where_the_numbers_of_transactions_are_of_another_time
 
 
 def test_all_rows_are_read_in_a_copy_of_the_database(people, server):
+    people.close()  # nobody copies a database that is in use
     with server.database(people.name) as copy:
         copy.execute("DELETE FROM people WHERE id = 9")
         found = refresh_as_if_all_were_read(copy)

@@ -156,7 +156,7 @@ def changed(
 
 def _is_altered(session: Session, present: Release, source: TableInfo) -> bool:
     """Return True if the relation's view or rows differ from those published."""
-    published = catalog.describe_source(session, present.relation)
+    published = catalog.describe_published(session, present.relation)
     if any(audit.view_problems(session, published, release=present, source=source)):
         return True
     now = immutability.numbered_content(session, published, present.data_id)

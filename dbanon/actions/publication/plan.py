@@ -115,7 +115,7 @@ def replaced(session: Session, loaded: Loaded, request: Request) -> Entry | None
         )
     if present is not None:
         # Nobody alters or drops it from now on, so that it is still the same when it is compared.
-        identity.admit(session, catalog.describe(session, view))
+        catalog.describe_published(session, view)
     return latest
 
 

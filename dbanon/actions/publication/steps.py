@@ -184,7 +184,7 @@ def _copy(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
     seen = relations.view_statement(publication, view)
     comment = relations.comment_statement(publication, view)
     to.send([seen, comment, *companions.bucket_statements(publication)])
-    candidate = to.do(partial(catalog.describe_source, session, view))
+    candidate = to.do(partial(catalog.describe_published, session, view))
     return replace(work, publication=publication, differs=differs, candidate=candidate)
 
 
@@ -501,7 +501,7 @@ def _require_separated(
     companions.keep_counts(session, view)
     for name in (view, work.candidate.name):
         identity.dismiss(session, name)
-    published = catalog.describe_source(session, view)
+    published = catalog.describe_published(session, view)
     identity.require_release(session, published, publication.data_id)
     if publication.policy.anatomy:  # what is beside the view is a copy of what was proved
         identity.admit(session, published)
