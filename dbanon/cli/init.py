@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import dbanon
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.console import interruptible
@@ -47,13 +48,11 @@ def init(
     dbanon init --print-sql --role publisher > init.sql
     dbanon init --role publisher --schema published
     """
-    from dbanon.actions import init as action
-
     if print_sql:
-        console.verbatim(action.init_sql(role=role, owner=owner, schema=schema))
+        console.verbatim(dbanon.init_sql(role=role, owner=owner, schema=schema))
         return
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
-    result = action.init(settings, role=role, schema=schema)
+    result = dbanon.init(settings, role=role, schema=schema)
     if json:
         console.document(result)
     else:
@@ -88,9 +87,8 @@ def doctor(
     Changes nothing. Exit code 1 if a check fails, 4 if a table has drifted from its policy.
     """
     from dbanon.actions.doctor import Level
-    from dbanon.actions.doctor import doctor as action
 
-    findings = action(schema=schema, settings=options.settings(dsn, owner=owner))
+    findings = dbanon.doctor(schema=schema, settings=options.settings(dsn, owner=owner))
     told = [f for f in findings if not quiet or f.level is not Level.OK]
     if json:
         console.document(findings)
@@ -115,10 +113,8 @@ def demo(
 
     The whole story in one command: load, publish, prove, query.
     """
-    from dbanon.actions.demo import demo as action
-
     with console.watched(timings=timings, steps=11) as stages, interruptible(stages):
-        shown = action(
+        shown = dbanon.demo(
             dataset, settings=options.settings(dsn, superuser=allow_superuser), stages=stages
         )
     console.say(f"Loaded {shown.sample.origin}.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import dbanon
 from dbanon.cli import options
 from dbanon.cli.terminal import console
 from dbanon.domain.table import quote_identifier
@@ -50,7 +51,6 @@ def inspect(
     dbanon inspect --query 'SELECT * FROM rental JOIN customer USING (customer_id)'
     dbanon inspect --query 'SELECT ...' --create-view public.rentals
     """
-    from dbanon.actions import inspect as action
     from dbanon.formats.policy_validation import obstacles
 
     if (table is None) == (query is None) or (create_view is not None and query is None):
@@ -58,9 +58,9 @@ def inspect(
     settings = options.settings(dsn)
     with console.watched(timings=False, steps=2) as stages:
         if query is None:
-            found = action.inspect(table or "", settings=settings, stages=stages)
+            found = dbanon.inspect(table or "", settings=settings, stages=stages)
         else:
-            found = action.inspect_query(
+            found = dbanon.inspect_query(
                 query, create_view=create_view, settings=settings, stages=stages
             )
     if json:

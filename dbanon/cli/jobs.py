@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+import dbanon
 from dbanon.cli import options, refresh
 from dbanon.cli.terminal import console
 
@@ -65,10 +66,8 @@ def set_(
     dbanon schedule set patients --cron '15 3 * * *'
     dbanon schedule set patients --cron '15 3 * * SUN' --zone Europe/Berlin
     """
-    from dbanon.actions.jobs import schedules
-
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
-    stored = schedules.set_schedule(table, cron, zone=zone, settings=settings)
+    stored = dbanon.set_schedule(table, cron, zone=zone, settings=settings)
     if json:
         console.document(stored)
         return
@@ -85,9 +84,7 @@ def list_(
     dbanon schedule list
     dbanon schedule list --json
     """
-    from dbanon.actions.jobs import schedules
-
-    found = schedules.list_schedules(settings=options.settings(dsn, owner=owner))
+    found = dbanon.list_schedules(settings=options.settings(dsn, owner=owner))
     if json:
         console.document(found)
         return
@@ -122,10 +119,8 @@ def remove(
     \b
     dbanon schedule remove patients
     """
-    from dbanon.actions.jobs import schedules
-
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
-    removed = schedules.remove_schedule(table, settings=settings)
+    removed = dbanon.remove_schedule(table, settings=settings)
     console.say(f"{removed} is not scheduled any more")
 
 
@@ -162,8 +157,6 @@ def worker(
     dbanon worker --metrics-port 9465
     dbanon worker --once --json
     """
-    from dbanon.actions.jobs.worker import work
-
     codes = []
 
     def on_job(worked: Worked) -> None:
@@ -173,7 +166,7 @@ def worker(
 
     stop = Event()
     with _until(stop):
-        work(
+        dbanon.work(
             once=once,
             metrics_port=metrics_port,
             stop=stop,

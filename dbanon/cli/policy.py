@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import dbanon
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
 from dbanon.domain.messages import settings_in_words
@@ -99,10 +100,8 @@ def check(
 
     Exit code 1 if `set` would refuse it; with --strict also if `set` would warn.
     """
-    from dbanon.actions.policy import check_policy
-
     found: list[PolicyWarning] = []
-    fitting = check_policy(
+    fitting = dbanon.check_policy(
         file,
         strict=strict,
         warn=found.append,
@@ -122,10 +121,9 @@ def suggest(
     dsn: options.Dsn = None,
 ) -> None:
     """Write a policy file to edit: a role for every column, each with its reason."""
-    from dbanon.actions.policy import suggest_policy
     from dbanon.domain.errors import ConfigError
 
-    text = suggest_policy(table, settings=options.settings(dsn))
+    text = dbanon.suggest_policy(table, settings=options.settings(dsn))
     if output is None:
         console.verbatim(text)
         return
@@ -148,9 +146,7 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Show a stored policy of a table."""
-    from dbanon.actions.policy import load_policy
-
-    found = load_policy(table, name=policy, settings=options.settings(dsn))
+    found = dbanon.load_policy(table, name=policy, settings=options.settings(dsn))
     if json:
         console.document(found)
         return
@@ -205,17 +201,13 @@ def export(
     table: options.Table, *, policy: options.PolicyName = DEFAULT_NAME, dsn: options.Dsn = None
 ) -> None:
     """Print a stored policy as TOML that set reads back."""
-    from dbanon.actions.policy import export_policy
-
-    console.verbatim(export_policy(table, name=policy, settings=options.settings(dsn)))
+    console.verbatim(dbanon.export_policy(table, name=policy, settings=options.settings(dsn)))
 
 
 @app.command("list")
 def list_(*, dsn: options.Dsn = None, json: options.Json = False) -> None:
     """List the stored policies, with their served relations."""
-    from dbanon.actions.policy import list_policies
-
-    found = list_policies(
+    found = dbanon.list_policies(
         settings=options.settings(dsn), on_unreadable=lambda error: console.warn(str(error))
     )
     if json:
@@ -254,14 +246,12 @@ def diff(
     dbanon policy diff patients default research
     dbanon policy diff patients --file patients.toml
     """
-    from dbanon.actions.policy import diff_policies
-
     if file is not None and after is not None:
         raise typer.BadParameter("takes the place of B", param_hint="--file")
     new = after if file is None else file
     if new is None:
         raise typer.BadParameter("name two policies, or pass --file", param_hint="A B")
-    found = diff_policies(table, before, new, settings=options.settings(dsn))
+    found = dbanon.diff_policies(table, before, new, settings=options.settings(dsn))
     if json:
         console.document(found)
     elif not found:
@@ -291,9 +281,7 @@ def history(
     json: options.Json = False,
 ) -> None:
     """Show when the policies of a table were stored and used to publish, with changes."""
-    from dbanon.actions.policy import policy_history
-
-    found = policy_history(table, name=policy, settings=options.settings(dsn))
+    found = dbanon.policy_history(table, name=policy, settings=options.settings(dsn))
     if json:
         console.document(found)
         return
@@ -330,8 +318,6 @@ def drop(
     allow_superuser: options.AllowSuperuser = False,
 ) -> None:
     """Delete a policy of a table; its releases stay."""
-    from dbanon.actions.policy import drop_policy
-
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
-    drop_policy(table, name=policy, settings=settings)
+    dbanon.drop_policy(table, name=policy, settings=settings)
     console.say(f"{_called(policy)} of {table} dropped")

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import dbanon
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.report import percent
@@ -44,10 +45,8 @@ def refresh(
     dbanon refresh patients
     dbanon refresh --all --if-changed --quiet
     """
-    from dbanon.actions.refresh import refresh as action
-
     with console.watched(timings=timings, steps=9, quiet=quiet) as stages:
-        results = action(
+        results = dbanon.refresh(
             table,
             all_tables=all_,
             if_changed=if_changed,

@@ -4,8 +4,10 @@ from typing import Annotated
 
 import typer
 
+import dbanon
 from dbanon.cli import options
 from dbanon.cli.terminal import console
+from dbanon.settings import Settings
 
 app = typer.Typer(help="Manage the embedded server, and compile in advance.", no_args_is_help=True)
 
@@ -13,10 +15,7 @@ app = typer.Typer(help="Manage the embedded server, and compile in advance.", no
 @app.command()
 def status(*, json: Annotated[bool, typer.Option("--json", help="print JSON")] = False) -> None:
     """Show the state and the location of the embedded server."""
-    from dbanon.actions import server
-    from dbanon.settings import Settings
-
-    found = server.server_status(Settings.load())
+    found = dbanon.server_status(Settings.load())
     if json:
         console.document(found)
         return
@@ -27,20 +26,14 @@ def status(*, json: Annotated[bool, typer.Option("--json", help="print JSON")] =
 @app.command()
 def stop() -> None:
     """Stop the embedded server; the next command that needs it starts it again."""
-    from dbanon.actions import server
-    from dbanon.settings import Settings
-
-    server.server_stop(Settings.load())
+    dbanon.server_stop(Settings.load())
     console.say("the embedded server is stopped")
 
 
 @app.command()
 def url() -> None:
     """Print the embedded server's URI, for psql, pgAdmin or pandas."""
-    from dbanon.actions import server
-    from dbanon.settings import Settings
-
-    typer.echo(server.server_url(Settings.load()))
+    typer.echo(dbanon.server_url(Settings.load()))
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -51,10 +44,7 @@ def psql(context: typer.Context) -> None:
     dbanon server psql
     dbanon server psql -- -c 'SELECT * FROM anon.patients LIMIT 5'
     """
-    from dbanon.actions import server
-    from dbanon.settings import Settings
-
-    raise typer.Exit(server.server_psql(Settings.load(), context.args))
+    raise typer.Exit(dbanon.server_psql(Settings.load(), context.args))
 
 
 @app.command()

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+import dbanon
 from dbanon.cli import options
 from dbanon.cli.terminal import console
 
@@ -34,11 +35,9 @@ def import_(
     \b
     dbanon taxonomy import disease chapter.csv
     """
-    from dbanon.actions import taxonomy
-
     if form not in {"auto", "levels", "edges"}:
         raise typer.BadParameter("auto, levels or edges", param_hint="--form")
-    stored = taxonomy.import_taxonomy(
+    stored = dbanon.import_taxonomy(
         name,
         file,
         inner_values=inner_values,
@@ -133,9 +132,7 @@ def add_builtin(
 @app.command("list")
 def list_(*, dsn: options.Dsn = None, json: options.Json = False) -> None:
     """List every version of every taxonomy; the newest is in force."""
-    from dbanon.actions import taxonomy
-
-    found = taxonomy.list_taxonomies(settings=options.settings(dsn))
+    found = dbanon.list_taxonomies(settings=options.settings(dsn))
     if json:
         console.document(found)
         return
@@ -151,10 +148,9 @@ def show(
     dsn: options.Dsn = None,
 ) -> None:
     """Draw a taxonomy as a tree."""
-    from dbanon.actions import taxonomy
     from dbanon.formats.taxonomies import render_tree
 
-    found = taxonomy.load_taxonomy(name, settings=options.settings(dsn))
+    found = dbanon.load_taxonomy(name, settings=options.settings(dsn))
     for line in render_tree(found, max_leaves=max_leaves):
         console.verbatim(f"{line}\n")
 
@@ -180,9 +176,7 @@ def missing(
 @app.command()
 def export(name: Name, *, dsn: options.Dsn = None) -> None:
     """Print a taxonomy as CSV that import reads back."""
-    from dbanon.actions import taxonomy
-
-    console.verbatim(taxonomy.export_taxonomy(name, settings=options.settings(dsn)))
+    console.verbatim(dbanon.export_taxonomy(name, settings=options.settings(dsn)))
 
 
 @app.command()
@@ -194,8 +188,6 @@ def drop(
     allow_superuser: options.AllowSuperuser = False,
 ) -> None:
     """Delete all versions of a taxonomy that no policy names."""
-    from dbanon.actions import taxonomy
-
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
-    versions = taxonomy.drop_taxonomy(name, settings=settings)
+    versions = dbanon.drop_taxonomy(name, settings=settings)
     console.say(f"taxonomy {name} dropped, versions: {versions}")

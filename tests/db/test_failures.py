@@ -7,7 +7,6 @@ from psycopg import sql
 from tables import publish_patients
 
 import dbanon
-from dbanon.actions import policy
 from dbanon.cli import main
 from dbanon.db.session import connect
 from dbanon.domain.errors import ConfigError, DatabaseError, NotPermitted
@@ -110,7 +109,7 @@ def test_a_machine_without_memory_is_named(monkeypatch, capsys):
     def listing(**_options):
         raise MemoryError
 
-    monkeypatch.setattr(policy, "list_policies", listing)
+    monkeypatch.setattr(dbanon, "list_policies", listing)
     monkeypatch.setattr(sys, "argv", ["dbanon", "policy", "list"])
     with pytest.raises(SystemExit) as ended:
         main()

@@ -424,7 +424,7 @@ def test_init_says_what_it_did(run, bare_database, monkeypatch):
     assert f"brought up to date (revision {revision})" in run("init").stdout
     upgraded = {"changed": True, "former": "0004", "revision": revision, "lost": [], "lacking": []}
     with monkeypatch.context() as patch:
-        patch.setattr("dbanon.actions.init.init", lambda *_, **__: upgraded)
+        patch.setattr("dbanon.init", lambda *_, **__: upgraded)
         assert f"upgraded from revision 0004 to {revision}" in run("init").stdout
     assert "CREATE TABLE dbanon.release" in run("init", "--print-sql").stdout
 
@@ -433,7 +433,7 @@ def test_an_unforeseen_error_shows_no_value(run, monkeypatch):
     def fail(**_):
         raise RuntimeError("a secret")
 
-    monkeypatch.setattr("dbanon.actions.doctor.doctor", fail)
+    monkeypatch.setattr("dbanon.doctor", fail)
     shown = run("doctor", code=1)
     assert "unforeseen RuntimeError" in shown.stderr
     assert "a secret" not in shown.stderr
@@ -443,5 +443,5 @@ def test_an_interruption_changes_nothing(run, monkeypatch):
     def interrupt(**_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dbanon.actions.doctor.doctor", interrupt)
+    monkeypatch.setattr("dbanon.doctor", interrupt)
     assert "interrupted; nothing was changed" in run("doctor", code=130).stderr

@@ -134,7 +134,7 @@ def made_of(text, monkeypatch, capsys):
     document = policies.to_document(policy)
     assert policies.from_document(document) == policy
     assert policies.parse(policies.dump(policy), KNOWN) == policy
-    monkeypatch.setattr("dbanon.actions.policy.load_policy", lambda *_, **__: policy)
+    monkeypatch.setattr("dbanon.load_policy", lambda *_, **__: policy)
     commands.show("t")
     shown = capsys.readouterr().out.rstrip().split("\n")
     return {

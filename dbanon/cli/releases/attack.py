@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import dbanon
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.console import interruptible
@@ -80,9 +81,6 @@ def attack(
     dbanon attack anon.patients --as journalist
     dbanon attack anon.patients --with anon.patients_research
     """
-    from dbanon.actions.releases.attack import attack as action
-    from dbanon.actions.releases.attack import attack_both
-
     if attacker is not None and other is not None:
         raise typer.BadParameter(
             "goes without --as: who has both is one attacker", param_hint="--with"
@@ -95,9 +93,9 @@ def attack(
         shared: dict[str, Any] = {"settings": settings, "stages": stages, "time_limit": time_limit}
         if other is None:
             by = attacker or Attacker.PROSECUTOR
-            found = action(relation, attacker=by, samples=samples, seed=seed, **shared)
+            found = dbanon.attack(relation, attacker=by, samples=samples, seed=seed, **shared)
         else:
-            found = attack_both(relation, other, samples=samples, seed=seed, **shared)
+            found = dbanon.attack_both(relation, other, samples=samples, seed=seed, **shared)
     if json:
         console.document(found)
     else:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import dbanon
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
 from dbanon.domain.table import quote_identifier
@@ -65,7 +66,6 @@ def check(
     dbanon check some.table --quasi age --quasi sex --k 5 --sensitive disease --l 3
     """
     from dbanon.actions.releases.check import check_all, check_one
-    from dbanon.actions.releases.history import check_history
 
     settings = options.settings(dsn, owner=owner)
     if all_:
@@ -80,7 +80,7 @@ def check(
         asked = {"quasi": quasi or (), "sensitive": sensitive or ()}
         _show(check_one(relation, k=k, l=l, **asked, settings=settings), json=json, quiet=quiet)
     if history:
-        for one in check_history(relation, settings=settings):
+        for one in dbanon.check_history(relation, settings=settings):
             report.composition(one)
 
 
@@ -122,9 +122,7 @@ def describe(relation: Published, *, dsn: options.Dsn = None, json: options.Json
     \b
     dbanon describe anon.patients
     """
-    from dbanon.actions.releases.check import describe as action
-
-    found = action(relation, settings=options.settings(dsn))
+    found = dbanon.describe(relation, settings=options.settings(dsn))
     if json:
         console.document(found)
     else:

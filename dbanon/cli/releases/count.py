@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import dbanon
 from dbanon.cli import options
 from dbanon.cli.terminal import console
 
@@ -49,10 +50,8 @@ def count(
     dbanon count anon.patients --by sex --by chapter --epsilon 0.1
     dbanon count anon.patients --by chapter --epsilon 0.5 --dry-run
     """
-    from dbanon.actions.releases.counting import count as action
-
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
-    found = action(relation, by=by, epsilon=epsilon, dry_run=dry_run, settings=settings)
+    found = dbanon.count(relation, by=by, epsilon=epsilon, dry_run=dry_run, settings=settings)
     if json:
         console.document(found)
     else:

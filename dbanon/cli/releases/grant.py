@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import dbanon
 from dbanon.cli import options
 from dbanon.cli.terminal import console
 
@@ -42,10 +43,8 @@ def grant(
     dbanon grant anon.patients analysts
     dbanon grant patients analysts 'Research Group' --dry-run
     """
-    from dbanon.actions.releases.grant import grant as action
-
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
-    found = action(relation, roles, dry_run=dry_run or print_sql, settings=settings)
+    found = dbanon.grant(relation, roles, dry_run=dry_run or print_sql, settings=settings)
     _show(found, "can read it", json=json, print_sql=print_sql, dry_run=dry_run)
 
 
@@ -66,10 +65,8 @@ def revoke(
     dbanon revoke anon.patients analysts
     dbanon revoke patients public
     """
-    from dbanon.actions.releases.grant import revoke as action
-
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
-    found = action(relation, roles, dry_run=dry_run or print_sql, settings=settings)
+    found = dbanon.revoke(relation, roles, dry_run=dry_run or print_sql, settings=settings)
     _show(found, "has no right on it", json=json, print_sql=print_sql, dry_run=dry_run)
 
 

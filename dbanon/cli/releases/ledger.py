@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import dbanon
 from dbanon.cli import options
 from dbanon.cli.terminal import console, plot, report
 from dbanon.domain.errors import ConfigError
@@ -68,10 +69,8 @@ def list_(
 @app.command()
 def show(number: Number, *, dsn: options.Dsn = None, json: options.Json = False) -> None:
     """Show one release: its proofs, later checks and information loss."""
-    from dbanon.actions.releases import ledger
-
-    found = ledger.load_release(number, settings=options.settings(dsn))
-    later = ledger.list_verifications(number, settings=options.settings(dsn))
+    found = dbanon.load_release(number, settings=options.settings(dsn))
+    later = dbanon.list_verifications(number, settings=options.settings(dsn))
     if json:
         console.document({**console.plain(found), "verifications": later})
         return
@@ -108,16 +107,14 @@ def drop(
     dbanon release drop 3
     dbanon release drop 3 --yes
     """
-    from dbanon.actions.releases import ledger
-
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
     if not yes and console.can_ask():
-        found = ledger.load_release(number, settings=settings)
+        found = dbanon.load_release(number, settings=settings)
         question = f"Withdraw {found.relation}, release {number} of {found.table}?"
         if not typer.confirm(console.visible(question), err=True):
             raise ConfigError("nothing was withdrawn", hint=f"dbanon release drop {number} --yes")
     stages = Stages()
-    dropped = ledger.drop_release(number, settings=settings, stages=stages)
+    dropped = dbanon.drop_release(number, settings=settings, stages=stages)
     console.say(f"{dropped.relation} is withdrawn; what was copied from it cannot be called back")
     for remark in stages.remarks:
         console.say(remark)
@@ -142,14 +139,12 @@ def forget(
     dbanon release forget 3
     dbanon release forget 3 --yes
     """
-    from dbanon.actions.releases import forgetting
-
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
     if not yes and console.can_ask():
         question = f"Forget for good whom release {number}, and all others of its series, showed?"
         if not typer.confirm(question, err=True):
             raise ConfigError("nothing was forgotten", hint=f"dbanon release forget {number} --yes")
-    found = forgetting.forget_series(number, settings=settings)
+    found = dbanon.forget_series(number, settings=settings)
     if json:
         console.document(found)
         return
@@ -190,11 +185,9 @@ def history(
     dbanon history patients --json
     dbanon history patients --plot history.svg
     """
-    from dbanon.actions.releases.history import history as action
-
     if plot_:
         plot.require(plot_, example="history.svg")
-    found = action(table, settings=options.settings(dsn, owner=owner))
+    found = dbanon.history(table, settings=options.settings(dsn, owner=owner))
     if plot_:
         plot.draw_history(found, plot_)
     if json:
