@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from dbanon.actions.releases.attack import attack, attack_both
     from dbanon.actions.releases.check import check, check_all, describe
     from dbanon.actions.releases.counting import count
-    from dbanon.actions.releases.forgetting import forget_series
     from dbanon.actions.releases.grant import grant, revoke
     from dbanon.actions.releases.history import check_history, history
     from dbanon.actions.releases.ledger import (
         drop_release,
+        forget_series,
         list_releases,
         list_verifications,
         load_release,
@@ -100,10 +100,10 @@ _HOMES = {
     "actions.releases.attack": "attack attack_both",
     "actions.releases.check": "check check_all describe",
     "actions.releases.counting": "count",
-    "actions.releases.forgetting": "forget_series",
     "actions.releases.grant": "grant revoke",
     "actions.releases.history": "check_history history",
-    "actions.releases.ledger": "drop_release list_releases list_verifications load_release",
+    "actions.releases.ledger": "drop_release forget_series list_releases list_verifications"
+    " load_release",
     "actions.releases.read": "read",
     "actions.releases.report": "report report_dataset",
     "actions.server": "server_psql server_status server_stop server_url",
