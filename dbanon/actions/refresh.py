@@ -445,11 +445,11 @@ def _is_same(
 
 def _is_due(session: Session, loaded: Sequence[Loaded], releases: Sequence[Release]) -> bool:
     """Return True if a deleted person was retained for longer than a policy allows."""
-    from dbanon.db.histories import retention
+    from dbanon.db.histories import memory
 
     deadline = least_deadline(one.policy for one in loaded)
     return any(
-        retention.count_deleted(session, release.relation, deadline=deadline).overdue
+        memory.count_deleted(session, release.relation, deadline=deadline).overdue
         for release in releases
     )
 

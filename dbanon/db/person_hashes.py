@@ -15,8 +15,7 @@ from uuid import uuid4
 from psycopg import sql
 
 from dbanon.db import identity
-from dbanon.db.conditions import selected
-from dbanon.db.queries import equal_text, key_values, query, template
+from dbanon.db.queries import equal_text, key_values, query, selected, template
 from dbanon.db.releases.publication import data_table, identity_statement
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import Role

@@ -18,9 +18,8 @@ from psycopg.conninfo import make_conninfo
 from pyarrow import csv
 
 from dbanon.db import identity
-from dbanon.db.conditions import ALL, selected
 from dbanon.db.failures import reading_failure
-from dbanon.db.queries import equal_text, identifiers, template, text_of
+from dbanon.db.queries import ALL, equal_text, identifiers, selected, template, text_of
 from dbanon.db.session import Session, settings_statements
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import Policy, Role

@@ -18,7 +18,7 @@ from dbanon.anonymization.encoding.population import Population, encode_populati
 from dbanon.anonymization.outcome import Outcome, losses_by_recoding
 from dbanon.anonymization.problem import Problem
 from dbanon.anonymization.registry import RECODINGS, make_masking, masks_among_rows
-from dbanon.db import catalog, conditions, transfer
+from dbanon.db import catalog, queries, transfer
 from dbanon.db.models.functions import TreeDocument, order_document, shown_trees, tree_document
 from dbanon.db.proofs.subjects import describe_population
 from dbanon.domain.errors import (
@@ -339,7 +339,7 @@ def _read(
     """Read the rows of the sample, and count the others."""
     owned = several or policy.sample is not None or bool(policy.masking) or policy.anatomy
     shown = with_subject(policy) if owned else policy
-    source = transfer.read(session, info, shown, within=within or conditions.ALL)
+    source = transfer.read(session, info, shown, within=within or queries.ALL)
     return draw(session, source, policy)
 
 

@@ -15,7 +15,7 @@ from dbanon.anonymization.linked import beside, subjects_of
 from dbanon.anonymization.outcome import Outcome, join, nobody
 from dbanon.anonymization.pools import least_size
 from dbanon.anonymization.registry import RECODINGS, recoding_of
-from dbanon.db.histories import memory, retention
+from dbanon.db.histories import memory
 from dbanon.db.metadata import ledger
 from dbanon.domain.assignment import Assignment, EncodedColumn
 from dbanon.domain.errors import Unsatisfiable
@@ -86,7 +86,7 @@ def pooled(
     whole = read.take(places)
     parts = list(parts_of(whole))
     order = np.concatenate([rows for rows, _ in parts])
-    failures = retention.failed_pools(session, read.members[0].info.name)
+    failures = memory.failed_pools(session, read.members[0].info.name)
     attempt = partial(_tried, session, relation, asked=asked, published=published)
     found = []
     for rows, kept in parts:
@@ -133,10 +133,10 @@ def _tried(
         every = [replace(policy, max_suppressed=0.0) for policy in asked]
         outcomes = part.solve(every, least=least, seed=seed, stages=stages)
     except Unsatisfiable:
-        retention.keep_pool(session, relation, kept, size)
+        memory.keep_pool(session, relation, kept, size)
         return replace(pending, required=least + size, failed=True)
     if former:
-        retention.forget_pools(session, relation, kept)
+        memory.forget_pools(session, relation, kept)
     return _Tried(outcomes, 0, least, failed=False)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.anonymization.registry import masked_by, masking_of, solvable_columns, within_classes
-from dbanon.db.histories import joint, membership, memory, overlay, readers, retention
+from dbanon.db.histories import joint, membership, memory, overlay, readers
 from dbanon.db.metadata import ledger
 from dbanon.db.releases import publication_lock
 from dbanon.domain.errors import ConfigError
@@ -62,7 +62,7 @@ def compare(
     """
     table = publication.info.name
     if publication.withdrawn is None:  # what is grouped anew shows nobody who is gone
-        retention.forget_deleted(session, publication.view)
+        memory.forget_deleted(session, publication.view)
     if publication.kind is ReleaseKind.VIEW:
         live = {publication.id: publication.policy}
         found = overlay.recall(session, table, relation=publication.view, live=live)
@@ -78,7 +78,7 @@ def compare(
         if (found.failed or found.small) and not starts:
             _require_no_worse(session, publication, found, previous)
         if starts:
-            retention.forget_pools(session, publication.view)
+            memory.forget_pools(session, publication.view)
         else:
             assert difference is not None  # noqa: S101 - it was found before the copy
             require_enough_changed(session, publication, difference, previous=previous)

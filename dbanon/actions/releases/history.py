@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dbanon.db import catalog
-from dbanon.db.histories import retention
+from dbanon.db.histories import memory
 from dbanon.db.metadata import ledger, store
 from dbanon.db.metadata.migrate import require_current
 from dbanon.db.session import Session, connect
@@ -101,7 +101,7 @@ def retained(session: Session, release: Release) -> Retained:
     for one in together:
         stored = store.load_stored(session, one.table, one.policy_name)
         policies.append(one.policy if stored is None else stored.policy)
-    return retention.count_deleted(session, release.relation, deadline=least_deadline(policies))
+    return memory.count_deleted(session, release.relation, deadline=least_deadline(policies))
 
 
 def _relations(session: Session, entries: Sequence[Entry]) -> list[tuple[TableName, TableName]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dbanon.db import catalog, identity
 from dbanon.db.audit import Hidden, hidden
-from dbanon.db.histories import retention
+from dbanon.db.histories import memory
 from dbanon.db.locks import Held
 from dbanon.db.metadata import ledger, migrate
 from dbanon.db.metadata.migrate import current_session, require_current
@@ -94,7 +94,7 @@ def drop_release(
         if release.served:
             if not withdrawal.withdraw(session, release):
                 raise ConfigError(f"release {release_id} was replaced meanwhile", hint=_LIST)
-            retention.forget_deleted(session, release.relation)
+            memory.forget_deleted(session, release.relation)
         identity.require_nothing_else(session, known)
     _drop_objects(settings, release, stages or Stages())
     return release

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import psycopg
 from psycopg import sql
 
-from dbanon.db import catalog, conditions, identity, transfer
-from dbanon.db.queries import query, template, text_of
+from dbanon.db import catalog, identity, transfer
+from dbanon.db.queries import query, selected, template, text_of
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import ColumnRule, Policy, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo
@@ -33,7 +33,7 @@ def value_counts(session: Session, info: TableInfo, policy: Policy, rule: Column
         "persons.count_values",
         value=_exact(info.column(rule.column), rule.role),
         source=identity.readable_elsewhere(session, info),
-        selected=conditions.selected(policy, info),
+        selected=selected(policy, info),
     )
     return transfer.fetch(session, info, statement, names=("rows", "value"), keys=1)
 

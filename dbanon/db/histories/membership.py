@@ -13,7 +13,6 @@ from psycopg import sql
 
 from dbanon.db import catalog
 from dbanon.db.histories import atoms, memory
-from dbanon.db.histories.retention import count_deleted, find_deleted, keep_deleted
 from dbanon.db.metadata import ledger
 from dbanon.db.person_hashes import require_found, require_standing
 from dbanon.db.proofs import subjects
@@ -244,13 +243,13 @@ def _read(
 
 
 def _counted(session: Session, publication: Publication, terms: RetentionRules) -> Standing:
-    find_deleted(session, publication.view, deadline=terms.deadline)
+    memory.find_deleted(session, publication.view, deadline=terms.deadline)
     session.pg.execute(query("membership.departed"), {"share": terms.share, "k": terms.k})
     gone = withdrawn(session, _DEPARTED)
     fresh = [row[0] for row in session.pg.execute(query("membership.fresh"))]
     counts = session.one(query("membership.count_standing"), {"fresh": len(fresh)})
-    keep_deleted(session, publication.view)
-    retained = count_deleted(session, publication.view, deadline=terms.deadline)
+    memory.keep_deleted(session, publication.view)
+    retained = memory.count_deleted(session, publication.view, deadline=terms.deadline)
     names = ("kept", "withheld", "deferred", "left", "changed", "overdue")
     growth = Delta(withdrawn=len(gone), due=retained.due, **dict(zip(names, counts, strict=True)))
     if terms.deadline is not None:

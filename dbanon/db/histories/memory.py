@@ -7,6 +7,7 @@ is the hash of its published values: an unchanged class preserves its number.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,11 +19,13 @@ from dbanon.db.releases import copies, immutability, relations
 from dbanon.db.releases.publication import data_table
 from dbanon.db.session import at_once
 from dbanon.domain.errors import DatabaseError
+from dbanon.domain.release import Retained
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import timedelta
     from uuid import UUID
 
     import psycopg
@@ -537,3 +540,62 @@ def _number(session: Session, publication: Publication, previous: Entry) -> None
     former = data_table("release", previous.data_id)
     shown = {**of_copy(publication), "key": sql.Literal(publication.key), "former": former}
     session.run((template("releases.number_release", **shown),))
+
+
+# Deleted persons that are still published, and pools of new persons that failed the models.
+
+
+def find_deleted(session: Session, relation: TableName, *, deadline: timedelta | None) -> None:
+    """Write deleted persons to ``history_missed``: when first missed, and if overdue."""
+    session.pg.execute(query("membership.find_leavers"), {**_named(relation), "deadline": deadline})
+
+
+def keep_deleted(session: Session, relation: TableName) -> None:
+    """Store only the persons of ``history_missed`` that the next release retains."""
+    for name in ("membership.discard_leavers", "membership.keep_leavers"):
+        session.pg.execute(query(name), _named(relation))
+
+
+def forget_deleted(session: Session, relation: TableName) -> None:
+    """Delete the times of deleted persons, for an empty relation or a new grouping."""
+    session.pg.execute(query("membership.forget_leavers"), _named(relation))
+
+
+def failed_pools(session: Session, table: TableName) -> list[tuple[dict[str, str | None], int]]:
+    """Return the kept values and persons of the last pools of a table that failed the models."""
+    found = session.pg.execute(query("membership.failed_pools"), _named(table))
+    return [(json.loads(kept), persons) for kept, persons in found]
+
+
+def keep_pool(
+    session: Session, relation: TableName, kept: Mapping[str, str | None], persons: int
+) -> None:
+    """Store the size of a pool that failed the models, also if this transaction is rolled back."""
+    asked = {**_named(relation), "kept": _text(kept), "persons": persons}
+
+    def keep(session: Session) -> None:
+        forget_pools(session, relation, kept)
+        session.pg.execute(query("membership.keep_pool"), asked)
+
+    keep(session)
+    session.lasting.append(keep)
+
+
+def forget_pools(
+    session: Session, relation: TableName, kept: Mapping[str, str | None] | None = None
+) -> None:
+    """Delete the failed pools of a relation, with some kept values or all."""
+    asked = {**_named(relation), "kept": None if kept is None else _text(kept)}
+    session.pg.execute(query("membership.forget_pools"), asked)
+
+
+def _text(kept: Mapping[str, str | None]) -> str:
+    return json.dumps(kept, sort_keys=True)
+
+
+def count_deleted(session: Session, relation: TableName, *, deadline: timedelta | None) -> Retained:
+    """Count the retained deleted persons of a relation, at its last refresh."""
+    asked = {**_named(relation), "deadline": deadline}
+    shown, overdue, since, failed = session.one(query("membership.count_leavers"), asked)
+    due = since + deadline if since is not None and deadline is not None else None
+    return Retained(relation, shown, overdue, since, due, failed)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg import sql
 
-from dbanon.db import catalog, conditions, identity
+from dbanon.db import catalog, identity
 from dbanon.db.metadata import ledger, store
 from dbanon.db.models.functions import Demand, by_run, class_in_run, demands, model_statement
-from dbanon.db.queries import equal_text, identifiers, query, template
+from dbanon.db.queries import equal_text, identifiers, query, selected, template
 from dbanon.db.releases.publication import Publication, data_table
 from dbanon.db.session import Session, at_once, only
 from dbanon.domain.errors import DatabaseError, NotPermitted, PolicyError, TableNotFound
@@ -307,7 +307,7 @@ def require_key(
 def require_distinct(session: Session, info: TableInfo, policy: Policy) -> None:
     """Raise PolicyError if two rows that meet the policy's conditions have the same key."""
     rows = sql.SQL("(SELECT * FROM {} WHERE {})").format(
-        identity.readable(session, info), conditions.selected(policy, info)
+        identity.readable(session, info), selected(policy, info)
     )
     proof = _proof(rows, identifiers(info.primary_key, of="r"))
     if identity.harmless(session, proof).fetchone() != (True,):
