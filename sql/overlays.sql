@@ -316,6 +316,16 @@ SELECT count(*)
   FROM ({shown}) AS r
  WHERE r.place = 1
 
+-- name: count_touched
+-- How many persons were in the classes of those whom a release changed: about as many have another cell now.
+SELECT count(*)
+  FROM pg_temp.history_entries AS e
+ WHERE e.relation = %(relation)s
+   AND e.release_id < %(newest)s
+   AND (e.until = %(newest)s OR e.until IS NULL)
+   AND e.place = 1
+   AND e.shown IN (SELECT w.shown FROM pg_temp.history_earlier AS w WHERE w.until = %(newest)s AND w.class <> 0)
+
 -- name: create_linked
 -- The persons of the tables of a dataset, with all that is shown of the classes of each in one of them.
 CREATE TEMPORARY TABLE {linked} (

@@ -342,6 +342,7 @@ _CLASSES = sql.Identifier("pg_temp", "history_classes")
 _WAS = sql.Identifier("pg_temp", "history_was")
 _IS = sql.Identifier("pg_temp", "history_is")
 _SHARE = 0.5  # of all persons: to count more of them twice takes longer than to count all once
+_FEW = 0.05  # of all persons: the classes of fewer are not counted before
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,15 +478,23 @@ def begin(
     last = base.get(earlier[-1])
     if last is None or last.releases != tuple(earlier):
         return None
-    if changed[newest] > _SHARE * last.persons:
+    most = _SHARE * last.persons
+    if changed[newest] > most:
         return None
     with at_once(session.pg):
-        near = _find_near(session, known, newest)
+        for name in ("overlays.find_newest", "overlays.find_earlier"):
+            session.pg.execute(query(name), {"newest": newest})
+    if changed[newest] > _FEW * last.persons:
+        asked = {"newest": newest, "relation": known.firsts()[newest]}
+        if session.one(query("overlays.count_touched"), asked)[0] > most:
+            memory.drop(session, _NEWEST, _EARLIER)
+            return None
+    with at_once(session.pg):
+        near = _find_near(session, known)
         counted = _find_moved(session, near)
     added, is_split, moved = only(counted)
     increment, found = None, [_NEWEST, _EARLIER, _LEFT, *([_NEAR] if near is _NEAR else [])]
-    if moved <= _SHARE * last.persons:
-        most = _SHARE * last.persons
+    if moved <= most:
         pairs = _find_paired(session, known, newest, former=same[-1], near=near, most=most)
         increment = Increment(
             session, known, policies, same[-1], last, base, added, is_split, pairs
@@ -496,16 +505,14 @@ def begin(
     return increment
 
 
-def _find_near(session: Session, known: Memory, newest: int) -> sql.Identifier:
+def _find_near(session: Session, known: Memory) -> sql.Identifier:
     """Write the cells of possibly affected persons; return the table of their membership.
 
     Persons only in the very first release are also in the newest of its relation, perhaps in an
     unchanged class. With other relations in between, all persons may be affected.
     """
-    for name in ("overlays.find_newest", "overlays.find_earlier"):
-        session.pg.execute(query(name), {"newest": newest})
     near, first = memory.ENTRIES, min(known.relations)
-    if known.relations[first] == known.relations[newest]:
+    if known.relations[first] == known.relations[max(known.relations)]:
         near = _NEAR
         session.pg.execute(query("overlays.find_near"), {"first": first})
         session.pg.execute(sql.SQL("ANALYZE {}").format(near))
