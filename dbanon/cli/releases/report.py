@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-import dbanon
 from dbanon.cli import options
 from dbanon.cli.pages import rendering
 from dbanon.cli.pages import report as page
@@ -126,6 +125,7 @@ def report(
     dbanon report --dataset clinic.toml
     """
     from dbanon.actions.releases.differences import read
+    from dbanon.actions.releases.report import report as action
 
     settings = options.settings(dsn, owner=owner)
     watched = partial(console.watched, timings=False, quiet=quiet)
@@ -141,7 +141,7 @@ def report(
     asked: dict[str, Any] = {"samples": samples, "time_limit": time_limit, "threshold": threshold}
     asked |= {"population": population_size, "public": public}
     with watched(steps=4 if public else 9) as stages:
-        found = dbanon.report(relation, **asked, settings=settings, stages=stages)
+        found = action(relation, **asked, settings=settings, stages=stages)
     _tell(found, before, json=json, html=html)
     _require_passed(found.checks)
 
@@ -166,8 +166,10 @@ def _report_dataset(
     watched: Callable[..., AbstractContextManager[Stages]],
     json: bool,
 ) -> None:
+    from dbanon.actions.releases.report import report_dataset
+
     with watched(steps=4) as stages:
-        found = dbanon.report_dataset(dataset, public=public, settings=settings, stages=stages)
+        found = report_dataset(dataset, public=public, settings=settings, stages=stages)
     if json:
         console.document(found)
     else:
