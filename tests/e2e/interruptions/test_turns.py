@@ -11,8 +11,9 @@ import pytest
 from tables import define_patients, patients_policy
 
 import dbanon
+from dbanon.actions.preparation import linked
+from dbanon.actions.publication import group_reuse
 from dbanon.actions.publication import steps as publishing
-from dbanon.anonymization import problem
 from dbanon.db import catalog
 from dbanon.db.releases import publication_lock
 from dbanon.db.session import LOCK_TIMEOUT, connect
@@ -98,7 +99,7 @@ def test_a_revocation_does_not_wait_for_a_search_and_outlives_it(patients, monke
     def refresh():
         return dbanon.refresh("patients", new_series=True, settings=patients.settings)
 
-    with in_flight(monkeypatch, problem, "solve", refresh) as future:
+    with in_flight(monkeypatch, linked.LinkedSource, "solve", refresh) as future:
         start = time.monotonic()
         dbanon.revoke("patients", ["turns_analyst"], settings=patients.settings)
         assert time.monotonic() - start < 10
@@ -124,7 +125,7 @@ def test_a_view_is_not_made_anew_with_rights_that_were_taken_meanwhile(
 ):
     publish = publish_without_note(patients)
     patients.execute(f"GRANT SELECT{columns} ON anon.patients TO turns_analyst")
-    with in_flight(monkeypatch, problem, "solve", publish) as future:
+    with in_flight(monkeypatch, group_reuse, "solve", publish) as future:
         patients.execute(f"REVOKE SELECT{columns} ON anon.patients FROM turns_analyst")
         dbanon.revoke("patients", ["turns_analyst"], settings=patients.settings)
     assert "rights on anon.patients were changed" in str(future.exception())
@@ -180,7 +181,7 @@ def test_publications_of_a_table_wait_for_each_other(patients, monkeypatch, kind
         return dbanon.publish("patients", k=7, kind=kind, name="other", settings=patients.settings)
 
     with ThreadPoolExecutor(1) as pool:
-        with in_flight(monkeypatch, problem, "solve", refresh):
+        with in_flight(monkeypatch, linked.LinkedSource, "solve", refresh):
             second = pool.submit(publish)
             time.sleep(1)
             assert not second.done()
@@ -194,7 +195,7 @@ def test_a_publication_that_waited_sees_what_was_committed_meanwhile(patients, m
         return dbanon.refresh("patients", new_series=True, settings=patients.settings)
 
     with ThreadPoolExecutor(3) as pool:
-        with in_flight(monkeypatch, problem, "solve", refresh):
+        with in_flight(monkeypatch, linked.LinkedSource, "solve", refresh):
             others = [pool.submit(refresh) for _ in range(3)]
             time.sleep(1)
             assert not any(other.done() for other in others)
