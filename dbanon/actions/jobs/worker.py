@@ -297,6 +297,8 @@ class _Worker:
             self._note_once(str(error))
         with session.transaction():
             job = queue.take(session, now)
+        if job is not None and self.metrics is None:
+            return job, POLL_SECONDS  # until it is held, another worker may think it lost
         with session.transaction():
             standing = queue.standing(session)
         if self.metrics is not None:
