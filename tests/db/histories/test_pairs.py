@@ -147,12 +147,15 @@ def test_every_two_releases_are_compared_as_defined(session, part):
             several=stream.several,
         )
         policies = {number: stream.policy(number) for number in stream.releases}
-        require_pairs(session, stream, known, policies)
-        require_values(session, stream, known, policies)
+        compared = [
+            *pairs(session, stream, known, policies),
+            *values(session, stream, known, policies),
+        ]
+        assert [defined for defined, _ in compared] == [found for _, found in compared]
 
 
-def require_pairs(session, stream, known, policies):
-    """Compare every release with the newest."""
+def pairs(session, stream, known, policies):
+    """Yield every comparison with the newest release, as defined and as found."""
     newest = max(stream.releases)
     memory.rows(session, known, newest, cells.NOW)
     found = cells.against(session, known, {n: n for n in stream.releases}, policies)
@@ -160,17 +163,23 @@ def require_pairs(session, stream, known, policies):
     now = stream.releases[newest]
     for number, before in stream.releases.items():
         k = max(stream.k[number], stream.k[newest])
-        pair, one = histories.pair(before, now, k), found[number]
-        assert pair == (one.persons, one.in_both, one.smallest, one.below)
+        one = found[number]
+        yield (
+            histories.pair(before, now, k),
+            (one.persons, one.in_both, one.smallest, one.below),
+        )
         required = cells.required_of(policies[number], policies[newest])
-        assert [
-            (column, l, *histories.exposure(before, now, column, l))
-            for column, l in required.items()
-        ] == [(e.column, e.required, e.below, e.to_one) for e in one.exposures]
+        yield (
+            [
+                (column, l, *histories.exposure(before, now, column, l))
+                for column, l in required.items()
+            ],
+            [(e.column, e.required, e.below, e.to_one) for e in one.exposures],
+        )
 
 
-def require_values(session, stream, known, policies):
-    """Check the diseases of every cell in every release."""
+def values(session, stream, known, policies):
+    """Yield what is counted of the diseases of every cell in every release, likewise."""
     memory.cells(session, cells.CELLS)
     rows = session.pg.execute(sql.SQL("SELECT person, cell FROM {}").format(cells.CELLS))
     cell_of = {person.int: cell for person, cell in rows}
@@ -179,11 +188,10 @@ def require_values(session, stream, known, policies):
     for number, shown in stream.releases.items():
         sizes = histories.diversity(shown, cell_of, "disease")
         l = stream.l[number]
-        (result,) = found[number]
-        assert (l, min(sizes, default=None), len(sizes), sum(size < l for size in sizes)) == (
-            result.required,
-            result.achieved,
-            result.classes,
-            result.failing_classes,
+        (one,) = found[number]
+        yield (
+            (l, min(sizes, default=None), len(sizes), sum(size < l for size in sizes)),
+            (one.required, one.achieved, one.classes, one.failing_classes),
         )
-        assert sum(len(own) for own in shown.values()) == result.n_rows or stream.several
+        if not stream.several:
+            yield sum(len(own) for own in shown.values()), one.n_rows

@@ -40,16 +40,16 @@ def lost(table, asked, name, *, seed):
         return 2.0
 
 
-def keeps(table, asked, *, seed):
-    """Look at each promise."""
+def broken(table, asked, *, seed):
+    """Return each promise that is broken: what loses more, and than what."""
     by = {name: lost(table, asked, name, seed=seed) for name in (*EFFORTS, *PEERS)}
-    assert by["best"] <= by["balanced"] + 1e-9
-    assert by["balanced"] <= by["fast"] + 1e-9
-    assert by["fast"] <= min(by[peer] for peer in PEERS) + 1e-9
+    promised = [("best", "balanced"), ("balanced", "fast"), *(("fast", peer) for peer in PEERS)]
+    found = [pair for pair in promised if by[pair[0]] > by[pair[1]] + 1e-9]
     if asked.max_suppressed > 0:
-        without = replace(asked, max_suppressed=0.0)
-        for effort in EFFORTS:
-            assert by[effort] <= lost(table, without, effort, seed=seed) + 1e-9
+        whole = replace(asked, max_suppressed=0.0)
+        without = {effort: lost(table, whole, effort, seed=seed) for effort in EFFORTS}
+        found += [(name, NONE_OUT) for name in EFFORTS if by[name] > without[name] + 1e-9]
+    return found
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,14 @@ def keeps(table, asked, *, seed):
 )
 def test_more_effort_loses_no_more_than_less_or_than_other_algorithms(n, seed, k, models, allowed):
     table = random_table(n, seed=seed)
-    keeps(table, policy(table, k, *models, allowed=allowed), seed=seed)
+    assert [] == broken(table, policy(table, k, *models, allowed=allowed), seed=seed)
 
 
 @settings(max_examples=10)
 @given(problems(most=40), st.sampled_from([(), CLOSE]), st.sampled_from([0.0, 0.1, 0.4]))
 def test_any_small_table_is_grouped_as_promised(problem, models, allowed):
     table, k, l = problem
-    keeps(table, policy(table, k, *models, l=l, allowed=allowed), seed=k)
+    assert [] == broken(table, policy(table, k, *models, l=l, allowed=allowed), seed=k)
 
 
 def test_columns_that_all_weigh_nothing_weigh_the_same():
