@@ -81,7 +81,11 @@ TARGETS = {
     "dbanon/actions/publication/series.py": [*_PSEUDONYMS, "tests/security/test_masked_series.py"],
     "dbanon/formats/support.py": ["tests/unit/test_support.py"],
     "dbanon/actions/releases/released_data.py": ["tests/e2e/reports/test_noninterference.py"],
-    "dbanon/db/histories/joint.py": [*_JOINT, "tests/security/histories/test_linked_releases.py"],
+    "dbanon/db/histories/overlay.py": [
+        *_JOINT,
+        *_OVERLAYS,
+        "tests/security/histories/test_linked_releases.py",
+    ],
     "sql/functions/check_anatomy.sql": ["tests/db/proofs/test_check_anatomy.py"],
     "sql/standing.sql#discard_leavers": ["tests/security/histories/leavers/test_erasure.py"],
     "sql/standing.sql#find_leavers": ["tests/security/histories/leavers/test_erasure.py"],

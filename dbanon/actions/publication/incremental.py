@@ -22,7 +22,7 @@ from dbanon.actions.publication.steps import build
 from dbanon.anonymization.estimate import parts
 from dbanon.anonymization.registry import recoding_of
 from dbanon.db import audit, catalog, person_hashes
-from dbanon.db.histories import atoms, joint, membership, memory
+from dbanon.db.histories import atoms, membership, memory, overlay
 from dbanon.db.releases import copies, immutability
 from dbanon.db.releases.publication import Publication
 from dbanon.domain.errors import Unsatisfiable
@@ -128,7 +128,7 @@ def obstacle(session: Session, plan: PublicationPlan, present: Sequence[Release]
         reason = reason or changed(session, info, release, policy=policy, versions=member.versions)
         if reason is not None:
             return f"of {release.relation}, {reason}" if together else reason
-    if together and not joint.is_linked(session, {one.table: one.relation for one in present}):
+    if together and not overlay.is_linked(session, {one.table: one.relation for one in present}):
         return "its tables do not remember their persons alike"
     return None
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.anonymization.registry import masked_by, masking_of, solvable_columns, within_classes
-from dbanon.db.histories import joint, membership, memory, overlay, readers
+from dbanon.db.histories import membership, memory, overlay, readers
 from dbanon.db.metadata import ledger
 from dbanon.db.releases import publication_lock
 from dbanon.domain.errors import ConfigError
@@ -64,8 +64,7 @@ def compare(
     if publication.withdrawn is None:  # what is grouped anew shows nobody who is gone
         memory.forget_deleted(session, publication.view)
     if publication.kind is ReleaseKind.VIEW:
-        live = {publication.id: publication.policy}
-        found = overlay.recall(session, table, relation=publication.view, live=live)
+        found = overlay.recall(session, {table: publication.view}, new=[publication])
     else:
         starts = place.joined is None
         found = overlay.remember(
@@ -75,8 +74,9 @@ def compare(
             series_of=place.joined,
             is_compared=place.is_compared,
         )
-        if (found.failed or found.small) and not starts:
-            _require_no_worse(session, publication, found, previous)
+        if not starts:
+            served = previous if previous is not None and previous.served else None
+            _require_no_worse(session, [publication], found, served=served)
         if starts:
             memory.forget_pools(session, publication.view)
         else:
@@ -97,7 +97,7 @@ def compare_linked(
     """
     relations = {one.info.name: one.view for one in publications}
     persons = publications[0]
-    found = joint.recall(session, relations, new=publications)
+    found = overlay.recall(session, relations, new=publications)
     if found.unknown:
         raise CheckFailed(
             f"what the releases of {', '.join(map(str, relations))} together reveal is not known,"
@@ -105,10 +105,7 @@ def compare_linked(
             CheckReport(persons.view, ()),
             hint=OTHER_READERS,
         )
-    if found.failed or found.small:
-        before = joint.recall(session, relations, new=publications, before=True)
-        if found.is_worse_than(before):
-            raise _worse(found.reasons_against(before), found, persons, "nothing was published")
+    _require_no_worse(session, publications, found)
     require_safe([found] if strict else [])
     return found
 
@@ -279,27 +276,23 @@ def _starts(session: Session, table: TableName, request: Request) -> bool:
 
 
 def _require_no_worse(
-    session: Session, publication: Publication, found: Composition, previous: Entry | None
+    session: Session,
+    publications: Sequence[Publication],
+    found: Composition,
+    *,
+    served: Entry | None = None,
 ) -> None:
-    """Raise CheckFailed if more cells fail than before."""
-    before = overlay.recall_before(session, publication)
-    if not found.is_worse_than(before):
+    """Raise RevealsMore if more cells fail than before; served: what still is, instead."""
+    if not (found.failed or found.small):
         return
-    served = "nothing was published"
-    if previous is not None and previous.served:
-        served = f"release {previous.id} is served on"
-    raise _worse(found.reasons_against(before), found, publication, served)
-
-
-def _worse(
-    reasons: Sequence[str], found: Composition, publication: Publication, state: str
-) -> RevealsMore:
-    """Return the error of a release that discloses more; state: of what is served instead."""
-    return RevealsMore(
-        "\n  ".join([*reasons, state]),
-        CheckReport(publication.view, tuple(one.result for one in found.failed)),
-        hint=f"{command('dbanon history', publication.info.name)}; {OTHER_READERS}",
-    )
+    before, first = overlay.recall_before(session, publications), publications[0]
+    state = f"release {served.id} is served on" if served else "nothing was published"
+    if found.is_worse_than(before):
+        raise RevealsMore(
+            "\n  ".join([*found.reasons_against(before), state]),
+            CheckReport(first.view, tuple(one.result for one in found.failed)),
+            hint=f"{command('dbanon history', first.info.name)}; {OTHER_READERS}",
+        )
 
 
 def _require_judged(

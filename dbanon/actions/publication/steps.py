@@ -18,7 +18,7 @@ from dbanon.actions.publication.series import (
     require_unread,
 )
 from dbanon.db import catalog, identity, rights, schemas
-from dbanon.db.histories import joint, memory, readers
+from dbanon.db.histories import memory, overlay, readers
 from dbanon.db.locks import Held
 from dbanon.db.metadata import ledger, store
 from dbanon.db.proofs import checks, subjects
@@ -394,7 +394,7 @@ def _proved_linked(session: Session, works: Sequence[Work]) -> list[Work]:
     """Return the tables with the proofs of all of them together; raises CheckFailed."""
     publications = [one.publication for one in works]
     is_new = publications[0].withdrawn is None
-    found = (prove_linked if is_new else joint.prove)(session, publications)
+    found = (prove_linked if is_new else overlay.prove)(session, publications)
     proved = []
     for one, results in zip(works, found, strict=True):
         assert one.report is not None  # noqa: S101 - each was proved alone

@@ -84,8 +84,8 @@ def history(table: str | TableName, *, settings: Settings | None = None) -> Hist
             )
         changed, series = memory.changes(session, name), memory.series(session, name)
         relations = _relations(session, releases)
-        found = [overlay.recall(session, name, relation=one) for _, one in relations]
-        found += _together(session, [one for one in releases if one.served])
+        relations += _datasets(session, [one for one in releases if one.served])
+        found = [overlay.recall(session, one) for one in relations]
         shown = tuple(retained(session, one) for one in releases if one.served)
     chapters = (_chapter(one, changed.get(one.id), series.get(one.id)) for one in releases)
     return History(tuple(chapters), tuple(found), shown)
@@ -104,7 +104,7 @@ def retained(session: Session, release: Release) -> Retained:
     return memory.count_deleted(session, release.relation, deadline=least_deadline(policies))
 
 
-def _relations(session: Session, entries: Sequence[Entry]) -> list[tuple[TableName, TableName]]:
+def _relations(session: Session, entries: Sequence[Entry]) -> list[dict[TableName, TableName]]:
     """Return the table and newest relation of each series; entries: newest first."""
     from dbanon.db.histories import memory
 
@@ -119,7 +119,7 @@ def _relations(session: Session, entries: Sequence[Entry]) -> list[tuple[TableNa
     for one in entries:  # live views are compared with the latest series
         if all(table != one.table for table, _ in found):
             found[one.table, None] = one.relation
-    return [(table, relation) for (table, _), relation in found.items()]
+    return [{table: relation} for (table, _), relation in found.items()]
 
 
 def _chapter(release: Release, changed: int | None, series: int | None) -> HistoryEntry:
@@ -154,25 +154,24 @@ def check_history(
         session.transaction(snapshot=True, keep=False),
     ):
         require_current(session)
-        pairs = _relations(session, _served(session, relation))
-        found = [overlay.recall(session, table, relation=one) for table, one in pairs]
-        found += _together(session, _served(session, relation))
+        served = _served(session, relation)
+        relations = [*_relations(session, served), *_datasets(session, served)]
+        found = [overlay.recall(session, one) for one in relations]
     require_held(found)
     return found
 
 
-def _together(session: Session, entries: Sequence[Entry]) -> list[Composition]:
-    """Return the combined disclosure of all tables, for each dataset that is served."""
-    from dbanon.db.histories import joint
-
+def _datasets(session: Session, entries: Sequence[Entry]) -> list[dict[TableName, TableName]]:
+    """Return the relation of each table of each dataset that is served, that of persons first."""
     wanted = {one.dataset for one in entries if one.dataset}
     relations: dict[tuple[str, ...], dict[str, TableName]] = {names: {} for names in wanted}
     for one in ledger.served_entries(session) if wanted else ():
         if one.dataset in wanted:
             relations[one.dataset][str(one.table)] = one.relation
     return [
-        joint.recall(session, {TableName.parse(name): of[name] for name in names if name in of})
+        {TableName.parse(name): of[name] for name in names if name in of}
         for names, of in sorted(relations.items())
+        if len(of) > 1  # a table that is left of a dataset is compared alone
     ]
 
 

@@ -1,8 +1,8 @@
-"""Prove the models of all releases of a table together.
+"""Prove the models of all releases of a table together, or of all tables with the same persons.
 
-A reader of several releases can distinguish persons unless they were always in the same classes.
-Such persons form a cell, which must be as safe as a class (algorithm reference, section 7.2).
-Models that compare a class with the whole do not apply: the whole differs between releases.
+A reader of several releases can distinguish persons unless they were always in the same classes of
+every table. Such persons form a cell, which must be as safe as a class (algorithm reference,
+section 7.2). Models that compare a class with the whole do not apply: the whole differs.
 
 A publication starts from the results of the previous release and counts only affected persons. A
 history check counts everything again; both must agree.
@@ -10,7 +10,7 @@ history check counts everything again; both must agree.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from psycopg import sql
@@ -18,13 +18,14 @@ from psycopg import sql
 from dbanon.db.histories import cells, figures, membership, memory
 from dbanon.db.histories.cells import CELLS, COUNTED, NOW
 from dbanon.db.histories.figures import Figures, carried, carried_pair
+from dbanon.db.histories.memory import BEFORE
 from dbanon.db.metadata import ledger
 from dbanon.db.queries import query, template
 from dbanon.db.session import at_once, only
 from dbanon.domain.release import CellResult, Composition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import psycopg
 
@@ -34,6 +35,13 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import Policy
     from dbanon.domain.release import Against, CheckResult
     from dbanon.domain.table import TableName
+
+    Numbers = Mapping[TableName, tuple[str, ...]]
+    """The columns of each table with only numeric stored values."""
+    Relations = Mapping[TableName, TableName]
+    """The relation of each table, that of the persons first."""
+
+_LINKED = sql.Identifier("pg_temp", "history_linked")
 
 
 def remember(
@@ -57,7 +65,7 @@ def remember(
         return _remembered(session, publication, starts_series=True)
     before = memory.of_series(session, publication.info.name, publication.view)
     if not before.relations:  # nothing to compare it with
-        compared = _comparable(session, before, {publication.id: publication.policy})
+        compared = _comparable(session, [before], [publication])
         found = _remembered(session, publication, starts_series=True)
         unknown, live = compared.unknown - {publication.id}, compared.live - {publication.id}
         return replace(found, unknown=tuple(sorted(unknown)), live=tuple(sorted(live)))
@@ -78,7 +86,7 @@ def _remembered(
     known = memory.remember(session, publication, starts_series=starts_series, series_of=series_of)
     if continues:
         membership.require_lasting_keys(session, publication, known)
-    compared = _comparable(session, known, {publication.id: publication.policy})
+    compared = _comparable(session, [known], [publication])
     # Of a person of several rows, no figure is kept: what tells them is numbered anew every time.
     is_kept = compared.policies.keys() == known.relations.keys() and not known.several
     if is_kept and len(known.relations) == 1:
@@ -92,109 +100,209 @@ def _remembered(
     return _composition(compared, found, of_cells)
 
 
-def recall(
-    session: Session,
-    table: TableName,
-    *,
-    relation: TableName | None = None,
-    live: Mapping[int, Policy] | None = None,
-) -> Composition:
-    """Compare all releases of a series of a table, from stored membership only.
+def is_linked(session: Session, relations: Relations) -> bool:
+    """Return True if all tables share a hash key and the first published all persons."""
+    linked = _unpacked(session, _of_series(session, relations))
+    if linked:
+        memory.forget(session)
+    return linked
 
-    relation: selects the series, by default the latest; live: a release about to be served live, by
-    number, which is not comparable.
+
+def recall(
+    session: Session, relations: Relations, *, new: Sequence[Publication] = ()
+) -> Composition:
+    """Compare all releases in the series of some relations, from stored membership only.
+
+    new: releases about to be served; live ones are not comparable. Those of several tables are
+    unknown unless ``is_linked``.
     """
     session.allow_memory()
-    known = memory.recall(session, table, relation=relation)
-    compared = _comparable(session, known, live or {})
-    found, of_cells = _counted(session, compared)
+    found = _of_series(session, relations)
+    compared = _comparable(session, found, new)
+    if all(len(known.relations) <= 1 for known in found):
+        return _composition(compared)
+    if not _unpacked(session, found):
+        return replace(_composition(compared), unknown=tuple(sorted(compared.policies)))
+    counted, of_cells = _counted(session, compared)
     memory.forget(session)
     newest = max(compared.policies, default=0)
     kept = compared.base.get(newest)
-    if of_cells is not None and kept is not None and not found.agrees(kept):
+    if of_cells is not None and kept is not None and not counted.agrees(kept):
         compared = replace(compared, altered={*compared.altered, newest})
-    return _composition(compared, found, of_cells)
+    return _composition(compared, counted, of_cells)
 
 
-def recall_before(session: Session, publication: Publication) -> Composition:
-    """Check the cells of the releases before a stored one, also against its policy.
+def recall_before(session: Session, publications: Sequence[Publication]) -> Composition:
+    """Check the cells of the releases before stored ones, also against the policies of these.
 
-    Its own results use the values of the earlier release that shares most sensitive columns. Pairs
-    of releases are not compared.
+    Results of these use the values of the earlier release that shares most sensitive columns. Pairs
+    of releases are not compared. Without results if the cells are unknown.
     """
-    table, view = publication.info.name, publication.view
     session.allow_memory()
-    known = memory.recall(session, table, relation=view, until=publication.id)
-    compared, results, small = _comparable(session, known, {}), [], 0
-    policies = compared.policies
+    relations = {one.info.name: one.view for one in publications}
+    found = _of_series(session, relations, until=min(one.id for one in publications))
+    composition = Composition(publications[0].info.name, 0, (), (), (), ())
+    if not _unpacked(session, found):
+        return composition
+    compared = _comparable(session, found, publications)
+    results, small, policies = list[CellResult](), 0, compared.policies
     if policies:
         memory.cells(session, CELLS)
-        of_k, small = cells.of_releases(session, [known], policies, asked=[publication.policy])
-        results.append(CellResult(max(policies), view, of_k))
-        numbers = _numbers(session, known)
-        found = _results(session, compared, numbers, known=dict.fromkeys(policies))
-        results += _of_each(known, found)
-        results += _as_asked(session, compared, publication, numbers)
+        asked = [one.policy for one in publications]
+        of_k, small = cells.of_releases(session, found, policies, asked=asked)
+        results.append(CellResult(max(policies), publications[-1].view, of_k))
+        numbers = _numbers(session, compared)
+        results += _of_each(compared, _results(session, compared, numbers))
+        for one in publications:
+            results += _as_asked(session, compared, one, numbers)
         memory.drop(session, CELLS)
     memory.forget(session)
-    composition = _composition(compared, Figures((), 0, (), {}, {}, {}), None)
-    return replace(composition, releases=tuple(policies), results=tuple(results), small=small)
+    return replace(composition, results=tuple(results), small=small)
 
 
 def _as_asked(
-    session: Session, compared: _Compared, asked: Publication, numbers: tuple[str, ...]
+    session: Session, compared: _Compared, asked: Publication, numbers: Numbers
 ) -> Iterator[CellResult]:
     """Check the earlier values of cells against the policy of a new release."""
-    known = compared.known
+    (known,) = (one for one in compared.found if one.table == asked.info.name)
     wanted = cells.sensitive_columns(asked.policy)
     both = {
         number: [name for name in wanted if name in cells.sensitive_columns(policy)]
-        for number, policy in compared.policies.items()
+        for number, policy in compared.of(known).items()
     }
+    if not both:
+        return
     number = max(both, key=lambda one: (len(both[one]), known.relations[one] == asked.view, one))
-    found = cells.of_values(session, known, {number: asked.policy}, numbers, sensitive=both[number])
+    found = cells.of_values(
+        session, known, {number: asked.policy}, numbers[known.table], sensitive=both[number]
+    )
     for result in found[number]:
         yield CellResult(asked.id, asked.view, result)
+
+
+def prove(session: Session, publications: Sequence[Publication]) -> list[tuple[CheckResult, ...]]:
+    """Check the persons of each release, by class and by the classes of all tables.
+
+    Only stored membership links rows of a copy to persons. publications: the table of persons
+    first; all are stored, with as many rows of every class as the copies have.
+    """
+    session.allow_memory()
+    found = _of_series(session, {one.info.name: one.view for one in publications})
+    memory.unpack(session, found)
+    session.pg.execute(template("overlays.create_linked", linked=_LINKED))
+    for part, (known, one) in enumerate(zip(found, publications, strict=True)):
+        memory.rows(session, known, one.id, BEFORE)
+        times = sql.SQL("count(*)" if one.policy.rows_per_subject is not None else "''")
+        slots = {"linked": _LINKED, "rows": BEFORE, "part": sql.Literal(part), "times": times}
+        session.pg.execute(template("overlays.link", **slots))
+        memory.drop(session, BEFORE)
+    every = [*range(len(found))]
+    results = []
+    for part, (known, one) in enumerate(zip(found, publications, strict=True)):
+        subject = one.policy.subject or ""
+        by = subject if one.policy.rows_per_subject is None else f"{subject} by number of rows"
+        proved = _proved(session, known, one, parts=[part], by=by)
+        if len(found) > 1:
+            proved += _proved(session, known, one, parts=every, by=f"{subject} by all tables")
+        results.append(tuple(proved))
+    memory.drop(session, _LINKED)
+    memory.forget(session)
+    return results
+
+
+def _proved(
+    session: Session, known: Memory, publication: Publication, *, parts: Sequence[int], by: str
+) -> list[CheckResult]:
+    """Check one release's models for the cells of some tables."""
+    slots = {"cells": CELLS, "linked": _LINKED, "parts": sql.Literal(list(parts))}
+    session.pg.execute(template("overlays.linked_cells", **slots))
+    of_k = replace(cells.of_persons(session, publication.policy.k), column=by)
+    asked = {publication.id: publication.policy}
+    found = cells.of_values(session, known, asked, _numeric(session, known))[publication.id]
+    memory.drop(session, CELLS)
+    return [*(replace(one, column=f"{one.column} by {by}") for one in found), of_k]
+
+
+def _of_series(session: Session, relations: Relations, *, until: int | None = None) -> list[Memory]:
+    return [
+        memory.of_series(session, table, relation, until=until)
+        for table, relation in relations.items()
+    ]
+
+
+def _unpacked(session: Session, found: Sequence[Memory]) -> bool:
+    """Unpack the membership of tables; return False if it does not link their persons."""
+    keys, first = {known.key for known in found}, found[0]
+    if len(found) > 1 and (len(keys) > 1 or None in keys):
+        return False
+    memory.unpack(session, found)
+    if len(found) == 1:
+        return True
+    linked = session.one(query("overlays.knows_all"), {"releases": list(first.relations)})[0]
+    if not linked:
+        memory.forget(session)
+    return bool(linked)
 
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
     """The releases to compare, each with its policy, and the incomparable ones.
 
-    live: live views; altered: stored data differs from that at publication; base: results at each
-    publication; changed: changed rows per release.
+    found: the tables, that of the persons first. Of a single one, live: live views; altered: stored
+    data differs from that at publication; base: results at each publication; changed: changed rows
+    per release. Linked tables are compared alone before.
     """
 
-    known: Memory
+    found: Sequence[Memory]
     policies: Mapping[int, Policy]
-    unknown: set[int]
-    live: set[int]
-    altered: set[int]
-    base: Mapping[int, Figures]
-    changed: Mapping[int, int]
+    unknown: set[int] = field(default_factory=set)
+    live: set[int] = field(default_factory=set)
+    altered: set[int] = field(default_factory=set)
+    base: Mapping[int, Figures] = field(default_factory=dict)
+    changed: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def known(self) -> Memory:
+        """The table, or that of the persons."""
+        return self.found[0]
+
+    @property
+    def relations(self) -> dict[int, TableName]:
+        """The relation of each release of any table."""
+        return {number: name for one in self.found for number, name in one.relations.items()}
+
+    def of(self, known: Memory) -> dict[int, Policy]:
+        """Return the releases of a table."""
+        return {n: self.policies[n] for n in known.relations if n in self.policies}
 
 
-def _comparable(session: Session, known: Memory, new: Mapping[int, Policy]) -> _Compared:
-    entered = ledger.policies_by_release(session, known.table, known=new.values())
+def _comparable(session: Session, found: Sequence[Memory], new: Sequence[Publication]) -> _Compared:
+    policies: dict[int, Policy] = {}
+    for known in found:
+        asked = {one.id: one.policy for one in new if one.info.name == known.table}
+        policies |= ledger.policies_by_release(session, known.table, known=asked.values()) | asked
+    if len(found) > 1:
+        numbers = [number for known in found for number in known.relations]
+        return _Compared(found, {n: policies[n] for n in numbers if n in policies})
+    (known,), added = found, {one.id for one in new}
     series, own = memory.series(session, known.table), known.series
-    shared = {i: p for i, p in entered.items() if memory.series_of(series, i, own) == own}
-    policies = shared | dict(new)
+    policies = {
+        number: policy
+        for number, policy in policies.items()
+        if number in added or memory.series_of(series, number, own) == own
+    }
     base, changed = figures.kept(session, known), memory.changes(session, known.table)
     damaged = {
         release
-        for found in base.values()
-        for release, rows in found.changed.items()
+        for kept in base.values()
+        for release, rows in kept.changed.items()
         if changed.get(release, rows) != rows
     }
-    of_known = {
-        number: policies[number]
-        for number in known.relations
-        if number in policies and number not in damaged
-    }
+    of_known = {n: policies[n] for n in known.relations if n in policies and n not in damaged}
     altered = damaged & known.relations.keys() & policies.keys()
     unknown = policies.keys() - of_known.keys() - altered if len(policies) > 1 else set()
-    live = {*new, *ledger.live_releases(session, known.table)} - known.relations.keys()
-    return _Compared(known, of_known, unknown, unknown & live, altered, base, changed)
+    live = {*added, *ledger.live_releases(session, known.table)} - known.relations.keys()
+    return _Compared(found, of_known, unknown, unknown & live, altered, base, changed)
 
 
 def _counted(
@@ -212,18 +320,19 @@ def _counted(
     changed = {number: compared.changed.get(number, 0) for number in policies}
     if len(policies) < 1 + (not is_kept):
         return Figures(tuple(policies), 0, (), {}, {}, changed), None
-    numbers, increment = _numbers(session, known), None
+    numbers, increment = _numbers(session, compared), None
     if base and is_kept:
         increment = begin(session, known, policies, base=base, changed=compared.changed)
     results: Mapping[int, tuple[CheckResult, ...] | None] = dict.fromkeys(policies)
-    pairs: Mapping[int, Against | None] = dict.fromkeys([*policies][: None if is_kept else -1])
+    others = [*policies][: None if is_kept else -1] if len(compared.found) == 1 else []
+    pairs: Mapping[int, Against | None] = dict.fromkeys(others)
     if increment is None:
         memory.cells(session, CELLS)
-        of_cells = cells.of_releases(session, [known], policies)
+        of_cells = cells.of_releases(session, compared.found, policies)
     else:
         all_cells = query("overlays.count_all_cells")
         of_cells = cells.of_releases(session, [known], policies, count=all_cells)
-        results = increment.results(numbers)
+        results = increment.results(numbers[known.table])
         pairs = increment.compared()
         with at_once(session.pg):
             increment.end()
@@ -233,7 +342,7 @@ def _counted(
     found = Figures(
         tuple(policies),
         of_cells[0].n_rows,
-        numbers,
+        numbers[known.table],
         _results(session, compared, numbers, known=results),
         _pairs(session, compared, known=pairs),
         changed,
@@ -245,7 +354,7 @@ def _counted(
 def _count_first(session: Session, compared: _Compared) -> Figures:
     """Count the only release of a series, as a count of all cells and pairs would."""
     ((number, policy),) = compared.policies.items()
-    numbers = _numbers(session, compared.known)
+    numbers = _numeric(session, compared.known)
     with at_once(session.pg):
         session.pg.execute(query("overlays.count_first"))
         session.pg.execute(sql.SQL("ANALYZE {}").format(COUNTED))
@@ -256,35 +365,40 @@ def _count_first(session: Session, compared: _Compared) -> Figures:
     return Figures((number,), pair.persons, numbers, results, {number: pair}, changed)
 
 
-def _numbers(session: Session, known: Memory) -> tuple[str, ...]:
+def _numbers(session: Session, compared: _Compared) -> Numbers:
+    return {known.table: _numeric(session, known) for known in compared.found}
+
+
+def _numeric(session: Session, known: Memory) -> tuple[str, ...]:
     """Return the columns with only numeric stored values."""
     named = {"schema": known.table.schema, "name": known.table.name}
     return tuple(sorted(row[0] for row in session.pg.execute(query("overlays.numbers"), named)))
 
 
-def _of_each(known: Memory, found: Mapping[int, tuple[CheckResult, ...]]) -> Iterator[CellResult]:
+def _of_each(
+    compared: _Compared, found: Mapping[int, tuple[CheckResult, ...]]
+) -> Iterator[CellResult]:
     """Yield the results of each release, with its relation."""
+    relations = compared.relations
     for number, results in found.items():
         for result in results:
-            yield CellResult(number, known.relations[number], result)
+            yield CellResult(number, relations[number], result)
 
 
 def _results(
     session: Session,
     compared: _Compared,
-    numbers: tuple[str, ...],
+    numbers: Numbers,
     *,
-    known: Mapping[int, tuple[CheckResult, ...] | None],
+    known: Mapping[int, tuple[CheckResult, ...] | None] | None = None,
 ) -> dict[int, tuple[CheckResult, ...]]:
     """Check the cells by the values of each release, unless already known."""
-    missing = {
-        number: compared.policies[number] for number, found in known.items() if found is None
-    }
-    counted = cells.of_values(session, compared.known, missing, numbers)
-    return {
-        number: tuple(counted[number]) if found is None else found
-        for number, found in known.items()
-    }
+    found = {number: one for number, one in (known or {}).items() if one is not None}
+    for table in compared.found:
+        missing = {n: policy for n, policy in compared.of(table).items() if n not in found}
+        counted = cells.of_values(session, table, missing, numbers[table.table])
+        found |= {number: tuple(results) for number, results in counted.items()}
+    return {number: found[number] for number in compared.policies}
 
 
 def _pairs(
@@ -301,30 +415,31 @@ def _pairs(
 
 
 def _composition(
-    compared: _Compared, found: Figures, of_cells: tuple[CheckResult, int] | None
+    compared: _Compared,
+    found: Figures | None = None,
+    of_cells: tuple[CheckResult, int] | None = None,
 ) -> Composition:
+    policies, relations = compared.policies, compared.relations
     composition = Composition(
         table=compared.known.table,
         persons=0,
-        releases=found.releases,
+        releases=tuple(sorted(policies)),
         unknown=tuple(sorted(compared.unknown)),
         results=(),
         against=(),
         altered=tuple(sorted(compared.altered)),
         live=tuple(sorted(compared.live)),
+        beside=tuple(known.table for known in compared.found[1:]),
     )
-    if of_cells is None or len(found.releases) == 1:
+    if found is None or of_cells is None or len(policies) == 1:
         return composition
-    of_k, small = of_cells
-    relations, newest = compared.known.relations, found.releases[-1]
-    results = [CellResult(newest, relations[newest], of_k)]
-    results += _of_each(compared.known, found.results)
-    against = tuple(pair for number, pair in found.pairs.items() if number != newest)
+    (of_k, small), newest = of_cells, max(policies)
+    results = [CellResult(newest, relations[newest], of_k), *_of_each(compared, found.results)]
     return replace(
         composition,
         persons=found.persons,
         results=tuple(results),
-        against=against,
+        against=tuple(pair for number, pair in found.pairs.items() if number != newest),
         small=small,
     )
 
