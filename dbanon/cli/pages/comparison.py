@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from dbanon.cli import files
-from dbanon.cli.pages.rendering import FIGURE, ROOM, WORDS, Bar, Ink, Table, rendered
+from dbanon.cli.pages.rendering import FIGURE, ROOM, WORDS, Table, rendered, tabled, used
 from dbanon.cli.terminal.report import number, percent
 
 if TYPE_CHECKING:
@@ -108,11 +108,6 @@ def _highest(loss: LossReport) -> float:
     return 1 / max(loss.smallest_class, 1)
 
 
-def _average(loss: LossReport) -> float:
-    """Return the average re-identification risk: one record per class."""
-    return loss.n_classes / max(loss.n_rows - loss.n_suppressed, 1)
-
-
 def _lines(
     done: Sequence[tuple[Compared, LossReport]], across: Axis, upward: Axis
 ) -> Iterator[Line]:
@@ -131,32 +126,23 @@ def _lines(
 
 
 def _results(found: Comparison, done: Sequence[tuple[Compared, LossReport]]) -> Table:
-    heads = {
-        "algorithm": WORDS,
-        "k": FIGURE,
-        "l": FIGURE,
-        "lost": FIGURE,
-        "from 0 to 100%": ROOM,
-        "highest risk": FIGURE,
-        "average risk": FIGURE,
-        "classes": FIGURE,
-        "left out": FIGURE,
-        "seconds": FIGURE,
-    }
-    rows = (
-        (
-            one.algorithm,
-            number(one.k),
-            number(found.l),
-            percent(loss.asked),
-            (Bar(Ink.USE, loss.asked, percent(loss.asked)),),
-            percent(_highest(loss)),
-            percent(_average(loss)),
-            number(loss.n_classes),
-            number(loss.n_suppressed),
-            f"{one.seconds or 0.0:.2f}",
-        )
-        for one, loss in done
-    )
     weighted = "weighted " if found.is_weighted else ""
-    return Table(f"What each loses ({weighted}NCP), and what it risks", heads, tuple(rows))
+    return tabled(
+        f"What each loses ({weighted}NCP), and what it risks",
+        done,
+        ("algorithm", WORDS, lambda one: one[0].algorithm),
+        ("k", FIGURE, lambda one: number(one[0].k)),
+        ("l", FIGURE, lambda _: number(found.l)),
+        ("lost", FIGURE, lambda one: percent(one[1].asked)),
+        ("from 0 to 100%", ROOM, lambda one: used(one[1].asked)),
+        ("highest risk", FIGURE, lambda one: percent(_highest(one[1]))),
+        # one record per class
+        (
+            "average risk",
+            FIGURE,
+            lambda one: percent(one[1].n_classes / max(one[1].n_rows - one[1].n_suppressed, 1)),
+        ),
+        ("classes", FIGURE, lambda one: number(one[1].n_classes)),
+        ("left out", FIGURE, lambda one: number(one[1].n_suppressed)),
+        ("seconds", FIGURE, lambda one: f"{one[0].seconds or 0.0:.2f}"),
+    )

@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dbanon.cli import files
 from dbanon.cli.terminal.report import number, percent
@@ -17,10 +17,13 @@ from dbanon.domain import errors
 from dbanon.domain.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from jinja2 import Environment
     from markupsafe import Markup
+
+
+T = TypeVar("T")
 
 
 class Sign(StrEnum):
@@ -106,6 +109,19 @@ class Table:
         """Split the table after ``most`` rows."""
         halves = (self.rows[:most], self.rows[most:])
         return tuple(Table(self.caption, self.heads, rows) for rows in halves if rows)
+
+
+def tabled(
+    caption: str, found: Iterable[T], *columns: tuple[str, Kind, Callable[[T], Cell]]
+) -> Table:
+    """Return a table of some items; columns: title, format, and what the cell of an item has."""
+    rows = tuple(tuple(cell(one) for _, _, cell in columns) for one in found)
+    return Table(caption, {title: kind for title, kind, _ in columns}, rows)
+
+
+def used(share: float) -> tuple[Bar]:
+    """Return a cell with the bar of a loss."""
+    return (Bar(Ink.USE, share, percent(share)),)
 
 
 def look(table: Table) -> str:

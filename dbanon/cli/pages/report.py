@@ -12,7 +12,6 @@ from dbanon.cli.pages.rendering import (
     ROOM,
     WORDS,
     Bar,
-    Cell,
     Ink,
     Mark,
     Noted,
@@ -20,6 +19,8 @@ from dbanon.cli.pages.rendering import (
     Sign,
     Table,
     rendered,
+    tabled,
+    used,
 )
 from dbanon.cli.terminal.report import anatomy, asked, at_most, number, percent, search, strength
 from dbanon.domain.messages import (
@@ -53,59 +54,49 @@ from dbanon.domain.report import (
 from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from dbanon.domain.assignment import LossReport
 
+    _Pair = tuple[Noted, float | None, float | None]
+
 
 def of_records(found: Sequence[Reidentification]) -> Table:
     """Return the probability of re-identification for each attacker."""
-    heads = {
-        "attacker": WORDS,
-        "highest": FIGURE,
-        "average": FIGURE,
-        "records above the threshold": FIGURE,
-        "threshold": FIGURE,
-        "counted among": WORDS,
-    }
-    rows = (
+    return tabled(
+        "The chance that an attacker finds the record of a person",
+        found,
+        ("attacker", WORDS, lambda one: one.attacker),
+        ("highest", FIGURE, lambda one: percent(one.highest)),
+        ("average", FIGURE, lambda one: at_most(one.average, is_bound=one.is_bound)),
         (
-            one.attacker,
-            percent(one.highest),
-            at_most(one.average, is_bound=one.is_bound),
-            at_most(one.above, is_bound=one.is_bound),
-            percent(one.threshold),
-            one.basis,
-        )
-        for one in found
+            "records above the threshold",
+            FIGURE,
+            lambda one: at_most(one.above, is_bound=one.is_bound),
+        ),
+        ("threshold", FIGURE, lambda one: percent(one.threshold)),
+        ("counted among", WORDS, lambda one: one.basis),
     )
-    return Table("The chance that an attacker finds the record of a person", heads, tuple(rows))
 
 
 def of_sizes(sizes: Sequence[SizeBand]) -> Table:
     """Return the number of rows by class size; the longest bar fills the width."""
-    heads = {
-        "rows of a class": WORDS,
-        "share of rows": FIGURE,
-        "": ROOM,
-        "classes": FIGURE,
-        "rows": FIGURE,
-    }
     most = max((band.rows for band in sizes), default=0) or 1
     total = sum(band.rows for band in sizes) or 1
-    rows = (
+    return tabled(
+        "How many rows share a published combination of quasi-identifiers",
+        sizes,
+        ("rows of a class", WORDS, _spelled),
+        ("share of rows", FIGURE, lambda band: percent(band.rows / total)),
         (
-            _spelled(band),
-            percent(band.rows / total),
-            (Bar(Ink.RISK, band.rows / most, f"{number(band.rows)} rows"),),
-            number(band.classes),
-            number(band.rows),
-        )
-        for band in sizes
+            "",
+            ROOM,
+            lambda band: (Bar(Ink.RISK, band.rows / most, f"{number(band.rows)} rows"),),
+        ),
+        ("classes", FIGURE, lambda band: number(band.classes)),
+        ("rows", FIGURE, lambda band: number(band.rows)),
     )
-    caption = "How many rows share a published combination of quasi-identifiers"
-    return Table(caption, heads, tuple(rows))
 
 
 def _spelled(band: SizeBand) -> str:
@@ -118,98 +109,78 @@ def _spelled(band: SizeBand) -> str:
 
 def of_beliefs(found: Sequence[Disclosure], *, group: str) -> Table:
     """Return an attacker's confidence in sensitive values; group: "class" or "bucket"."""
-    heads = {
-        "column": WORDS,
-        "guessed right": FIGURE,
-        "from 0 to 100%": ROOM,
-        "without the release": FIGURE,
-        "surest belief": FIGURE,
-        "values": FIGURE,
-    }
-    rows = (
+    return tabled(
+        f"How many rows have the value that is the most frequent one of their {group}",
+        found,
+        ("column", WORDS, lambda one: one.column),
+        ("guessed right", FIGURE, lambda one: percent(one.guessed)),
         (
-            one.column,
-            percent(one.guessed),
-            (Bar(Ink.RISK, one.guessed, percent(one.guessed), (guesser(one.baseline),)),),
-            percent(one.baseline),
-            percent(one.highest),
-            number(one.values),
-        )
-        for one in found
+            "from 0 to 100%",
+            ROOM,
+            lambda one: (
+                Bar(Ink.RISK, one.guessed, percent(one.guessed), (guesser(one.baseline),)),
+            ),
+        ),
+        ("without the release", FIGURE, lambda one: percent(one.baseline)),
+        ("surest belief", FIGURE, lambda one: percent(one.highest)),
+        ("values", FIGURE, lambda one: number(one.values)),
     )
-    caption = f"How many rows have the value that is the most frequent one of their {group}"
-    return Table(caption, heads, tuple(rows))
 
 
 def of_changes(found: Sequence[Disclosure], *, group: str) -> Table:
     """Return the information gain from a class or bucket about sensitive columns."""
-    heads = {
-        "column": WORDS,
-        "greatest lift": FIGURE,
-        "positive": FIGURE,
-        "negative": FIGURE,
-        "least diversity": FIGURE,
-        "greatest distance": FIGURE,
-    }
-    rows = (
-        (
-            one.column,
-            number(one.lift),
-            percent(one.positive),
-            percent(one.negative),
-            number(one.diversity),
-            number(one.closeness),
-        )
-        for one in found
+    return tabled(
+        f"What a {group} says of sensitive columns beyond what the whole relation says",
+        found,
+        ("column", WORDS, lambda one: one.column),
+        ("greatest lift", FIGURE, lambda one: number(one.lift)),
+        ("positive", FIGURE, lambda one: percent(one.positive)),
+        ("negative", FIGURE, lambda one: percent(one.negative)),
+        ("least diversity", FIGURE, lambda one: number(one.diversity)),
+        ("greatest distance", FIGURE, lambda one: number(one.closeness)),
     )
-    caption = f"What a {group} says of sensitive columns beyond what the whole relation says"
-    return Table(caption, heads, tuple(rows))
 
 
 def of_populations(found: Sequence[Uniqueness]) -> Table:
     """Return the number of unique persons in a population."""
-    heads = {"estimator": WORDS, "population": FIGURE, "the source is": FIGURE, "unique": FIGURE}
-    rows = (
-        (one.estimator, number(one.population), percent(one.sampled), percent(one.share))
-        for one in found
+    return tabled(
+        "Persons who would be unique in a population, if the source were published as it is",
+        found,
+        ("estimator", WORDS, lambda one: one.estimator),
+        ("population", FIGURE, lambda one: number(one.population)),
+        ("the source is", FIGURE, lambda one: percent(one.sampled)),
+        ("unique", FIGURE, lambda one: percent(one.share)),
     )
-    caption = "Persons who would be unique in a population, if the source were published as it is"
-    return Table(caption, heads, tuple(rows))
 
 
 def of_sets(found: Sequence[UniqueSet]) -> Table:
     """Return the column sets that make rows of the source unique."""
-    heads = {"columns": WORDS, "rows": FIGURE, "share of those looked at": FIGURE}
-    rows = ((", ".join(one.columns), number(one.rows), percent(one.share)) for one in found)
-    caption = "Columns that make rows of the source unique, where no fewer of them do"
-    return Table(caption, heads, tuple(rows))
+    return tabled(
+        "Columns that make rows of the source unique, where no fewer of them do",
+        found,
+        ("columns", WORDS, lambda one: ", ".join(one.columns)),
+        ("rows", FIGURE, lambda one: number(one.rows)),
+        ("share of those looked at", FIGURE, lambda one: percent(one.share)),
+    )
 
 
 def of_attacks(found: Sequence[Attack]) -> Table:
     """Return the success rate of each attack."""
-    heads = {
-        "attack": WORDS,
-        "right": FIGURE,
-        "with its interval of 95%": ROOM,
-        "guesser": FIGURE,
-        "at most": FIGURE,
-        "candidates": FIGURE,
-        "tried": FIGURE,
-    }
-    rows = (
+    return tabled(
+        "Attacks on persons, or rows of theirs: how often the attacker was right",
+        found,
+        ("attack", WORDS, called),
         (
-            called(one),
-            Noted(percent(one.rate), f"{percent(one.low)} to {percent(one.high)}"),
-            (drawn(one),),
-            percent(one.baseline),
-            "-" if one.expected is None else percent(one.expected),
-            number(one.candidates),
-            number(one.tried),
-        )
-        for one in found
+            "right",
+            FIGURE,
+            lambda one: Noted(percent(one.rate), f"{percent(one.low)} to {percent(one.high)}"),
+        ),
+        ("with its interval of 95%", ROOM, lambda one: (drawn(one),)),
+        ("guesser", FIGURE, lambda one: percent(one.baseline)),
+        ("at most", FIGURE, lambda one: "-" if one.expected is None else percent(one.expected)),
+        ("candidates", FIGURE, lambda one: number(one.candidates)),
+        ("tried", FIGURE, lambda one: number(one.tried)),
     )
-    caption = "Attacks on persons, or rows of theirs: how often the attacker was right"
-    return Table(caption, heads, tuple(rows))
 
 
 def called(attack: Attack) -> str:
@@ -236,6 +207,8 @@ def bound(share: float, words: str) -> Mark:
     return Mark(Sign.BOUND, share, f"{words} {percent(share)}")
 
 
+_BY_LABELS = "Loss by labels: 0% are single values, 100% says nothing"
+_BY_RANGE = "Normalized certainty penalty: 0% is exact, 100% says nothing"
 _MOST_BINS, _MOST_SETS = 12, 10  # of values and columns, before the others are folded
 
 
@@ -266,7 +239,7 @@ def render(report: Report) -> str:
         sets=of_sets(found.unique_sets).parts(_MOST_SETS),
         attacks=of_attacks(found.attacks),
         methods=list(dict.fromkeys((one.name, one.words) for one in found.attacks)),
-        labels=labels_table(report.label_loss),
+        labels=loss_table(_BY_LABELS, report.label_loss.items()),
         **({} if report.loss is None else _of_loss(report.loss)),
         **({} if report.utility is None else _of_utility(report.utility)),
         columns=of_columns(report),
@@ -276,7 +249,10 @@ def render(report: Report) -> str:
 
 
 def _of_loss(loss: LossReport) -> dict[str, object]:
-    return {"lost": loss_table(loss), "metrics": metrics_table(loss)}
+    shares = [*loss.columns.items(), ("all (NCP)", loss.ncp)]
+    if loss.weighted_ncp is not None:
+        shares.append(("all, weighted (NCP)", loss.weighted_ncp))
+    return {"lost": loss_table(_BY_RANGE, shares), "metrics": metrics_table(loss)}
 
 
 def _of_utility(found: Utility) -> dict[str, object]:
@@ -301,21 +277,21 @@ _ROLES = {
 
 def of_columns(report: Report) -> Table:
     """Return the recoding of each column, in the order of the policy."""
-    heads = {"column": WORDS, "role": WORDS, "published as": WORDS, "type": WORDS}
-    rows = (
+    types = report.columns
+    return tabled(
+        "What becomes of each column",
+        report.policy.columns,
+        ("column", WORDS, lambda rule: rule.column),
+        ("role", WORDS, lambda rule: Noted(rule.role.value, _ROLES[rule.role])),
+        ("published as", WORDS, lambda rule: _shown(rule, report.policy)),
         (
-            rule.column,
-            Noted(rule.role.value, _ROLES[rule.role]),
-            _shown(rule, report.policy),
-            ", ".join(_types(rule, report.columns)) or "-",
-        )
-        for rule in report.policy.columns
+            "type",
+            WORDS,
+            lambda rule: (
+                ", ".join(types[name] for name in rule.published_as if name in types) or "-"
+            ),
+        ),
     )
-    return Table("What becomes of each column", heads, tuple(rows))
-
-
-def _types(rule: ColumnRule, types: Mapping[str, str]) -> Iterator[str]:
-    return (types[name] for name in rule.published_as if name in types)
 
 
 def _shown(rule: ColumnRule, policy: Policy) -> str:
@@ -389,28 +365,33 @@ def ruling(report: Report) -> Ruling:
 
 def of_models(report: Report) -> Table:
     """Return the requirement of each model, and the value of the worst class."""
-    heads = {"model": WORDS, "required": FIGURE, "achieved": FIGURE, "verdict": WORDS}
     planned = report.release is None
-    rows = tuple(_checked(result, planned=planned) for result in report.checks.results)
-    group, _ = alike_in_words(report.policy)
-    would = "would" if planned else "does"
-    caption = f"What every {group} must achieve, and what the worst one {would}"
-    return Table(caption, heads, rows)
+    return tabled(
+        f"What every {alike_in_words(report.policy)[0]} must achieve, and what the worst one"
+        f" {'would' if planned else 'does'}",
+        report.checks.results,
+        (
+            "model",
+            WORDS,
+            lambda one: Noted(one.model, "all rows" if one.column is None else one.column),
+        ),
+        ("required", FIGURE, _required),
+        ("achieved", FIGURE, lambda one: number(one.achieved)),
+        ("verdict", WORDS, lambda one: _verdict(one, planned=planned)),
+    )
 
 
-def _checked(result: CheckResult, *, planned: bool) -> tuple[Cell, ...]:
+def _required(result: CheckResult) -> str:
     model = MODELS.get(result.model)
     bound = "" if model is None else f"{model.bound} "
-    failing = f"{number(result.failing_classes)} of {number(result.classes)} classes fail"
-    found = Ruling(*_SIGNS[result.verdict], failing if result.failing_classes else "")
+    return f"{bound}{number(result.required)}"
+
+
+def _verdict(result: CheckResult, *, planned: bool) -> Ruling:
     if planned and result.verdict is Verdict.PASSED:
-        found = Ruling("open", "○", "Met")
-    return (
-        Noted(result.model, "all rows" if result.column is None else result.column),
-        f"{bound}{number(result.required)}",
-        number(result.achieved),
-        found,
-    )
+        return Ruling("open", "○", "Met")
+    failing = f"{number(result.failing_classes)} of {number(result.classes)} classes fail"
+    return Ruling(*_SIGNS[result.verdict], failing if result.failing_classes else "")
 
 
 def facts(report: Report) -> list[tuple[str, str]]:
@@ -564,84 +545,64 @@ _KEPT = "published as they are: as in the source, but for rows left out"
 _NOTES = ("", _UNDEFINED, _KEPT)  # in the order in which pairs are shown
 
 
-def loss_table(loss: LossReport) -> Table:
-    """Return the loss of each column and in total."""
-    shares = [*loss.columns.items(), ("all (NCP)", loss.ncp)]
-    if loss.weighted_ncp is not None:
-        shares.append(("all, weighted (NCP)", loss.weighted_ncp))
-    heads = {"quasi-identifier": WORDS, "lost": FIGURE, "from 0 to 100%": ROOM}
-    rows = (
-        (name, percent(share), (Bar(Ink.USE, share, percent(share)),)) for name, share in shares
+def loss_table(caption: str, shares: Iterable[tuple[str, float]]) -> Table:
+    """Return the loss of each column, and in total if that is one of the shares."""
+    return tabled(
+        caption,
+        shares,
+        ("quasi-identifier", WORDS, lambda lost: lost[0]),
+        ("lost", FIGURE, lambda lost: percent(lost[1])),
+        ("from 0 to 100%", ROOM, lambda lost: used(lost[1])),
     )
-    caption = "Normalized certainty penalty: 0% is exact, 100% says nothing"
-    return Table(caption, heads, tuple(rows))
-
-
-def labels_table(lost: Mapping[str, float]) -> Table:
-    """Return the loss by the labels of each column alone."""
-    heads = {"quasi-identifier": WORDS, "lost": FIGURE, "from 0 to 100%": ROOM}
-    rows = (
-        (name, percent(share), (Bar(Ink.USE, share, percent(share)),))
-        for name, share in lost.items()
-    )
-    caption = "Loss by labels: 0% are single values, 100% says nothing"
-    return Table(caption, heads, tuple(rows))
 
 
 def metrics_table(loss: LossReport) -> Table:
     """Return every other loss metric, with an explanation."""
-    found = ((MEANINGS.get(name, Meaning(name, "")), value) for name, value in loss.metrics.items())
-    heads = {"metric": WORDS, "value": FIGURE, "meaning": WORDS}
-    rows = ((meaning.title, number(value), meaning.line) for meaning, value in found)
-    return Table("The same loss as others measure it", heads, tuple(rows))
+    return tabled(
+        "The same loss as others measure it",
+        [(MEANINGS.get(name, Meaning(name, "")), value) for name, value in loss.metrics.items()],
+        ("metric", WORDS, lambda one: one[0].title),
+        ("value", FIGURE, lambda one: number(one[1])),
+        ("meaning", WORDS, lambda one: one[0].line),
+    )
 
 
 def distribution_table(found: Distribution) -> Table:
     """Return two bars for each bin; the longest fills the width."""
     most = max((*found.source, *found.published), default=0.0) or 1.0
-    rows = (
-        (
-            label,
-            percent(source),
-            percent(published),
-            (
-                _scaled(Ink.SOURCE, source, most=most),
-                _scaled(Ink.USE, published, most=most),
-            ),
-        )
-        for label, source, published in zip(found.bins, found.source, found.published, strict=True)
+
+    def bars(shares: tuple[str, float, float]) -> tuple[Bar, ...]:
+        inks = zip((Ink.SOURCE, Ink.USE), shares[1:], strict=True)
+        return tuple(Bar(ink, share / most, percent(share)) for ink, share in inks)
+
+    return tabled(
+        f"{found.column}: {percent(found.distance)} apart",
+        zip(found.bins, found.source, found.published, strict=True),
+        ("value", WORDS, lambda shares: shares[0]),
+        ("source", FIGURE, lambda shares: percent(shares[1])),
+        ("published", FIGURE, lambda shares: percent(shares[2])),
+        ("share of rows", ROOM, bars),
     )
-    heads = {"value": WORDS, "source": FIGURE, "published": FIGURE, "share of rows": ROOM}
-    return Table(f"{found.column}: {percent(found.distance)} apart", heads, tuple(rows))
-
-
-def _scaled(ink: Ink, share: float, *, most: float) -> Bar:
-    return Bar(ink, share / most, percent(share))
 
 
 def association_table(found: Association) -> Table:
     """Return two bars for each pair of columns, the most changed first."""
-    pairs = sorted(
-        _pairs(found), key=lambda pair: (_NOTES.index(pair[0].note), -_change(*pair[1:]))
+
+    def bars(pair: _Pair) -> tuple[Bar, ...]:
+        inks = zip((Ink.SOURCE, Ink.USE), pair[1:], strict=True)
+        return tuple(Bar(ink, None if x is None else abs(x), strength(x)) for ink, x in inks)
+
+    return tabled(
+        "Correlation or Cramér's V of two columns; those first that changed most",
+        sorted(_pairs(found), key=_order),
+        ("columns", WORDS, lambda pair: pair[0] if pair[0].note else pair[0].text),
+        ("source", FIGURE, lambda pair: strength(pair[1])),
+        ("published", FIGURE, lambda pair: strength(pair[2])),
+        ("from 0 to 1", ROOM, bars),
     )
-    rows = (
-        (
-            label if label.note else label.text,
-            strength(source),
-            strength(published),
-            (
-                Bar(Ink.SOURCE, None if source is None else abs(source), strength(source)),
-                Bar(Ink.USE, None if published is None else abs(published), strength(published)),
-            ),
-        )
-        for label, source, published in pairs
-    )
-    heads = {"columns": WORDS, "source": FIGURE, "published": FIGURE, "from 0 to 1": ROOM}
-    caption = "Correlation or Cramér's V of two columns; those first that changed most"
-    return Table(caption, heads, tuple(rows))
 
 
-def _pairs(found: Association) -> Iterator[tuple[Noted, float | None, float | None]]:
+def _pairs(found: Association) -> Iterator[_Pair]:
     for (b, second), (a, first) in combinations(enumerate(found.columns), 2):
         source, published, note = found.source[a][b], found.published[a][b], ""
         if first in found.exact and second in found.exact:
@@ -651,52 +612,35 @@ def _pairs(found: Association) -> Iterator[tuple[Noted, float | None, float | No
         yield Noted(f"{second}, {first}", note), source, published
 
 
-def _change(source: float | None, published: float | None) -> float:
-    return 0.0 if source is None or published is None else abs(source - published)
+def _order(pair: _Pair) -> tuple[int, float]:
+    label, source, published = pair
+    apart = 0.0 if source is None or published is None else abs(source - published)
+    return _NOTES.index(label.note), -apart
 
 
 def queries_table(found: Sequence[QueryError]) -> Table:
     """Return the error of counts, by selectivity."""
-    heads = {
-        "rows that a query counts": WORDS,
-        "median error": FIGURE,
-        "from 0 to 100%": ROOM,
-        "19 of 20 are below": FIGURE,
-        "median imprecision": FIGURE,
-        "queries": FIGURE,
-    }
-    rows = (
-        (
-            f"about {percent(one.selectivity)}",
-            percent(one.median),
-            (Bar(Ink.USE, one.median, percent(one.median)),),
-            percent(one.upper),
-            percent(one.imprecision),
-            number(one.queries),
-        )
-        for one in found
-    )
-    caption = (
+    return tabled(
         "Errors of random COUNT queries, and how many rows too many the classes that overlap them"
-        " have (imprecision), relative to the true count"
+        " have (imprecision), relative to the true count",
+        found,
+        ("rows that a query counts", WORDS, lambda one: f"about {percent(one.selectivity)}"),
+        ("median error", FIGURE, lambda one: percent(one.median)),
+        ("from 0 to 100%", ROOM, lambda one: used(one.median)),
+        ("19 of 20 are below", FIGURE, lambda one: percent(one.upper)),
+        ("median imprecision", FIGURE, lambda one: percent(one.imprecision)),
+        ("queries", FIGURE, lambda one: number(one.queries)),
     )
-    return Table(caption, heads, tuple(rows))
 
 
 def predictions_table(found: Sequence[Classification]) -> Table:
     """Return the accuracy of classifiers that predict columns, by training data."""
-    heads = {
-        "column": WORDS,
-        "classifier": WORDS,
-        "figure": WORDS,
-        "from the source": FIGURE,
-        "from the release": FIGURE,
-        "guesser": FIGURE,
-    }
     rows = []
     for one in found:
         rows.append((one.column, one.classifier, "accuracy", *map(percent, one.accuracy)))
         if one.auc is not None:
             rows.append((one.column, one.classifier, "AUC", *map(strength, one.auc)))
+    heads = dict.fromkeys(("column", "classifier", "figure"), WORDS)
+    heads |= dict.fromkeys(("from the source", "from the release", "guesser"), FIGURE)
     caption = "How well a classifier predicts rows of the source that it has not learned from"
     return Table(caption, heads, tuple(rows))
