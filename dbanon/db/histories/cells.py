@@ -12,7 +12,7 @@ from psycopg import sql
 from dbanon.db.histories import figures, memory
 from dbanon.db.histories.memory import ENTRIES, NEVER
 from dbanon.db.models.functions import class_in_run, demands, judged_in_runs
-from dbanon.db.proofs.subjects import persons_statement, result_of_persons, result_of_rows
+from dbanon.db.proofs import subjects
 from dbanon.db.queries import identifiers, query, template
 from dbanon.db.session import at_once
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Role
@@ -39,10 +39,8 @@ def of_persons(session: Session, k: int, count: sql.SQL | None = None) -> CheckR
     """Count the persons of every cell, by default of those in ``CELLS``."""
     statement = count or query("overlays.count_cells")
     cells, smallest, failing, persons = session.one(statement, {"k": k})
-    verdict = Verdict.FAILED if failing else Verdict.PASSED
-    if not cells:
-        verdict = Verdict.NOT_CHECKED
-    return CheckResult(K_ANONYMITY, None, k, smallest, cells, failing, persons, verdict)
+    found = subjects.verdict(cells, failing)
+    return CheckResult(K_ANONYMITY, None, k, smallest, cells, failing, persons, found)
 
 
 def of_releases(
@@ -250,7 +248,7 @@ class _Overlay:
                     overlay=overlay,
                     judged=self._by_person(demand) if by_person else self._by_row(demand),
                 )
-                result_of = result_of_persons if by_person else result_of_rows
+                result_of = subjects.result_of_persons if by_person else subjects.result_of_rows
                 sent.append((demand, result_of, session.pg.execute(statement)))
         found = []
         for demand, result_of, rows in sent:
@@ -260,7 +258,7 @@ class _Overlay:
 
     def _by_person(self, demand: Demand) -> sql.Composed:
         overlay, run = sql.Identifier("overlay"), sql.Identifier(self.run)
-        return persons_statement(overlay, demand, subject=self.person, run=run)
+        return subjects.persons_statement(overlay, demand, subject=self.person, run=run)
 
     def _by_row(self, demand: Demand) -> sql.Composed:
         value = sql.Identifier("o", demand.column)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg.types.json import Jsonb
 
+from dbanon.db.proofs.subjects import verdict
 from dbanon.db.queries import query
 from dbanon.domain.release import Against, CheckResult, Exposure, Verdict
 from dbanon.models.base import Bound
@@ -156,8 +157,6 @@ def combined(parts: Sequence[CheckResult]) -> CheckResult:
     model = MODELS[parts[0].model]
     worst = min if model.bound is Bound.AT_LEAST else max
     values = [part.achieved for part in parts if part.achieved is not None]
-    of = {part.verdict for part in parts}
-    judged = Verdict.FAILED if Verdict.FAILED in of else Verdict.PASSED
     classes = sum(part.classes for part in parts)
     return replace(
         parts[0],
@@ -165,7 +164,7 @@ def combined(parts: Sequence[CheckResult]) -> CheckResult:
         classes=classes,
         failing_classes=sum(part.failing_classes for part in parts),
         n_rows=sum(part.n_rows for part in parts),
-        verdict=judged if classes else Verdict.NOT_CHECKED,
+        verdict=verdict(classes, sum(part.verdict is Verdict.FAILED for part in parts)),
     )
 
 
@@ -182,14 +181,13 @@ def carried(base: CheckResult, removed: CheckResult, added: CheckResult) -> Chec
     known, worst = _worst(base.achieved, removed.achieved, added.achieved, least=least)
     if not known or (worst is None) != (classes == 0):
         return None
-    verdict = Verdict.FAILED if failing else Verdict.PASSED
     return replace(
         base,
         achieved=worst,
         classes=classes,
         failing_classes=failing,
         n_rows=n_rows,
-        verdict=verdict if classes else Verdict.NOT_CHECKED,
+        verdict=verdict(classes, failing),
     )
 
 

@@ -44,50 +44,35 @@ def prove_subjects(
     With ``several`` rows per person, models of sensitive columns are proved for persons, too.
     Readers cannot repeat this, because the release has no subjects.
     """
-    subject, k = publication.policy.subject, publication.policy.k
+    subject = publication.policy.subject
     if subject is None:
         return report
-    columns = (sql.Identifier("g", f"q{i}") for i, _ in enumerate(publication.recodings, 1))
-    statement = template(
-        "proofs.prove_subjects",
-        k=sql.Literal(k),
-        subject=sql.Identifier(subject),
-        source=publication.reading,
-        rows=publication.rows,
-        groups=publication.groups,
-        join=publication.join,
-        columns=sql.SQL(", ").join(columns),
-    )
-    row = session.one(statement)
-    result = CheckResult(K_ANONYMITY, subject, *(*row, verdict(*row[2:4])))
+    result = _counted(session, publication, "proofs.prove_subjects", column=subject)
     more = [*prove_persons(session, publication, by=subject)] if several else []
     if several and publication.policy.rows_per_subject is not None:
+        by = f"{subject} by number of rows"
         number = sql.SQL("count(*) OVER (PARTITION BY s.{})").format(sql.Identifier(subject))
-        more += prove_persons(session, publication, by=_by_number(subject), apart=number)
-        more.append(_alike(session, publication, subject))
+        more += prove_persons(session, publication, by=by, apart=number)
+        more.append(_counted(session, publication, "proofs.prove_occurrences", column=by))
     return CheckReport(report.relation, (*report.results, *more, result))
 
 
-def _alike(session: Session, publication: Publication, subject: str) -> CheckResult:
-    """Count the persons per class with equal numbers of rows."""
+def _counted(
+    session: Session, publication: Publication, statement: str, *, column: str
+) -> CheckResult:
+    """Count the persons of each class, all or those with equal numbers of rows."""
     columns = [f"q{i}" for i, _ in enumerate(publication.recodings, 1)]
-    statement = template(
-        "proofs.prove_occurrences",
-        k=sql.Literal(publication.policy.k),
-        subject=sql.Identifier(subject),
-        source=publication.reading,
-        rows=publication.rows,
-        groups=publication.groups,
-        join=publication.join,
-        columns=identifiers(columns, of="g"),
-        classes=identifiers(columns, of="p"),
-    )
-    row = session.one(statement)
-    return CheckResult(K_ANONYMITY, _by_number(subject), *(*row, verdict(*row[2:4])))
+    slots = {
+        "k": sql.Literal(publication.policy.k),
+        "subject": sql.Identifier(publication.policy.subject or ""),
+        "columns": identifiers(columns, of="g"),
+        "classes": identifiers(columns, of="p"),
+    }
+    return _of_k(column, session.one(template(statement, **publication.joined, **slots)))
 
 
-def _by_number(subject: str) -> str:
-    return f"{subject} by number of rows"
+def _of_k(column: str, row: Sequence[Any]) -> CheckResult:
+    return CheckResult(K_ANONYMITY, column, *(*row, verdict(*row[2:4])))
 
 
 def verdict(classes: int, failing: int) -> Verdict:
@@ -151,10 +136,7 @@ def _create(
         persons=publication.persons,
         columns=sql.SQL(", ").join(columns),
         subject=sql.Identifier(subject),
-        source=publication.reading,
-        rows=publication.rows,
-        groups=publication.groups,
-        join=publication.join,
+        **publication.joined,
     )
 
 
@@ -251,10 +233,7 @@ def _members(publication: Publication, number: int) -> sql.Composed:
         part=sql.Literal(number),
         times=sql.SQL("count(*)" if by_number else "''"),
         columns=sql.SQL(", ").join(columns),
-        source=publication.reading,
-        rows=publication.rows,
-        groups=publication.groups,
-        join=publication.join,
+        **publication.joined,
     )
 
 
@@ -264,8 +243,7 @@ def _prove(
     subject = publication.policy.subject or ""
     by = f"{subject} by all tables"
     statement = template("proofs.prove_cells", k=sql.Literal(publication.policy.k), cells=cells)
-    row = session.one(statement)
-    result = CheckResult(K_ANONYMITY, by, *(*row, verdict(*row[2:4])))
+    result = _of_k(by, session.one(statement))
     cell = sql.SQL("(SELECT c.cell FROM {} AS c WHERE c.person = {})").format(
         cells, _person(publication)
     )

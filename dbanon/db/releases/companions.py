@@ -263,10 +263,7 @@ def bucket_statements(publication: Publication) -> Iterator[sql.Composed]:
         buckets=relation(BUCKETS.name(publication.candidate)),
         value=lasting_value(publication.info.column(rule.column), sql.Identifier("s", rule.column)),
         sensitive=sql.Identifier(rule.column),
-        source=publication.reading,
-        rows=publication.rows,
-        groups=publication.groups,
-        join=publication.join,
+        **publication.joined,
     )
 
 
@@ -285,9 +282,7 @@ def bucket_values(publication: Publication) -> sql.Composed:
         "beside.values",
         value=lasting_value(publication.info.column(name), sql.Identifier("s", name)),
         sensitive=sql.Identifier(name),
-        source=publication.reading,
-        rows=publication.rows,
-        join=publication.join,
+        **publication.joined,
     )
 
 

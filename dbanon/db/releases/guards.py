@@ -247,10 +247,7 @@ def _body(publication: Publication, event: str) -> sql.Composed:
 def _changed(publication: Publication, columns: Sequence[str], event: str) -> sql.Composed:
     """Compose the query of the keys of rows that were deleted or changed in one of the columns."""
     removed, added = (_OLD, _NEW) if event in _ROW_EVENTS else (_REMOVED, _ADDED)
-    keys = sql.SQL(", ").join(
-        sql.SQL("{} AS {}").format(key, sql.Identifier(name))
-        for name, key in zip(publication.key_columns, publication.keys(of="t"), strict=True)
-    )
+    keys = sql.SQL(", ").join(publication.named_keys(of="t"))
     if event.endswith("delete"):
         return sql.SQL("SELECT {} FROM {} AS t").format(keys, removed)
     others = sql.SQL("").join(

@@ -184,13 +184,23 @@ class Publication:
         """Compose the primary key of the relation ``of`` in base types, without domain code."""
         return key_values(self.info, of=of)
 
+    def named_keys(self, *, of: str) -> list[sql.Composed]:
+        """Compose the primary key of the relation ``of`` under the names that ``rows`` has."""
+        return self._with_keys("{1} AS {0}", of=of)
+
+    def _with_keys(self, form: str, *, of: str) -> list[sql.Composed]:
+        known = zip(self.key_columns, self.keys(of=of), strict=True)
+        return [sql.SQL(form).format(sql.Identifier(name), key) for name, key in known]
+
     @property
     def join(self) -> sql.Composed:
         """The join of membership rows ``r`` with source rows ``s``."""
-        return sql.SQL(" AND ").join(
-            sql.SQL("r.{} = {}").format(sql.Identifier(name), key)
-            for name, key in zip(self.key_columns, self.keys(of="s"), strict=True)
-        )
+        return sql.SQL(" AND ").join(self._with_keys("r.{} = {}", of="s"))
+
+    @property
+    def joined(self) -> dict[str, sql.Composable]:
+        """The slots of a statement that joins the source with the membership and the groups."""
+        return {"source": self.reading, "rows": self.rows, "groups": self.groups, "join": self.join}
 
     @property
     def members(self) -> TableName:

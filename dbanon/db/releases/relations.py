@@ -97,17 +97,13 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
 
 
 def _rows_statement(publication: Publication) -> sql.Composed:
-    keys = sql.SQL(", ").join(
-        sql.SQL("{} AS {}").format(key, sql.Identifier(name))
-        for name, key in zip(publication.key_columns, publication.keys(of="s"), strict=True)
-    )
     last = "".join(f", 0 AS {name}" for name in publication.noted_columns)
     if publication.kind is ReleaseKind.VIEW and publication.info.leaves:
         last = ", 0 AS leaf"
     return template(
         "releases.create_rows",
         rows=publication.rows,
-        keys=keys,
+        keys=sql.SQL(", ").join(publication.named_keys(of="s")),
         last=sql.SQL(last),
         source=publication.reading,
     )
@@ -162,10 +158,7 @@ def served_rows(publication: Publication) -> sql.Composed:
     return template(
         "releases.release_rows",
         columns=columns,
-        source=publication.reading,
-        rows=publication.rows,
-        groups=groups,
-        join=publication.join,
+        **publication.joined,
     )
 
 

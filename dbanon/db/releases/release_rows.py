@@ -79,13 +79,9 @@ def staged(session: Session, publication: Publication, source: SourceRows) -> Pu
 def _freeze(session: Session, publication: Publication, source: SourceRows) -> None:
     info, names = publication.info, source.columns.column_names
     numbered = [*zip(names, (f"v{i}" for i in range(1, len(names) + 1)), strict=True)]
-    keys = [
-        sql.SQL("{} AS {}").format(key, sql.Identifier(name))
-        for name, key in zip(publication.key_columns, publication.keys(of="s"), strict=True)
-    ]
     texts = [sql.SQL("NULL::text AS {}").format(sql.Identifier(value)) for _, value in numbered]
     slots = {"stage": publication.stage, "frozen": publication.frozen}
-    columns = sql.SQL(", ").join([*keys, *texts])
+    columns = sql.SQL(", ").join([*publication.named_keys(of="s"), *texts])
     session.pg.execute(template("atoms.create_frozen", columns=columns, **slots))
     written = [*publication.key_columns, *(value for _, value in numbered)]
     rows = pa.table([*source.keys.columns, *source.columns.columns], names=written)
