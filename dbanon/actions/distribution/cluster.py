@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from dbanon.actions.distribution.results import completed, retry_limit_reached
-from dbanon.actions.distribution.tasks import perform
+from dbanon.actions.distribution.tasks import completed, perform, retry_limit_reached
 from dbanon.domain import errors
 from dbanon.domain.errors import ConfigError, DbanonError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from dbanon.actions.distribution.results import Future, Run
-    from dbanon.actions.distribution.tasks import Job, Result, Task
+    from dbanon.actions.distribution.tasks import Future, Job, Result, Run, Task
     from dbanon.settings import Settings
 
 _CONNECTING = 10.0  # seconds to reach a scheduler

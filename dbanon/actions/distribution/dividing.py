@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.actions.distribution.results import Run
+    from dbanon.actions.distribution.tasks import Run
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.members import Member
     from dbanon.anonymization.interfaces import Requirement
@@ -96,10 +96,11 @@ def prepare_in_blocks(
     domains = _read(session, loaded, policy, stages=stages)
     warnings = cautions(session, member, counted_texts(domains), strict=strict)
     requirement = _require_feasible(domains, policy)
-    job = _job(session, policy, loaded, domains, request.seed)
+    ordered = policy.with_orders(info)
+    job = Job(loaded.info, ordered, domains, reading.export(session), request.seed)
     outcome, rows = _grouped(session, job, requirement, division, stages=stages)
     loss = replace(outcome.loss, n_filtered=transfer.count_left_out(session, info, policy))
-    trees = trees_of(policy.with_orders(info), loaded.taxonomies)
+    trees = trees_of(ordered, loaded.taxonomies)
     found = prepared(member, rows, replace(outcome, loss=loss), trees=trees)
     return replace(found, warnings=warnings)
 
@@ -157,11 +158,6 @@ def _require_feasible(domains: Domains, policy: Policy) -> Requirement:
     return requirement
 
 
-def _job(session: Session, policy: Policy, loaded: Loaded, domains: Domains, seed: int) -> Job:
-    ordered = policy.with_orders(loaded.info)
-    return Job(loaded.info, ordered, domains, reading.export(session), seed)
-
-
 def _cut(
     session: Session, job: Job, requirement: Requirement, division: Division, *, stages: Stages
 ) -> Region:
@@ -203,7 +199,7 @@ def _blocks(job: Job, root: Region, run: Run, stages: Stages) -> list[tuple[Regi
             elif isinstance(result, Unsatisfiable) and region is not root:
                 widened.append(region)
             else:
-                raise _error(result)
+                raise result if isinstance(result, DbanonError) else DbanonError("a worker failed")
             _tell(done.values(), job.domains.n_rows, stages)
         todo = _parents(root, widened, done)
         if todo:
@@ -252,10 +248,6 @@ def _parents(root: Region, widened: Sequence[Region], done: dict[Region, Grouped
     for region in [one for one in done if any(up.parent_of(one) for up in highest)]:
         del done[region]
     return highest
-
-
-def _error(result: object) -> DbanonError:
-    return result if isinstance(result, DbanonError) else DbanonError("a worker failed")
 
 
 def repaired(blocks: Blocks, root: Region, run: Run, *, most: int, stages: Stages) -> Moved:

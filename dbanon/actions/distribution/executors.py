@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from dbanon.actions.distribution.results import completed, retry_limit_reached
-from dbanon.actions.distribution.tasks import perform
+from dbanon.actions.distribution.tasks import completed, perform, retry_limit_reached
 from dbanon.anonymization.threads import GivenUp, aside, processors
 from dbanon.domain.errors import ConfigError
 
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from multiprocessing.process import BaseProcess
 
-    from dbanon.actions.distribution.results import Future, Run
-    from dbanon.actions.distribution.tasks import Job, Result, Task
+    from dbanon.actions.distribution.tasks import Future, Job, Result, Run, Task
     from dbanon.settings import Settings
 
 

@@ -1,9 +1,10 @@
-"""The work of one process of several; it writes nothing to the database."""
+"""The work of one process of several, which writes nothing, and its results as they come in."""
 
 from __future__ import annotations
 
+import queue
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow.compute as pc
@@ -23,12 +24,14 @@ from dbanon.domain.outcomes import Stages
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     import pyarrow as pa
     from numpy.typing import NDArray
 
     from dbanon.anonymization.regions.cutting import Domains
     from dbanon.db.blocks.reading import Snapshot
-    from dbanon.domain.assignment import EncodedTable, Slice
+    from dbanon.domain.assignment import Slice
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableInfo
 
@@ -79,7 +82,7 @@ class ReadBlock:
         table = domains.encoded(source.columns, class_label=job.policy.class_label)
         keys = source.keys
         del source
-        policy = _timed(job, table)
+        policy = timed(job.policy, share=table.n_rows / job.domains.n_rows)
         groups = group_rows(table, policy, seed=job.seed, stages=Stages())
         return Grouped(keys, places, groups, border_of(table, groups, policy))
 
@@ -105,6 +108,10 @@ class ImproveBorder:
 if TYPE_CHECKING:
     Task = ReadBlock | ImproveBorder
     Result = Grouped | Groups | None | DbanonError
+    Run = Callable[[Sequence[Task]], Iterator[tuple[int, Result]]]
+    """Performs tasks, and yields the number of each with its result as they come in."""
+
+_LOOKS = 0.2  # seconds between two looks at whether to wait on
 
 
 def perform(job: Job, task: Task, settings: Settings | None = None) -> Result:
@@ -125,14 +132,50 @@ def perform(job: Job, task: Task, settings: Settings | None = None) -> Result:
         return DatabaseError(f"a worker failed: {type(error).__name__}")
 
 
+class Future(Protocol):
+    """A future of the standard library or of Dask."""
+
+    def add_done_callback(self, call: Callable[[Any], object], /) -> object:
+        """Register a callback for completion."""
+        ...
+
+    def result(self) -> Any:  # noqa: ANN401 - whatever the task returns
+        """Return the result, or raise its error."""
+        ...
+
+
+def completed(
+    futures: dict[Future, int], *, stopped: Callable[[], bool]
+) -> Iterator[tuple[int, Result]]:
+    """Yield results in order of completion; raises the error of a future.
+
+    No future or result is kept after it was yielded.
+    """
+    done: queue.SimpleQueue[Future] = queue.SimpleQueue()
+    for future in futures:
+        future.add_done_callback(done.put)
+    while futures:
+        if stopped():
+            raise KeyboardInterrupt
+        try:
+            future = done.get(timeout=_LOOKS)
+        except queue.Empty:
+            continue
+        yield futures.pop(future), future.result()
+
+
+def retry_limit_reached() -> DbanonError:
+    """Return the error of a task whose workers were lost repeatedly."""
+    return DbanonError(
+        "workers were lost again and again, each time with the same block: they may have too"
+        " little memory; nothing was published",
+        hint="lower --rows-per-block, or give each worker more memory",
+    )
+
+
 def _in_order(keys: pa.Table) -> NDArray[np.int64]:
     """Return the rows in the order of their keys, independent of the reading order."""
     names = [f"k{i}" for i in range(keys.num_columns)]
     numbered = keys.rename_columns(names)
     order = pc.sort_indices(numbered, [(name, "ascending") for name in names])
     return np.asarray(order, np.int64)
-
-
-def _timed(job: Job, table: EncodedTable) -> Policy:
-    """Return the policy of a block, with its share of the time limit."""
-    return timed(job.policy, share=table.n_rows / job.domains.n_rows)
