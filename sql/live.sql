@@ -47,6 +47,19 @@ CREATE TABLE {marks} (
 CREATE VIEW {members} AS
 {live}
 
+-- name: keeps_marks
+-- Test if the function that names differences runs with the rights of its owner, whoever calls it, and if reading the
+-- fingerprint runs nothing of the owner's.
+SELECT EXISTS (SELECT
+                 FROM pg_proc AS p
+                WHERE p.oid = to_regproc(%(altered)s)
+                  AND p.prosecdef)
+       AND EXISTS (SELECT
+                     FROM pg_class AS c
+                    WHERE c.oid = to_regclass(%(marks)s)
+                      AND c.relkind = 'r'
+                      AND NOT (c.relrowsecurity OR c.relhassubclass OR c.relhasindex))
+
 -- name: live_members
 -- The class of each row of the release, with the columns of its models, from the present source.
 SELECT r.group_id{columns}

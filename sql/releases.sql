@@ -45,7 +45,8 @@ SELECT c.reloftype = 0,
                       AND t.tgtype = 62
                       AND t.tgqual IS NULL
                       AND t.tgfoid = to_regprocedure('dbanon.refuse_change()')),
-       EXISTS (SELECT FROM pg_rewrite AS w WHERE w.ev_class = c.oid)
+       c.relchecks > 0
+           OR EXISTS (SELECT FROM pg_rewrite AS w WHERE w.ev_class = c.oid)
            OR EXISTS (SELECT
                         FROM pg_trigger AS t
                        WHERE t.tgrelid = c.oid
@@ -311,9 +312,15 @@ SELECT c.relname, CASE c.relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END
  ORDER BY c.relname LIKE 'places%%', c.relname
 
 -- name: plain_tables
--- Test if all tables have indexes, except one that needs none, and no rules, triggers, policies or children.
+-- Test if all tables have indexes, except one that needs none, and no rules, triggers, checks, policies or children,
+-- nor an index that calls functions.
 SELECT count(*) = cardinality(%(tables)s::text[])
    AND bool_and((c.relhasindex OR t.name = %(unkeyed)s)
+                AND NOT EXISTS (SELECT
+                                  FROM pg_index AS x
+                                 WHERE x.indrelid = c.oid
+                                   AND (x.indexprs IS NOT NULL OR x.indpred IS NOT NULL))
+                AND c.relchecks = 0
                 AND NOT c.relhasrules
                 AND NOT c.relhastriggers
                 AND NOT c.relrowsecurity
@@ -365,6 +372,7 @@ SELECT c.oid,
                           AND v.relowner = c.relowner))
        AND obj_description(c.oid, 'pg_class') IS NOT DISTINCT FROM %(comment)s
        AND NOT c.relrowsecurity
+       AND c.relchecks = 0
        AND NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = c.oid)
        AND NOT EXISTS (SELECT FROM pg_rewrite AS w WHERE w.ev_class = c.oid)
        AND NOT EXISTS (SELECT FROM pg_inherits AS i WHERE c.oid IN (i.inhrelid, i.inhparent))

@@ -237,6 +237,7 @@ BREACHES = {
         "the right to change",
     ],
     f"CREATE RULE odd AS ON DELETE TO {COPY} DO INSTEAD NOTHING": [STRANGE],
+    f"ALTER TABLE {COPY} ADD CHECK (sex <> 'X')": [STRANGE],
     f"ALTER TABLE {COPY} ENABLE ROW LEVEL SECURITY": ["row-level security"],
     f"ALTER TABLE {COPY} FORCE ROW LEVEL SECURITY": ["row-level security"],
     "ALTER TYPE dbanon_data.shape_1 ADD ATTRIBUTE extra int CASCADE": ["other columns"],

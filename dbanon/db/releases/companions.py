@@ -136,9 +136,13 @@ class Companion:
 
     def withdraw(self, session: Session, view: TableName) -> None:
         """Revoke all rights and delete all rows; takes no lock that conflicts with readers."""
+        if self.find(session, view) is None:
+            return
+        # Nobody adds a trigger from now on; one that was added meanwhile would run.
+        lock = sql.SQL("LOCK TABLE ONLY {} IN ROW EXCLUSIVE MODE")
+        session.pg.execute(lock.format(relation(self.name(view))))
+        rights.take_from_all(session, self.name(view))
         if self.find(session, view) is not None:
-            name = self.name(view)
-            rights.take_from_all(session, name)
             self.empty(session, view)
 
     def empty(self, session: Session, view: TableName) -> None:

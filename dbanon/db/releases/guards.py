@@ -506,8 +506,8 @@ def drop_marks(session: Session, number: int) -> None:
 
 
 def _are_kept(session: Session, number: int) -> bool:
-    name = _altered(number).as_string()
-    return session.pg.execute("SELECT to_regproc(%s) IS NOT NULL", (name,)).fetchone() == (True,)
+    names = {"altered": _altered(number).as_string(), "marks": _marks(number).as_string()}
+    return session.one(query("live.keeps_marks"), names) == (True,)
 
 
 def alterations(session: Session, release: Entry) -> list[str]:
@@ -515,7 +515,7 @@ def alterations(session: Session, release: Entry) -> list[str]:
     if release.kind is not ReleaseKind.VIEW:
         return []
     if not _are_kept(session, release.data_id):
-        return ["what would notice it was dropped: what DDL does to its source goes unnoticed"]
+        return ["what would notice it is gone or altered: DDL on its source goes unnoticed"]
     statement = sql.SQL(
         "SELECT kind, coalesce(relation::regclass::text, ''), quote_ident(name)"
         " FROM {}() ORDER BY 1, 2, 3"

@@ -35,7 +35,7 @@ class Broken(NamedTuple):
 _BROKEN = (
     Broken("its private copy is bound to no type: columns can be added to it"),
     Broken("the trigger that refuses changes of its private copy is missing or disabled"),
-    Broken("its private copy has a rule or a trigger that is not dbanon's"),
+    Broken("its private copy has a rule or a trigger that is not dbanon's, or a check"),
     Broken("row-level security on its private copy hides rows"),
     Broken(
         "its private copy has children or a parent",
