@@ -2,7 +2,8 @@
 
 from alembic import context
 
-from dbanon.db.metadata.tables import SCHEMA, metadata
+from dbanon.db.metadata.tables import metadata
+from dbanon.db.schemas import SCHEMA
 
 config = context.config
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dbanon.db import rights
-from dbanon.db.metadata import damage, migrate, tables
+from dbanon.db.metadata import damage, migrate
 from dbanon.db.session import connect
 from dbanon.domain.outcomes import Operation
 from dbanon.settings import Settings
@@ -47,7 +47,7 @@ def init(
             lost += damage.lost_accounts(session)
     return {
         "changed": changed,
-        "revision": tables.REVISION,
+        "revision": migrate.REVISION,
         "former": former,
         "lost": lost,
         "lacking": lacking,

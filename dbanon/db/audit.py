@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dbanon.db import catalog, identity
-from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.queries import query, template
 from dbanon.db.releases.guards import triggers
 from dbanon.db.releases.relations import needed_tables, read_promise
+from dbanon.db.schemas import DATA_SCHEMA
 from dbanon.domain.errors import TableNotFound
 from dbanon.domain.release import Entry, Release, ReleaseKind
 from dbanon.domain.table import TableInfo, TableName, quote_identifier

@@ -14,8 +14,8 @@ import psycopg
 from psycopg import sql
 
 from dbanon.db.failures import statement_failure
-from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.queries import query, relation, template
+from dbanon.db.schemas import DATA_SCHEMA
 from dbanon.db.session import at_once
 from dbanon.domain.errors import ConfigError, DatabaseError, NotPermitted
 from dbanon.domain.table import TableInfo, TableName, quote_identifier

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg import sql
 
-from dbanon.db.metadata.tables import DATA_SCHEMA, SCHEMA
 from dbanon.db.queries import query, relation, template
+from dbanon.db.schemas import DATA_SCHEMA, SCHEMA
 from dbanon.domain.errors import ConfigError, NotPermitted
 from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import visible

@@ -1,4 +1,4 @@
-"""Create the schemas of published relations."""
+"""The schemas of the metadata, of private data and of published relations."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dbanon.db.session import Session
+
+SCHEMA = "dbanon"
+DATA_SCHEMA = "dbanon_data"
 
 
 def statements(session: Session, name: str) -> Iterator[sql.Composed]:

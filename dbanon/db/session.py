@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import PipelineStatus
+from psycopg.rows import dict_row
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from dbanon.db.failures import connection_failure, pooler_failure, statement_failure
@@ -203,6 +204,11 @@ class Session:
     def one(self, statement: Statement, parameters: Parameters = None) -> tuple[Any, ...]:
         """Return the only row of a statement that always returns one."""
         return only(self.pg.execute(statement, parameters))
+
+    def records(self, statement: Statement, parameters: Parameters = None) -> list[dict[str, Any]]:
+        """Return the rows of a statement by the names of its columns."""
+        with self.pg.cursor(row_factory=dict_row) as cursor:
+            return cursor.execute(statement, parameters).fetchall()
 
     def unless_overtaken(self, work: Callable[[], T]) -> T:
         """Run ``work`` in a savepoint, and again if another session changed the same object."""

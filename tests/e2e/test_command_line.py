@@ -10,7 +10,7 @@ from tables import make_patients, patients_policy, unseal
 
 import dbanon
 from dbanon.cli import main
-from dbanon.db.metadata import tables
+from dbanon.db.metadata import migrate
 from dbanon.domain.policy import Role
 from dbanon.formats import policies
 
@@ -416,7 +416,7 @@ def test_the_version_is_told(run):
 
 @pytest.mark.wheel
 def test_init_says_what_it_did(run, bare_database, monkeypatch):
-    revision = tables.REVISION
+    revision = migrate.REVISION
     assert f"installed (revision {revision})" in run("init", dsn=bare_database.dsn).stdout
     assert json.loads(run("init", "--json").stdout)["changed"] is False
     assert "was current already" in run("init").stdout

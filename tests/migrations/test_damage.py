@@ -7,7 +7,7 @@ import pytest
 import dbanon
 from dbanon.actions.init import init
 from dbanon.cli import main
-from dbanon.db.metadata import tables
+from dbanon.db.metadata import damage, migrate, tables
 from dbanon.formats import policies
 
 POLICY = """
@@ -49,6 +49,22 @@ def run(monkeypatch, capsys):
     return run
 
 
+def test_the_known_columns_are_those_of_the_tables():
+    described = {
+        table.name: {
+            column.name: not column.primary_key
+            and (column.nullable or column.server_default is not None)
+            for column in table.columns
+        }
+        for table in tables.metadata.tables.values()
+    }
+    known = {
+        table: {name.removesuffix("!"): not name.endswith("!") for name in columns.split()}
+        for table, columns in damage.TABLES.items()
+    }
+    assert described == known
+
+
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
@@ -68,7 +84,7 @@ def test_init_mends_what_was_damaged(published, run, damage, told):
     assert (1, 1, True) == (code, printed.count(told), "dbanon init" in printed)
     assert "DROP" not in printed  # all is served as it was
     mended = init(published.settings)
-    assert (True, tables.REVISION, []) == (mended["changed"], mended["revision"], mended["lost"])
+    assert (True, migrate.REVISION, []) == (mended["changed"], mended["revision"], mended["lost"])
     code, printed = run("doctor")
     assert (0, False) == (code, "failure" in printed)
     dbanon.refresh("people", settings=published.settings)

@@ -12,9 +12,10 @@ from dbanon import resources
 from dbanon.actions.init import init, init_sql
 from dbanon.db.metadata import migrate, tables
 from dbanon.db.metadata.migrate import current_session
+from dbanon.db.schemas import SCHEMA
 from dbanon.domain.errors import SchemaOutOfDate
 
-CURRENT = {"revision": tables.REVISION, "lost": [], "lacking": []}
+CURRENT = {"revision": migrate.REVISION, "lost": [], "lacking": []}
 
 
 def revisions():
@@ -25,7 +26,7 @@ def revisions():
 
 @pytest.mark.wheel
 def test_the_known_revision_is_the_newest():
-    assert revisions().get_current_head() == tables.REVISION
+    assert revisions().get_current_head() == migrate.REVISION
 
 
 # All of the tables that a dump would hold, but for how columns are stored and what they hold.
@@ -64,7 +65,7 @@ def test_migrations_make_exactly_the_metadata(database, bare_database):
         "postgresql+psycopg://", creator=lambda: psycopg.connect(bare_database.dsn)
     )
     with engine.begin() as connection:
-        connection.execute(sa.schema.CreateSchema(tables.SCHEMA))
+        connection.execute(sa.schema.CreateSchema(SCHEMA))
         tables.metadata.create_all(connection)
     engine.dispose()
     assert catalog(bare_database) == catalog(database) != []
@@ -124,7 +125,7 @@ def test_init_refuses_what_was_never_released_and_changes_nothing(database, dama
 
 def test_init_is_idempotent(bare_database):
     assert {"changed": True, "former": None, **CURRENT} == init(bare_database.settings)
-    again = {"changed": False, "former": tables.REVISION, **CURRENT}
+    again = {"changed": False, "former": migrate.REVISION, **CURRENT}
     assert again == init(bare_database.settings)
 
 
@@ -133,7 +134,7 @@ def test_the_printed_sql_installs_the_same(bare_database):
     bare_database.execute(init_sql())
     assert init(bare_database.settings)["changed"] is False
     with current_session(bare_database.settings) as session:
-        assert migrate.state(session) == (tables.REVISION, migrate.stamp())
+        assert migrate.state(session) == (migrate.REVISION, migrate.stamp())
 
 
 @pytest.mark.wheel
@@ -167,7 +168,7 @@ def test_two_revisions_are_one_error_and_change_nothing(database, other):
 
 
 def test_functions_of_another_version_are_named_where_the_revision_is_the_same(database):
-    stamp = f"dbanon metadata: revision {tables.REVISION}, functions 0"
+    stamp = f"dbanon metadata: revision {migrate.REVISION}, functions 0"
     database.execute(f"COMMENT ON SCHEMA dbanon IS '{stamp}'")
     refused = pytest.raises(SchemaOutOfDate, match="of this program: functions differ")
     with refused, current_session(database.settings):

@@ -17,7 +17,7 @@ import dbanon
 from dbanon.anonymization.interfaces import parameters
 from dbanon.anonymization.registry import ALGORITHMS, MASKING, RECODINGS
 from dbanon.cli import BROKEN_PIPE, INTERRUPTED, app
-from dbanon.db.metadata.tables import REVISION
+from dbanon.db.metadata.migrate import REVISION
 from dbanon.db.releases.publication import published_type
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.messages import MASKED

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from dbanon.db import catalog, identity, rights
 from dbanon.db.metadata import ledger
 from dbanon.db.metadata.migrate import require_current
-from dbanon.db.metadata.tables import SCHEMA
 from dbanon.db.queries import printed
 from dbanon.db.releases import companions, relations
 from dbanon.db.releases.publication_lock import with_retry
+from dbanon.db.schemas import SCHEMA
 from dbanon.db.session import Session, connect
 from dbanon.domain.errors import ConfigError, NotPermitted, TableNotFound
 from dbanon.domain.outcomes import Operation

@@ -5,18 +5,44 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.db.metadata import ledger, spending
-from dbanon.db.metadata import tables as m
-from dbanon.db.metadata.tables import DATA_SCHEMA, SCHEMA, metadata
 from dbanon.db.models import functions
 from dbanon.db.queries import query
+from dbanon.db.schemas import DATA_SCHEMA, SCHEMA
 from dbanon.domain.table import TableName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import sqlalchemy as sa
-
     from dbanon.db.session import Session
+
+# The columns of each table; what those marked ! held cannot be replaced. Tests compare them with
+# ``tables``, which needs SQLAlchemy.
+TABLES = {
+    "account": "table_schema! table_name! table_oid! entries!",
+    "history": "release_id! table_schema! table_name! relation_schema! relation_name! person!"
+    " key_id! series several forgotten_at",
+    "history_figures": "release_id! figures!",
+    "history_key": "key_id! inner_key! outer_key!",
+    "history_leaver": "relation_schema! relation_name! missed_at! persons!",
+    "history_member": "release_id! part! persons! classes! value_ids!",
+    "history_pool": "relation_schema! relation_name! persons! failed_at kept!",
+    "history_value": "value_id! table_schema! table_name! digest! value!",
+    "job": "job_id! table_schema! table_name! due_at state attempts entered_at not_before begun_at"
+    " begun_after ended_at result reason",
+    "policy": "table_schema! table_name! document! updated_at baseline name!",
+    "policy_version": "table_schema! table_name! name! version! document stored_at stored_by",
+    "publishing": "source! turns",
+    "release": "release_id! table_schema! table_name! relation_schema! relation_name! kind! policy!"
+    " overrides! taxonomies! seed! checks! loss! fingerprint! served! created_at created_by content"
+    " data_id! compared relation_mark growth source_state",
+    "sampling_key": "is_only! key",
+    "schedule": "table_schema! table_name! cron! zone! stored_at stored_by",
+    "spending": "spending_id! table_oid! table_schema! table_name! epsilon! columns! spent_at"
+    " spent_by number",
+    "taxonomy": "taxonomy_id! name! version! n_leaves! height! created_at",
+    "taxonomy_node": "taxonomy_id! node_id! label! parent_id depth! leaf_lo! leaf_hi!",
+    "verification": "verification_id! release_id! verdict! results! reason verified_at verified_by",
+}
 
 
 class Missing(NamedTuple):
@@ -41,40 +67,14 @@ def missing(session: Session) -> list[Missing]:
 def _parts(found: set[tuple[str, ...]]) -> Iterator[Missing]:
     for schema in (SCHEMA, DATA_SCHEMA):
         yield Missing("schema", schema)
-    for table in metadata.sorted_tables:
-        yield Missing("table", table.name)
-        if ("table", table.name) in found:
-            for column in table.columns:
-                yield Missing("column", f"{table.name}.{column.name}", _can_be_added(column))
+    for table, columns in TABLES.items():
+        yield Missing("table", table)
+        if ("table", table) in found:
+            for column in columns.split():
+                name = f"{table}.{column.removesuffix('!')}"
+                yield Missing("column", name, mendable=not column.endswith("!"))
     for name in functions.names():
         yield Missing("function", name)
-
-
-def _can_be_added(column: sa.Column[object]) -> bool:
-    return not column.primary_key and (column.nullable or column.server_default is not None)
-
-
-def mend_tables(session: Session) -> list[str]:
-    """Create missing tables and columns; returns the tables, which have no grants yet."""
-    from alembic.ddl.base import AddColumn
-
-    lost = missing(session)
-    tables = [metadata.tables[f"{SCHEMA}.{part.name}"] for part in lost if part.kind == "table"]
-    if tables:
-        metadata.create_all(session.sa, tables=tables)
-    if m.spending in tables:
-        spending.note_loss(session)
-    if m.account in tables:
-        spending.open_accounts(session)
-    if m.policy_version in tables:
-        session.pg.execute(query("metadata.first_versions"))
-    for part in lost:
-        if part.kind == "column" and part.mendable:
-            table, _, column = part.name.partition(".")
-            described = metadata.tables[f"{SCHEMA}.{table}"].columns[column]
-            session.sa.execute(AddColumn(table, described, schema=SCHEMA))
-    session.pg.execute(query("metadata.number_on"))
-    return [table.name for table in tables]
 
 
 def lost_accounts(session: Session) -> list[str]:

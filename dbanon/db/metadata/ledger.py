@@ -10,16 +10,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
-import sqlalchemy as sa
+from psycopg.types.json import Json, Jsonb
 
-from dbanon.db.metadata import tables as m
-from dbanon.db.metadata.store import of_table
-from dbanon.db.queries import query
+from dbanon.db.queries import query, template
 from dbanon.db.session import connect
 from dbanon.domain.assignment import LossReport
 from dbanon.domain.errors import DatabaseError, DbanonError, PolicyError
 from dbanon.domain.outcomes import Operation
-from dbanon.domain.policy import DEFAULT_NAME
 from dbanon.domain.release import (
     CheckReport,
     CheckResult,
@@ -45,80 +42,55 @@ if TYPE_CHECKING:
 
 def next_release_id(session: Session) -> int:
     """Take the next release number; failed publications leave gaps."""
-    sequence = sa.text("SELECT nextval(pg_get_serial_sequence('dbanon.release', 'release_id'))")
-    return int(session.sa.execute(sequence).scalar_one())
-
-
-_KNOWN_LATER = (m.release.c.created_at, m.release.c.created_by, m.release.c.policy)
+    return int(session.one(query("metadata.next_release_id"))[0])
 
 
 def add_release(session: Session, release: Release) -> Release:
     """Record a release as the one that its relation serves; returns it with its date."""
     document = policies.to_document(release.policy)
     session.policies.clear()
-    before = (*_of_relation(release.relation), m.release.c.served)
-    session.sa.execute(sa.update(m.release).where(*before).values(served=False))
-    earlier = sa.select(sa.func.count()).where(
-        *of_table(m.release, release.table), m.release.c.release_id < release.id
-    )
-    entered = session.sa.execute(
-        sa.insert(m.release)
-        .values(
-            release_id=release.id,
-            table_schema=release.table.schema,
-            table_name=release.table.name,
-            relation_schema=release.relation.schema,
-            relation_name=release.relation.name,
-            kind=release.kind.value,
-            policy=document,
-            overrides=dict(release.overrides),
-            taxonomies=dict(release.taxonomies),
-            seed=release.seed,
-            checks=_documents(release.checks.results),
-            loss=asdict(release.loss),
-            fingerprint=release.fingerprint,
-            growth=_counts(release.growth),
-            source_state=_state(release.source_state),
-            content=release.content,
-            data_id=release.data_id,
-            served=True,
-        )
-        .returning(*_KNOWN_LATER, earlier.scalar_subquery().label("earlier"))
-    ).one()
-    same = entered.policy == document  # 1e300 comes back as an integer of 301 digits
-    if not same and policies.from_document(entered.policy) != release.policy:
+    row = {
+        **_chosen(number=release.id, table=release.table, relation=release.relation),
+        "kind": release.kind.value,
+        "policy": Jsonb(document),
+        "overrides": Jsonb(dict(release.overrides)),
+        "taxonomies": Jsonb(dict(release.taxonomies)),
+        "seed": release.seed,
+        "checks": Json(_documents(release.checks.results)),
+        "loss": Json(asdict(release.loss)),
+        "fingerprint": release.fingerprint,
+        "growth": _counts(release.growth),
+        "state": _state(release.source_state),
+        "content": release.content,
+        "data_id": release.data_id,
+    }
+    session.pg.execute(query("metadata.withdraw_served"), row)
+    at, by, entered, earlier = session.one(query("metadata.add_release"), row)
+    same = entered == document  # 1e300 comes back as an integer of 301 digits
+    if not same and policies.from_document(entered) != release.policy:
         msg = "the policy in force would not be read back as it is; nothing was published"
         raise PolicyError(msg, hint="write its numbers in fewer digits")
-    at, by = entered.created_at, entered.created_by
-    return replace(release, earlier=entered.earlier, created_at=at, created_by=by)
+    return replace(release, earlier=earlier, created_at=at, created_by=by)
 
 
 def served_release(session: Session, relation: TableName) -> Release | None:
     """Return the release that a relation serves, None if there is none."""
-    found = list(_releases(session, *_of_relation(relation), m.release.c.served))
-    return found[0] if found else None
+    return next(_releases(session, _chosen(relation=relation, served=True)), None)
 
 
 def latest_entry(session: Session, relation: TableName) -> Entry | None:
     """Return the newest release of a relation, served or not, None if there is none."""
-    return next(_entries(session, *_of_relation(relation)), None)
+    return next(_entries(session, _chosen(relation=relation)), None)
 
 
 def served_entries(session: Session, *, table: TableName | None = None) -> list[Entry]:
     """Return the served releases, newest first, of all tables or one; reads no policies."""
-    conditions = [] if table is None else of_table(m.release, table)
-    return list(_entries(session, *conditions, m.release.c.served))
+    return list(_entries(session, _chosen(table=table, served=True)))
 
 
 def withdraw(session: Session, release_id: int) -> bool:
     """Mark a release as no longer served; returns True if it was."""
-    table = m.release
-    found = session.sa.execute(
-        sa.update(table)
-        .where(table.c.release_id == release_id, table.c.served)
-        .values(served=False)
-    )
-    return found.rowcount > 0
+    return session.pg.execute(query("metadata.withdraw"), (release_id,)).rowcount > 0
 
 
 def note_compared(
@@ -130,12 +102,8 @@ def note_compared(
     state: SourceState | None,
 ) -> None:
     """Record the source and the counts of a refresh that had nothing to publish."""
-    table = m.release
-    session.sa.execute(
-        sa.update(table)
-        .where(table.c.release_id == release_id)
-        .values(compared=fingerprint, growth=_counts(growth), source_state=_state(state))
-    )
+    noted = {"fingerprint": fingerprint, "growth": _counts(growth), "state": _state(state)}
+    session.pg.execute(query("metadata.note_compared"), {"release": release_id, **noted})
 
 
 def note_search(settings: Settings, release_id: int, state: SourceState) -> None:
@@ -143,62 +111,50 @@ def note_search(settings: Settings, release_id: int, state: SourceState) -> None
 
     It is for information: errors are ignored.
     """
-    c = m.release.c
-    same = c.source_state["snapshot"].astext == state.snapshot
-    statement = sa.update(m.release).where(c.release_id == release_id, same)
+    noted = {"release": release_id, "state": _state(state), "snapshot": state.snapshot}
     with (
-        suppress(psycopg.Error, sa.exc.DBAPIError, DbanonError),
+        suppress(psycopg.Error, DbanonError),
         connect(settings, writes=True) as session,
         session.transaction(),
     ):
-        session.sa.execute(statement.values(source_state=_state(state)))
+        session.pg.execute(query("metadata.note_search"), noted)
 
 
 def pool_since(session: Session, relation: TableName) -> timedelta | None:
     """Return the time since a release of a relation last had new persons, None if unknown."""
-    c = m.release.c
-    births = sa.func.coalesce(c.growth["births"].as_integer(), 1)
-    newest = sa.select(sa.func.max(c.created_at)).where(*_of_relation(relation), births > 0)
-    past = sa.select(sa.func.now() - newest.scalar_subquery())
-    return cast("timedelta | None", session.sa.execute(past).scalar_one())
+    named = (relation.schema, relation.name)
+    return cast("timedelta | None", session.one(query("metadata.pool_since"), named)[0])
 
 
-def _state(state: SourceState | None) -> dict[str, Any] | None:
-    return None if state is None else asdict(state)
+def _state(state: SourceState | None) -> Jsonb:
+    return Jsonb(None if state is None else asdict(state))
 
 
-def _counts(growth: Delta | None) -> dict[str, Any] | None:
+def _counts(growth: Delta | None) -> Json:
     """Convert counts to JSON; the deadline follows from when persons were first missed."""
-    return None if growth is None else asdict(replace(growth, due=None))
+    return Json(None if growth is None else asdict(replace(growth, due=None)))
 
 
 def serves_data(session: Session, data_id: int) -> bool:
     """Return True if a served release uses the private tables of that number."""
-    table = m.release
-    found = session.sa.execute(
-        sa.select(table.c.release_id).where(table.c.data_id == data_id, table.c.served)
-    )
-    return found.first() is not None
+    return session.one(query("metadata.serves_data"), (data_id,)) == (True,)
 
 
 def releases(
     session: Session, *, table: TableName | None = None, served: bool = False
 ) -> list[Release]:
     """Return the releases, newest first; of one table, or only served ones, if requested."""
-    conditions = [] if table is None else of_table(m.release, table)
-    if served:
-        conditions = [*conditions, m.release.c.served]
-    return list(_releases(session, *conditions))
+    return list(_releases(session, _chosen(table=table, served=served)))
 
 
 def policies_by_release(
     session: Session, table: TableName, *, known: Iterable[Policy] = ()
 ) -> dict[int, Policy]:
     """Return the policy of every release of a table by number; parses each one once."""
-    c = m.release.c
     if table not in session.policies:
-        select = sa.select(c.release_id, c.policy).where(*of_table(m.release, table))
-        session.policies[table] = session.sa.execute(select).all()
+        named = (table.schema, table.name)
+        stored = session.pg.execute(query("metadata.policies_of_releases"), named)
+        session.policies[table] = stored.fetchall()
     read = {_text(policies.to_document(policy)): policy for policy in known}
     texts = {number: _text(document) for number, document in session.policies[table]}
     return {number: read.get(text) or _read(text) for number, text in texts.items()}
@@ -206,9 +162,7 @@ def policies_by_release(
 
 def live_releases(session: Session, table: TableName) -> set[int]:
     """Return the numbers of all releases of a table that were live views."""
-    c = m.release.c
-    is_live = c.kind == ReleaseKind.VIEW
-    rows = session.sa.execute(sa.select(c.release_id).where(*of_table(m.release, table), is_live))
+    rows = session.pg.execute(query("metadata.live_releases"), (table.schema, table.name))
     return {number for (number,) in rows}
 
 
@@ -224,42 +178,32 @@ def _read(text: str) -> Policy:
 
 def release_by_id(session: Session, release_id: int) -> Release | None:
     """Return one release, None if there is none."""
-    found = list(_releases(session, m.release.c.release_id == release_id))
-    return found[0] if found else None
+    return next(_releases(session, _chosen(number=release_id)), None)
 
 
-def _of_relation(name: TableName) -> list[sa.ColumnElement[bool]]:
-    columns = m.release.c
-    return [columns.relation_schema == name.schema, columns.relation_name == name.name]
+def _chosen(
+    *,
+    number: int | None = None,
+    table: TableName | None = None,
+    relation: TableName | None = None,
+    served: bool = False,
+) -> dict[str, object]:
+    """Return the parameters that choose releases."""
+    schema, name = (None, None) if table is None else (table.schema, table.name)
+    chosen = {"release": number, "schema": schema, "table": name, "served": served}
+    schema, name = (None, None) if relation is None else (relation.schema, relation.name)
+    return {**chosen, "relation_schema": schema, "relation": name}
 
 
-def _entries(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator[Entry]:
-    c = m.release.c
-    names = (c.table_schema, c.table_name, c.relation_schema, c.relation_name)
-    columns = (
-        *names,
-        c.release_id,
-        c.kind,
-        c.served,
-        c.content,
-        c.data_id,
-        c.source_state,
-        _policy_name(),
-        c.overrides,
-    )
-    statement = sa.select(*columns).where(*conditions).order_by(c.release_id.desc())
-    for row in session.sa.execute(statement).mappings():
+def _entries(session: Session, chosen: Mapping[str, object]) -> Iterator[Entry]:
+    statement = template("metadata.entries", chosen=query("metadata.chosen_releases"))
+    for row in session.records(statement, chosen):
         with _whole(row):
             entry = Entry(**_place(row))
         yield entry
 
 
-def _policy_name() -> sa.Label[str]:
-    name = m.release.c.policy["name"].astext
-    return sa.func.coalesce(name, DEFAULT_NAME).label("policy_name")
-
-
-def _place(row: sa.RowMapping) -> dict[str, Any]:
+def _place(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of an entry; raises ValueError for a dataset without its own table."""
     table = TableName(row["table_schema"], row["table_name"])
     dataset, state = row["overrides"].get("dataset", []), row["source_state"]
@@ -279,29 +223,15 @@ def _place(row: sa.RowMapping) -> dict[str, Any]:
     }
 
 
-def _releases(session: Session, *conditions: sa.ColumnElement[bool]) -> Iterator[Release]:
-    older = m.release.alias()
-    earlier = (
-        sa.select(sa.func.count())
-        .where(
-            older.c.table_schema == m.release.c.table_schema,
-            older.c.table_name == m.release.c.table_name,
-            older.c.release_id < m.release.c.release_id,
-        )
-        .scalar_subquery()
-    )
-    statement = (
-        sa.select(m.release, _policy_name(), earlier.label("earlier"))
-        .where(*conditions)
-        .order_by(m.release.c.release_id.desc())
-    )
-    for row in session.sa.execute(statement).mappings():
+def _releases(session: Session, chosen: Mapping[str, object]) -> Iterator[Release]:
+    statement = template("metadata.releases", chosen=query("metadata.chosen_releases"))
+    for row in session.records(statement, chosen):
         with _whole(row):
             release = _release(row)
         yield release
 
 
-def _release(row: sa.RowMapping) -> Release:
+def _release(row: Mapping[str, Any]) -> Release:
     place = _place(row)
     return Release(
         **place,
@@ -321,7 +251,7 @@ def _release(row: sa.RowMapping) -> Release:
 
 
 @contextmanager
-def _whole(row: sa.RowMapping) -> Iterator[None]:
+def _whole(row: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError, KeyError, AttributeError, PolicyError):
@@ -366,24 +296,17 @@ def add_verification(
     session: Session, release_id: int, report: CheckReport, *, reason: str | None
 ) -> None:
     """Record a check of a release in the ledger."""
-    session.sa.execute(
-        sa.insert(m.verification).values(
-            release_id=release_id,
-            verdict=report.verdict.value,
-            results=_documents(report.results),
-            reason=reason,
-        )
-    )
+    row = {
+        "release": release_id,
+        "verdict": report.verdict.value,
+        "results": Json(_documents(report.results)),
+        "reason": reason,
+    }
+    session.pg.execute(query("metadata.add_verification"), row)
 
 
 def verifications(session: Session, release_id: int) -> list[Verification]:
     """Return the checks of a release, newest first."""
-    table = m.verification
-    rows = session.sa.execute(
-        sa.select(table)
-        .where(table.c.release_id == release_id)
-        .order_by(table.c.verification_id.desc())
-    )
     return [
         Verification(
             release=row["release_id"],
@@ -393,7 +316,7 @@ def verifications(session: Session, release_id: int) -> list[Verification]:
             verified_at=row["verified_at"],
             verified_by=row["verified_by"],
         )
-        for row in rows.mappings()
+        for row in session.records(query("metadata.verifications"), (release_id,))
     ]
 
 

@@ -7,17 +7,17 @@ import io
 import re
 from contextlib import contextmanager
 from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
 from psycopg import sql
 
 from dbanon import resources
 from dbanon.db import schemas
-from dbanon.db.metadata.damage import mend_tables, missing
-from dbanon.db.metadata.tables import DATA_SCHEMA, REVISION, SCHEMA
+from dbanon.db.metadata.damage import missing
 from dbanon.db.models import functions
 from dbanon.db.queries import SETTINGS, printed, query, template
+from dbanon.db.schemas import DATA_SCHEMA, SCHEMA
 from dbanon.db.session import Session, connect
 from dbanon.domain.errors import NotPermitted, SchemaOutOfDate
 from dbanon.domain.table import quote_identifier
@@ -26,10 +26,14 @@ from dbanon.domain.text import command as shell
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    import sqlalchemy as sa
     from alembic.config import Config
 
     from dbanon.domain.outcomes import Operation
     from dbanon.settings import Settings
+
+# The newest revision under migrations/versions; a test holds the two together.
+REVISION = "0019"
 
 _INIT = "dbanon init"
 _FIRST = "0015"  # the first revision; those before it were never released
@@ -86,8 +90,10 @@ def _install(session: Session) -> Installed:
     for schema in (SCHEMA, DATA_SCHEMA):
         if session.pg.execute(query("catalog.schema_exists"), (schema,)).fetchone() is None:
             _create_schema(session, schema)
-    _upgrade(session, lost=None if known == revision else revision)
-    _grant_on(session, mend_tables(session))
+    with _alchemy(session.pg) as connection:
+        _upgrade(connection, lost=None if known == revision else revision)
+        made = _mend_tables(session, connection)
+    _grant_on(session, made)
     for statement in _function_statements():
         session.pg.execute(statement)
     return Installed(changed=True, former=revision)
@@ -106,12 +112,75 @@ def _create_schema(session: Session, schema: str) -> None:
         ) from None
 
 
-def _upgrade(session: Session, *, lost: str | None) -> None:
+class _Lent:
+    """A connection of psycopg whose open transaction its borrower cannot end."""
+
+    def __init__(self, pg: psycopg.Connection) -> None:
+        self._pg = pg
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever psycopg has
+        return getattr(self._pg, name)
+
+    def commit(self) -> None:
+        """Leave the transaction open."""
+
+    rollback = close = commit
+
+
+@contextmanager
+def _alchemy(pg: psycopg.Connection) -> Iterator[sa.Connection]:
+    """Lend the open transaction to SQLAlchemy, for Alembic; failures are errors of psycopg."""
+    import sqlalchemy as sa
+
+    engine = sa.create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: _Lent(pg),
+        poolclass=sa.StaticPool,
+        use_native_hstore=False,
+    )
+    try:
+        with engine.begin() as connection:
+            yield connection
+    except sa.exc.DBAPIError as error:
+        raise (error.orig or error) from None
+
+
+def _mend_tables(session: Session, connection: sa.Connection) -> list[str]:
+    """Create missing tables and columns; returns the tables, which have no grants yet."""
+    from alembic.ddl.base import AddColumn
+
+    from dbanon.db.metadata.tables import metadata
+
+    lost = missing(session)
+    made = [part.name for part in lost if part.kind == "table"]
+    if made:
+        metadata.create_all(connection, tables=[metadata.tables[f"{SCHEMA}.{n}"] for n in made])
+    for table, statement in _CONTENTS.items():
+        if table in made:
+            session.pg.execute(query(statement))
+    for part in lost:
+        if part.kind == "column" and part.mendable:
+            table, _, column = part.name.partition(".")
+            described = metadata.tables[f"{SCHEMA}.{table}"].columns[column]
+            connection.execute(AddColumn(table, described, schema=SCHEMA))
+    session.pg.execute(query("metadata.number_on"))
+    return made
+
+
+# What is known of the contents of a recreated table.
+_CONTENTS = {
+    "spending": "metadata.note_loss",
+    "account": "metadata.open_accounts",
+    "policy_version": "metadata.first_versions",
+}
+
+
+def _upgrade(connection: sa.Connection, *, lost: str | None) -> None:
     """Run the pending revisions; lost: the revision that Alembic's table should have."""
     from alembic import command
 
     config = _config()
-    config.attributes["connection"] = session.sa
+    config.attributes["connection"] = connection
     if lost is not None:
         command.stamp(config, lost)
     command.upgrade(config, REVISION)

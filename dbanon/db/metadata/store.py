@@ -9,11 +9,9 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-import sqlalchemy as sa
 from psycopg import sql
-from sqlalchemy.dialects.postgresql import insert
+from psycopg.types.json import Jsonb
 
-from dbanon.db.metadata import tables as m
 from dbanon.db.queries import identifiers, printed, query, relation, template
 from dbanon.domain.drift import Baseline
 from dbanon.domain.errors import DatabaseError, PolicyError
@@ -36,10 +34,7 @@ if TYPE_CHECKING:
 def add_taxonomy(session: Session, taxonomy: Taxonomy) -> int:
     """Store a taxonomy as the next version of its name and return the version."""
     taxonomy_id, version = session.unless_overtaken(partial(_next_version, session, taxonomy))
-    copy = sql.SQL("COPY {} ({}) FROM STDIN").format(
-        sql.Identifier(m.SCHEMA, m.taxonomy_node.name),
-        identifiers(("taxonomy_id", *taxonomies.NodeRow._fields)),
-    )
+    copy = template("metadata.copy_nodes", columns=identifiers(taxonomies.NodeRow._fields))
     with session.pg.cursor().copy(copy) as rows:
         for node in taxonomies.rows(taxonomy):
             rows.write_row((taxonomy_id, *node))
@@ -47,38 +42,23 @@ def add_taxonomy(session: Session, taxonomy: Taxonomy) -> int:
 
 
 def _next_version(session: Session, taxonomy: Taxonomy) -> tuple[int, int]:
-    """Insert a taxonomy's next version; skips numbers of deleted ones that releases refer to."""
-    table, used = m.taxonomy, m.release.c.taxonomies[taxonomy.name].as_integer()
-    newest = sa.select(sa.func.max(table.c.version)).where(table.c.name == taxonomy.name)
-    published = sa.select(sa.func.max(used))
-    found = (session.sa.execute(largest).scalar_one() for largest in (newest, published))
-    version = max(number or 0 for number in found) + 1
-    taxonomy_id = session.sa.execute(
-        sa.insert(table)
-        .values(
-            name=taxonomy.name, version=version, n_leaves=taxonomy.n_leaves, height=taxonomy.height
-        )
-        .returning(table.c.taxonomy_id)
-    ).scalar_one()
-    return int(taxonomy_id), int(version)
+    named = {"name": taxonomy.name, "leaves": taxonomy.n_leaves, "height": taxonomy.height}
+    taxonomy_id, version = session.one(query("metadata.add_taxonomy"), named)
+    return taxonomy_id, version
 
 
 def newest_taxonomies(session: Session, names: Iterable[str]) -> dict[str, Taxonomy]:
     """Return the newest version of each named taxonomy that exists; raises TaxonomyError."""
-    c = m.taxonomy.c
-    newest = sa.select(c.name, sa.func.max(c.version)).where(c.name.in_(set(names)))
-    versions = {row[0]: row[1] for row in session.sa.execute(newest.group_by(c.name))}
-    return load_taxonomies(session, versions)
+    newest = session.pg.execute(query("metadata.newest_taxonomies"), (list(set(names)),))
+    return load_taxonomies(session, dict(newest.fetchall()))
 
 
 def load_taxonomies(session: Session, versions: Mapping[str, int]) -> dict[str, Taxonomy]:
     """Return the taxonomies of these versions; raises TaxonomyError for a damaged one."""
-    tree, node = m.taxonomy.c, m.taxonomy_node.c
-    nodes = session.sa.execute(
-        sa.select(tree.name, *(node[field] for field in taxonomies.NodeRow._fields))
-        .join_from(m.taxonomy, m.taxonomy_node, tree.taxonomy_id == node.taxonomy_id)
-        .where(sa.tuple_(tree.name, tree.version).in_(list(versions.items())))
-        .order_by(tree.name, node.node_id)
+    columns = identifiers(taxonomies.NodeRow._fields, of="n")
+    nodes = session.pg.execute(
+        template("metadata.taxonomy_nodes", columns=columns),
+        (list(versions), list(versions.values())),
     )
     trees = {name: [row[1:] for row in rows] for name, rows in groupby(nodes, key=itemgetter(0))}
     return {
@@ -99,15 +79,12 @@ def missing_values_query(name: str, *, table: TableName, column: str) -> str:
 
 def list_taxonomies(session: Session) -> list[dict[str, Any]]:
     """Return every version of every taxonomy, newest first within a name."""
-    table = m.taxonomy
-    columns = (table.c.name, table.c.version, table.c.n_leaves, table.c.height, table.c.created_at)
-    rows = session.sa.execute(sa.select(*columns).order_by(table.c.name, table.c.version.desc()))
-    return [dict(row) for row in rows.mappings()]
+    return session.records(query("metadata.taxonomies"))
 
 
 def drop_taxonomy(session: Session, name: str) -> int:
     """Delete all versions of a taxonomy and return their number."""
-    return session.sa.execute(sa.delete(m.taxonomy).where(m.taxonomy.c.name == name)).rowcount
+    return session.pg.execute(query("metadata.drop_taxonomy"), (name,)).rowcount
 
 
 # Policies: several per table, distinguished by name.
@@ -116,19 +93,8 @@ def drop_taxonomy(session: Session, name: str) -> int:
 def save_policy(session: Session, policy: Policy) -> None:
     """Store or replace a policy; raises PolicyError if reading it back gives another."""
     document = policies.to_document(policy)
-    table = m.policy.c
-    statement = insert(m.policy).values(
-        table_schema=policy.table.schema,
-        table_name=policy.table.name,
-        name=policy.name,
-        document=document,
-    )
-    session.sa.execute(
-        statement.on_conflict_do_update(
-            index_elements=[table.table_schema, table.table_name, table.name],
-            set_={"document": document, "updated_at": sa.func.now()},
-        )
-    )
+    named = {**_named(policy.table, policy.name), "document": Jsonb(document)}
+    session.pg.execute(query("metadata.save_policy"), named)
     stored, _ = _load(session, policy.table, policy.name)
     if stored is None or policies.to_document(stored.policy) != document:
         raise PolicyError(
@@ -158,27 +124,13 @@ def load_stored(session: Session, table: TableName, name: str) -> Stored | None:
 
 def _load(session: Session, table: TableName, name: str) -> tuple[Stored | None, bool]:
     """Return the stored policy of a table and name, and True if it equals its newest version."""
-    columns = (m.policy.c.document, m.policy.c.baseline, _is_newest())
-    row = session.sa.execute(sa.select(*columns).where(*_named(table, name))).first()
-    if row is None:
+    rows = session.records(query("metadata.policies"), _named(table, name))
+    if not rows:
         return None, True
-    before = None
-    if row.baseline is not None:
-        before = _baseline(table, name, row.baseline)
-    return Stored(_policy(table, name, row.document), before), row.is_newest
-
-
-def _is_newest() -> sa.Label[bool]:
-    p, v = m.policy.c, m.policy_version.c
-    newest = (
-        sa.select(v.document)
-        .where(v.table_schema == p.table_schema, v.table_name == p.table_name, v.name == p.name)
-        .order_by(v.version.desc())
-        .limit(1)
-        .correlate(m.policy)
-        .scalar_subquery()
-    )
-    return sa.func.coalesce(p.document == newest, sa.false()).label("is_newest")
+    (row,), before = rows, None
+    if row["baseline"] is not None:
+        before = _baseline(table, name, row["baseline"])
+    return Stored(_policy(table, name, row["document"]), before), row["is_newest"]
 
 
 def _forged(table: TableName, name: str) -> PolicyError:
@@ -217,15 +169,14 @@ def _policy(table: TableName, name: str, document: object) -> Policy:
 
 def policy_names(session: Session, table: TableName) -> tuple[str, ...]:
     """Return the names of the policies of a table, including unreadable ones."""
-    c = m.policy.c
-    found = session.sa.execute(sa.select(c.name).where(*of_table(m.policy, table)).order_by(c.name))
-    return tuple(found.scalars())
+    found = session.pg.execute(query("metadata.policy_names"), (table.schema, table.name))
+    return tuple(name for (name,) in found)
 
 
 def save_baseline(session: Session, table: TableName, baseline: Baseline, *, name: str) -> None:
     """Store the shape of the table of a policy."""
-    statement = sa.update(m.policy).where(*_named(table, name))
-    session.sa.execute(statement.values(baseline=asdict(baseline)))
+    named = {**_named(table, name), "baseline": Jsonb(asdict(baseline))}
+    session.pg.execute(query("metadata.save_baseline"), named)
 
 
 def baseline(session: Session, info: TableInfo, known: Mapping[str, Taxonomy]) -> Baseline:
@@ -237,7 +188,8 @@ def baseline(session: Session, info: TableInfo, known: Mapping[str, Taxonomy]) -
 
 def present_name(session: Session, table: TableName, name: str) -> TableName | None:
     """Return the present name of the table of a policy, None if unknown."""
-    found = session.sa.execute(sa.select(m.policy.c.baseline).where(*_named(table, name))).scalar()
+    rows = session.records(query("metadata.policies"), _named(table, name))
+    found = rows[0]["baseline"] if rows else None
     before = None if found is None else Baseline.from_document(found).shape
     if before is None or before.oid is None:
         return None
@@ -257,17 +209,15 @@ def list_policies(
 
     ``on_unreadable`` gets an error for each other one, and for each that is not its newest version.
     """
-    c = m.policy.c
-    order = c.table_schema, c.table_name, c.name
-    columns = (*order, c.document, c.updated_at, _is_newest())
-    rows = session.sa.execute(sa.select(*columns).order_by(*order))
+    rows = session.records(query("metadata.policies"), _named(None, None))
     found = []
-    for schema, table, name, document, updated_at, is_newest in rows:
+    for row in rows:
+        table, name = TableName(row["table_schema"], row["table_name"]), row["name"]
         try:
-            policy = _policy(TableName(schema, table), name, document)
-            if not is_newest:
+            policy = _policy(table, name, row["document"])
+            if not row["is_newest"]:
                 on_unreadable(_forged(policy.table, name))
-            found.append((policy, updated_at))
+            found.append((policy, row["updated_at"]))
         except PolicyError as error:
             on_unreadable(error)
     return found
@@ -275,20 +225,14 @@ def list_policies(
 
 def policies_naming(session: Session, taxonomy: str) -> list[TableName]:
     """Return the tables with policies that name a taxonomy, including unreadable ones."""
-    columns = m.policy.c
-    naming = {"columns": [{"taxonomy": taxonomy}]}
-    found = session.sa.execute(
-        sa.select(columns.table_schema, columns.table_name)
-        .where(columns.document.contains(naming))
-        .order_by(columns.table_schema, columns.table_name)
-        .distinct()
-    )
+    naming = Jsonb({"columns": [{"taxonomy": taxonomy}]})
+    found = session.pg.execute(query("metadata.policies_naming"), (naming,))
     return [TableName(*name) for name in found]
 
 
 def drop_policy(session: Session, table: TableName, name: str) -> bool:
     """Delete a policy of a table; returns True if there was one."""
-    deleted = session.sa.execute(sa.delete(m.policy).where(*_named(table, name)))
+    deleted = session.pg.execute(query("metadata.drop_policy"), _named(table, name))
     return deleted.rowcount > 0
 
 
@@ -298,14 +242,14 @@ def sampling_key(session: Session) -> bytes:
     It is in no statement, because these are logged. Raises DatabaseError if it is missing: a new
     key would draw other persons, and two samples disclose more of the table than one.
     """
-    found = session.sa.execute(sa.select(m.sampling_key.c.key)).scalar_one_or_none()
+    found = session.pg.execute(query("metadata.sampling_key")).fetchone()
     if found is None:
         raise DatabaseError(
             "the key by which samples are drawn is gone from dbanon.sampling_key",
             hint="restore it from a backup; or, to draw other persons from now on: INSERT INTO"
             " dbanon.sampling_key DEFAULT VALUES",
         )
-    return bytes(found)
+    return bytes(found[0])
 
 
 def secret_for(session: Session, purpose: str) -> bytes:
@@ -313,13 +257,9 @@ def secret_for(session: Session, purpose: str) -> bytes:
     return hmac.digest(sampling_key(session), purpose.encode(), "sha256")
 
 
-def of_table(table: sa.Table, name: TableName) -> list[sa.ColumnElement[bool]]:
-    """Compose the condition that a row is about the table of that name."""
-    return [table.c.table_schema == name.schema, table.c.table_name == name.name]
-
-
-def _named(table: TableName, name: str) -> list[sa.ColumnElement[bool]]:
-    return [*of_table(m.policy, table), m.policy.c.name == name]
+def _named(table: TableName | None, name: str | None) -> dict[str, object]:
+    schema, relation = (None, None) if table is None else (table.schema, table.name)
+    return {"schema": schema, "table": relation, "name": name}
 
 
 # Every policy that was ever stored.
@@ -341,30 +281,14 @@ def note_dropped(session: Session, table: TableName, name: str) -> None:
 def _note_version(
     session: Session, table: TableName, name: str, document: dict[str, object] | None
 ) -> None:
-    c = m.policy_version.c
-    newest = sa.select(sa.func.coalesce(sa.func.max(c.version), 0) + 1).where(
-        *of_table(m.policy_version, table), c.name == name
-    )
-    session.sa.execute(
-        sa.insert(m.policy_version).values(
-            table_schema=table.schema,
-            table_name=table.name,
-            name=name,
-            version=newest.scalar_subquery(),
-            document=sa.null() if document is None else document,
-        )
-    )
+    stored = None if document is None else Jsonb(document)
+    named = {**_named(table, name), "document": stored}
+    session.pg.execute(query("metadata.add_policy_version"), named)
 
 
 def policy_versions(
     session: Session, table: TableName, *, name: str | None = None
 ) -> list[Version]:
     """Return the stored versions of a table's policies, newest first; of one name, if given."""
-    c = m.policy_version.c
-    conditions = of_table(m.policy_version, table)
-    if name is not None:
-        conditions = [*conditions, c.name == name]
-    columns = (c.name, c.version, c.document, c.stored_at, c.stored_by)
-    order = (c.stored_at.desc(), c.name, c.version.desc())
-    rows = session.sa.execute(sa.select(*columns).where(*conditions).order_by(*order))
-    return [Version(**row) for row in rows.mappings()]
+    rows = session.records(query("metadata.policy_versions"), _named(table, name))
+    return [Version(**row) for row in rows]

@@ -1,15 +1,11 @@
-"""The metadata tables of the schema ``dbanon``, in SQLAlchemy Core."""
+"""The metadata tables of the schema ``dbanon``, for Alembic; statements are in ``sql``."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, OID, UUID
 
-SCHEMA = "dbanon"
-DATA_SCHEMA = "dbanon_data"
-
-# The newest revision under migrations/versions; a test holds the two together.
-REVISION = "0019"
+from dbanon.db.schemas import SCHEMA
 
 metadata = sa.MetaData(
     schema=SCHEMA,

@@ -12,8 +12,8 @@ import psycopg
 from psycopg import sql
 
 from dbanon.db import rights
-from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.queries import identifiers, query, relation, template
+from dbanon.db.schemas import DATA_SCHEMA
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.table import TableName
 

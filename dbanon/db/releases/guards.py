@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from psycopg import sql
 
-from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.models.functions import TYPES, arithmetic, demands, fails
 from dbanon.db.queries import Body, equal_text, identifiers, query, relation, template
 from dbanon.db.releases.publication import identity_statement
+from dbanon.db.schemas import DATA_SCHEMA
 from dbanon.db.session import VALUE_SETTINGS
 from dbanon.domain.errors import ConfigError, NotPermitted
 from dbanon.domain.policy import Role

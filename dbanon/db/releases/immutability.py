@@ -10,8 +10,8 @@ import psycopg
 from psycopg import sql
 
 from dbanon.db.catalog import cells_hash, content_digest
-from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.queries import Body, query, template
+from dbanon.db.schemas import DATA_SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

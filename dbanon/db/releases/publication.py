@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.queries import equal_text, key_values, lasting_value, relation, template
 from dbanon.db.releases.immutability import class_column, seen
+from dbanon.db.schemas import DATA_SCHEMA
 from dbanon.domain.policy import BOUNDS, BUCKET, CENTER, GLOBAL, PAIRS, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import ColumnKind, TableName

@@ -18,10 +18,10 @@ from psycopg import sql
 from dbanon.db import identity, rights
 from dbanon.db.locks import Held, patiently
 from dbanon.db.metadata import ledger
-from dbanon.db.metadata.tables import DATA_SCHEMA
 from dbanon.db.queries import query, template
 from dbanon.db.releases import aside, companions, copies, guards, immutability, relations
 from dbanon.db.releases.publication import data_table
+from dbanon.db.schemas import DATA_SCHEMA
 from dbanon.db.session import at_once
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.release import ReleaseKind

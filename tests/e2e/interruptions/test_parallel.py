@@ -3,7 +3,6 @@
 import threading
 import time
 
-import sqlalchemy as sa
 from tables import define_patients, make_patients, patients_policy
 
 import dbanon
@@ -53,17 +52,17 @@ def test_imports_of_one_name_at_once_are_versions_of_it(database, tmp_path, monk
     file = tmp_path / "tree.csv"
     file.write_text("a;*\nb;*\n")
     entered = threading.Barrier(3)
-    first = threading.local()
-    original = sa.Connection.execute
+    attempts, original = [], vars(store)["_next_version"]
 
-    def execute(self, statement, *arguments, **options):
-        found = original(self, statement, *arguments, **options)
-        if "max(" in str(statement) and not getattr(first, "done", False):
-            first.done = True
-            entered.wait(30)  # all of them find the same newest version
+    def next_version(session, taxonomy):
+        attempts.append(threading.get_ident())
+        if attempts.count(threading.get_ident()) == 1:
+            entered.wait(30)
+        found = original(session, taxonomy)
+        time.sleep(0.5)  # the others take the same version before this one commits
         return found
 
-    monkeypatch.setattr(sa.Connection, "execute", execute)
+    monkeypatch.setattr(store, "_next_version", next_version)
 
     def work():
         return dbanon.import_taxonomy("tree", file, settings=database.settings).version
@@ -71,6 +70,7 @@ def test_imports_of_one_name_at_once_are_versions_of_it(database, tmp_path, monk
     results, errors = at_once(work, 3)
     assert [] == errors
     assert [1, 2, 3] == sorted(results)
+    assert len(attempts) > 3
 
 
 STORED = Operation("the taxonomy large", "stored")
