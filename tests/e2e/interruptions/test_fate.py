@@ -5,10 +5,10 @@ import sys
 from itertools import product
 from pathlib import Path
 
+import psycopg
 import pytest
 from faults.proxies import wire
 from selection import exhaustive_after
-from sqlalchemy.engine import RootTransaction
 from tables import define_patients, make_patients, patients_policy
 
 import dbanon
@@ -167,16 +167,18 @@ def test_what_cannot_be_looked_up_is_called_unknown(patients, run, monkeypatch, 
 @pytest.mark.parametrize("late", [True, False])
 def test_ctrl_c_at_the_commit_says_what_became_of_it(patients, run, monkeypatch, name, late):
     words, sentence, *_ = COMMANDS[name]
-    commit, begun = RootTransaction.commit, []
+    commit, begun = psycopg.Connection.commit, []
 
-    def interrupted(transaction):
+    def interrupted(connection):
+        if begun:  # another connection looks up what became of it
+            return commit(connection)
         begun.append(True)
         if late:
-            commit(transaction)
+            commit(connection)
         raise KeyboardInterrupt
 
     def armed(self, operation):
-        monkeypatch.setattr(RootTransaction, "commit", interrupted)
+        monkeypatch.setattr(psycopg.Connection, "commit", interrupted)
         begin(self, operation)
 
     begin = Operations.begin
