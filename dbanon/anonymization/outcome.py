@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -253,14 +254,11 @@ def nobody(encoded: EncodedTable) -> Outcome:
 
 def join(outcomes: Sequence[Outcome]) -> Outcome:
     """Concatenate the outcomes of parts; losses are means over all rows, metrics are omitted."""
-    groups, start = [], 0
-    for one in outcomes:
-        group = one.assignment.group
-        groups.append(np.where(group < 0, group, group + start).astype(np.int32))
-        start += one.assignment.n_groups
-    values = tuple(
-        _joined(columns) for columns in zip(*(o.values.columns for o in outcomes), strict=True)
-    )
+    ends = np.cumsum([len(one.assignment.group) for one in outcomes]).tolist()
+    rows = [np.arange(start, end) for start, end in pairwise([0, *ends])]
+    parts = zip(rows, (one.assignment for one in outcomes), strict=True)
+    assignment = Assignment.of_parts(ends[-1], parts)
+    columns = zip(*(one.values.columns for one in outcomes), strict=True)
     losses = [one.loss for one in outcomes]
     total = sum(loss.n_rows for loss in losses)
 
@@ -270,8 +268,8 @@ def join(outcomes: Sequence[Outcome]) -> Outcome:
 
     is_weighted = any(loss.weighted_ncp is not None for loss in losses)
     return Outcome(
-        Assignment(np.concatenate(groups), start),
-        GroupValues(values, start),
+        assignment,
+        GroupValues(tuple(map(joined, columns)), assignment.n_groups),
         LossReport(
             n_rows=total,
             n_suppressed=sum(loss.n_suppressed for loss in losses),
@@ -285,7 +283,7 @@ def join(outcomes: Sequence[Outcome]) -> Outcome:
     )
 
 
-def _joined(columns: Sequence[ValueColumn]) -> ValueColumn:
+def joined(columns: Sequence[ValueColumn]) -> ValueColumn:
     """Return the published values of one column for the groups of all parts."""
     starts = np.cumsum([0, *(len(column.labels) for column in columns)])
     parts = zip(columns, starts[:-1], strict=True)

@@ -238,22 +238,8 @@ def _of_codes(
     labels: list[str | None] = [*value_texts(column.kind, column.values[values])]
     if len(values) < len(codes):
         labels.append(None)
-    return _with_box_loss(column, assignment, recoding=recoding, labels=labels, place=place)
-
-
-def _with_box_loss(
-    column: EncodedColumn,
-    assignment: Assignment,
-    *,
-    recoding: str,
-    labels: list[str | None],
-    place: NDArray[np.int64],
-) -> ValueColumn:
-    """Assign a central value the loss of the group's interval or common ancestor."""
     boxes = column_boxes(column, assignment)
-    return value_column(
-        column, recoding, labels=labels, place=place, loss=boxes.loss, size=boxes.size
-    )
+    return value_column(column, boxes, recoding=recoding, labels=labels, place=place)
 
 
 def _of_some(
@@ -268,7 +254,8 @@ def _of_some(
     place = np.full(assignment.n_groups, len(texts))
     place[group] = np.arange(len(texts))
     labels = [*texts, *([] if len(group) == assignment.n_groups else [None])]
-    return _with_box_loss(column, assignment, recoding=recoding, labels=labels, place=place)
+    boxes = column_boxes(column, assignment)
+    return value_column(column, boxes, recoding=recoding, labels=labels, place=place)
 
 
 def _float_texts(column: EncodedColumn, means: list[float]) -> list[str]:

@@ -53,26 +53,32 @@ def distinct_pairs(
 
 def value_column(
     column: EncodedColumn,
-    recoding: str,
+    boxes: ColumnBoxes,
     *,
+    recoding: str,
     labels: Sequence[str | None],
     place: NDArray[np.int64],
+    loss: NDArray[np.float64] | None = None,
+) -> ValueColumn:
+    """Give every group its label, ``labels[place]``; loss: of each group, by default of its box."""
+    lost = boxes.loss if loss is None else loss
+    labelled = of_labels(labels, place, loss=lost, size=boxes.size)
+    return ValueColumn(column.name, recoding, column.kind, *labelled)
+
+
+def of_labels(
+    labels: Sequence[str | None],
+    place: NDArray[np.int64],
+    *,
     loss: NDArray[np.float64],
     size: NDArray[np.int64],
-) -> ValueColumn:
-    """Give every group its label, ``labels[place]``, and every label the mean loss of its rows."""
+) -> tuple[NDArray[np.int32], tuple[str | None, ...], NDArray[np.float64]]:
+    """Return the distinct label of each group, the labels, and the mean loss of their rows."""
     index_of = {label: i for i, label in enumerate(dict.fromkeys(labels))}
     index = np.array([index_of[label] for label in labels], np.int32)[place]
     rows = np.bincount(index, weights=size, minlength=len(index_of))
     lost = np.bincount(index, weights=loss * size, minlength=len(index_of))
-    return ValueColumn(
-        name=column.name,
-        recoding=recoding,
-        kind=column.kind,
-        index=index,
-        labels=tuple(index_of),
-        loss=np.clip(lost / rows, 0.0, 1.0),
-    )
+    return index, tuple(index_of), np.clip(lost / rows, 0.0, 1.0)
 
 
 def range_literal(column: EncodedColumn, low: str, high: str, *, closing: str = "]") -> str:

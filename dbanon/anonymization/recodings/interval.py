@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -72,22 +72,11 @@ class Interval:
         def served(label: str | None) -> str | None:
             return _as_read(column, self.recoding, label) if self.recoding in PAIRS else label
 
+        literal: Callable[[Any, Any], str] = partial(range_literal, column)
         if column.bands is not None:
-            return _publish_cells(
-                column,
-                assignment,
-                recoding=self.recoding,
-                literal=partial(cells_literal, column, column.bands),
-                mixed="(,)",
-                served=served,
-            )
+            literal = partial(cells_literal, column, column.bands)
         return _publish(
-            column,
-            assignment,
-            recoding=self.recoding,
-            literal=partial(range_literal, column),
-            mixed="(,)",
-            served=served,
+            column, assignment, recoding=self.recoding, literal=literal, mixed="(,)", served=served
         )
 
 
@@ -110,14 +99,11 @@ class IntervalText:
 
     def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
         """Return a text for every group; O(n) and one text for each distinct range."""
-        if column.bands is not None:
-            of_cells = partial(cells_text, column.bands)
-            return _publish_cells(
-                column, assignment, recoding="interval-text", literal=of_cells, mixed="*"
-            )
 
-        def literal(lo: str, hi: str) -> str:
-            return lo if lo == hi else f"[{lo}, {hi}]"
+        def literal(lo: Any, hi: Any) -> str:  # noqa: ANN401 - texts, or the codes of cells
+            if column.bands is not None:
+                return cells_text(column.bands, lo, hi)
+            return str(lo) if lo == hi else f"[{lo}, {hi}]"
 
         return _publish(column, assignment, recoding="interval-text", literal=literal, mixed="*")
 
@@ -131,7 +117,7 @@ def _publish(
     assignment: Assignment,
     *,
     recoding: str,
-    literal: Callable[[str, str], str],
+    literal: Callable[[Any, Any], str],
     mixed: str,
     served: Callable[[str | None], str | None] = _same,
 ) -> ValueColumn:
@@ -143,40 +129,23 @@ def _publish(
     for i, low, high in zip(ranges.tolist(), lows, highs, strict=True):
         labels[i] = literal(low, high)
     labels = [*map(served, labels)]
-    loss = boxes.loss
+    loss = None
     if widths is not None:
         wider = np.where(lo < hi, 1.0, 0.0)
         wider[ranges] = widths
         loss = wider[place]
-    return value_column(column, recoding, labels=labels, place=place, loss=loss, size=boxes.size)
-
-
-def _publish_cells(
-    column: EncodedColumn,
-    assignment: Assignment,
-    *,
-    recoding: str,
-    literal: Callable[[int, int], str],
-    mixed: str,
-    served: Callable[[str | None], str | None] = _same,
-) -> ValueColumn:
-    boxes = column_boxes(column, assignment)
-    lo, hi, place = distinct_pairs(boxes, column.size)
-    labels = [
-        served(
-            (None if low == column.size else mixed) if high == column.size else literal(low, high)
-        )
-        for low, high in zip(lo.tolist(), hi.tolist(), strict=True)
-    ]
-    return value_column(
-        column, recoding, labels=labels, place=place, loss=boxes.loss, size=boxes.size
-    )
+    return value_column(column, boxes, recoding=recoding, labels=labels, place=place, loss=loss)
 
 
 def _bounds(
     column: EncodedColumn, lo: NDArray[np.int64], hi: NDArray[np.int64]
-) -> tuple[list[str], list[str], list[float] | None]:
-    """Return the texts of the bounds, and the loss of each range that a grid widened."""
+) -> tuple[list[Any], list[Any], list[float] | None]:
+    """Return the texts of the bounds, and the loss of each range that a grid widened.
+
+    With cells, return their codes instead of texts.
+    """
+    if column.bands is not None:
+        return lo.tolist(), hi.tolist(), None
     codes, place = np.unique(np.concatenate([lo, hi]), return_inverse=True)
     low, high = place[: len(lo)].tolist(), place[len(lo) :].tolist()
     if column.rule.snap is None:
@@ -216,7 +185,7 @@ class DatePart:
                 labels[i] = name
             loss[known] = _shares(column, width)
         return value_column(
-            column, DATE_PART, labels=labels, place=place, loss=loss[place], size=boxes.size
+            column, boxes, recoding=DATE_PART, labels=labels, place=place, loss=loss[place]
         )
 
 
@@ -388,7 +357,7 @@ class FullDomain:
         distinct, place = np.unique(np.where(boxes.lo < column.size, node, -1), return_inverse=True)
         labels = [None if at < 0 else taxonomy.labels[at] for at in distinct.tolist()]
         published = value_column(
-            column, FULL_DOMAIN, labels=labels, place=place, loss=loss, size=boxes.size
+            column, boxes, recoding=FULL_DOMAIN, labels=labels, place=place, loss=loss
         )
         return replace(published, nodes=with_all_above(taxonomy, distinct[distinct >= 0]))
 

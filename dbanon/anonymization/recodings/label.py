@@ -51,9 +51,7 @@ class Label:
             None if low == column.size else taxonomy.labels[node]
             for low, node in zip(lo.tolist(), nodes.tolist(), strict=True)
         ]
-        published = value_column(
-            column, self.recoding, labels=labels, place=place, loss=boxes.loss, size=boxes.size
-        )
+        published = value_column(column, boxes, recoding=self.recoding, labels=labels, place=place)
         return replace(published, nodes=with_all_above(taxonomy, nodes[lo < column.size]))
 
 
@@ -149,7 +147,7 @@ class CellSuppression:
         ]
         loss = np.where(boxes.lo == boxes.hi, 0.0, 1.0)
         return value_column(
-            column, "cell-suppression", labels=labels, place=place, loss=loss, size=boxes.size
+            column, boxes, recoding="cell-suppression", labels=labels, place=place, loss=loss
         )
 
 
@@ -179,14 +177,9 @@ class ValueSet:
         sets = [np.frombuffer(key, np.int32).tolist() for key in place_of]
         labels = ["{" + ",".join([elements[code] for code in members]) + "}" for members in sets]
         n_values = column.size + int((column.codes == column.size).any())
-        return value_column(
-            column,
-            "set",
-            labels=labels,
-            place=place,
-            loss=np.where(counts > 1, counts / n_values, 0.0),
-            size=column_boxes(column, assignment).size,
-        )
+        loss = np.where(counts > 1, counts / n_values, 0.0)
+        boxes = column_boxes(column, assignment)
+        return value_column(column, boxes, recoding="set", labels=labels, place=place, loss=loss)
 
 
 def _elements(column: EncodedColumn, codes: NDArray[np.int32]) -> dict[int, str]:

@@ -14,8 +14,16 @@ from dbanon.anonymization.auto.space import Loss, make_space, total_cost
 from dbanon.anonymization.interfaces import listens
 from dbanon.anonymization.loss.costs import box_losses, column_costs
 from dbanon.anonymization.loss.metrics import Publication
-from dbanon.anonymization.outcome import Outcome, certify, outcome, publish, requirement_of
+from dbanon.anonymization.outcome import (
+    Outcome,
+    certify,
+    joined,
+    outcome,
+    publish,
+    requirement_of,
+)
 from dbanon.anonymization.problem import Problem, solve
+from dbanon.anonymization.recodings.groups import of_labels
 from dbanon.anonymization.registry import METRICS, algorithm_named
 from dbanon.domain.assignment import Assignment, EncodedTable, GroupValues, ValueColumn
 from dbanon.domain.errors import DbanonError
@@ -139,14 +147,13 @@ class _Joined(Publication):
     @cached_property
     def boxes(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Least and greatest code of each class, (n_classes, d) each."""
+        from dbanon.kernels.boxes.costs import group_boxes
+
         shown = self.assignment.group >= 0
         class_of = np.zeros(len(self.lo), np.int32)
         class_of[self.assignment.group[shown]] = self.classes[shown]
-        shape = (len(self.size), self.lo.shape[1])
-        lo, hi = np.full(shape, np.iinfo(np.int32).max, np.int32), np.full(shape, -1, np.int32)
-        np.minimum.at(lo, class_of, self.lo)
-        np.maximum.at(hi, class_of, self.hi)
-        return lo, hi
+        least, most = (group_boxes(one, class_of, len(self.size)) for one in (self.lo, self.hi))
+        return least[0], most[1]
 
 
 def join(
@@ -169,7 +176,7 @@ def join(
     values = GroupValues(_columns(tables, kept, size), assignment.n_groups)
     table = domains.table(domains.quasi, sensitive, class_label=policy.class_label)
     plain = publish(table, policy, assignment, values=values)
-    joined = _Joined(
+    whole = _Joined(
         plain.table,
         plain.assignment,
         plain.values,
@@ -180,7 +187,7 @@ def join(
         hi=np.concatenate([one.hi[of] for one, of in zip(tables, kept, strict=True)]),
     )
     metrics = {name: metric for name, metric in METRICS.items() if name not in _OF_ROWS}
-    return outcome(joined, policy, metrics=metrics)
+    return outcome(whole, policy, metrics=metrics)
 
 
 def _numbered(
@@ -214,23 +221,9 @@ def _columns(
 
 def _column(parts: Sequence[ValueColumn], size: NDArray[np.int64]) -> ValueColumn:
     """Join a column of all parts; the loss of a label is the mean over its rows."""
-    index_of: dict[str | None, int] = {}
     nodes = dict.fromkeys(node for part in parts for node in part.nodes)
-    index = np.concatenate(
-        [
-            np.array(
-                [index_of.setdefault(label, len(index_of)) for label in part.labels], np.int32
-            )[part.index]
-            for part in parts
-        ]
+    both = joined(parts)
+    index, labels, loss = of_labels(
+        both.labels, both.index.astype(np.int64), loss=both.loss[both.index], size=size
     )
-    lost = np.concatenate([part.loss[part.index] for part in parts])
-    rows = np.bincount(index, weights=size, minlength=len(index_of))
-    total = np.bincount(index, weights=lost * size, minlength=len(index_of))
-    return replace(
-        parts[0],
-        index=index,
-        labels=tuple(index_of),
-        loss=np.clip(total / rows, 0.0, 1.0),
-        nodes=tuple(nodes),
-    )
+    return replace(both, index=index, labels=labels, loss=loss, nodes=tuple(nodes))
