@@ -7,7 +7,7 @@ the person is known not to have are excluded. Minimality: why a class was genera
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.stats import hypergeom
@@ -17,7 +17,6 @@ from dbanon.anonymization.attacks.scenario import (
     Named,
     NotTried,
     Target,
-    Trials,
     naming,
     result,
 )
@@ -72,14 +71,34 @@ def skewness(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  #
         yield result(
             "skewness",
             target.name,
-            Trials(
-                right,
-                baseline=float((target.truth == target.guess).mean()),
-                expected=case.admitted(target.limits.most),
-                candidates=float(np.median(case.coverage.sums(case.released.size))),
-                words="guesses the likeliest value of the rows that a person may have",
-            ),
+            chances=right,
+            baseline=target.baseline,
+            expected=case.admitted(target.limits.most),
+            candidates=case.candidates,
+            words="guesses the likeliest value of the rows that a person may have",
         )
+
+
+class Entries(NamedTuple):
+    """The values that some persons may have.
+
+    some: the persons; person, classes, value: (e,) a person, a class that may contain it, and a
+    value of that class; mass: (e,) relative probability of each; n_codes: number of values.
+    """
+
+    some: slice
+    person: NDArray[np.int64]
+    classes: NDArray[np.int32]
+    value: NDArray[np.int64]
+    mass: NDArray[np.float64]
+    n_codes: int
+
+    def sums(self) -> NDArray[np.float64]:
+        """Return the mass of each value for each person, (p, n_codes)."""
+        shape = self.some.stop - self.some.start, self.n_codes
+        key = (self.person - self.some.start) * self.n_codes + self.value
+        found = np.bincount(key, self.mass, minlength=shape[0] * shape[1])
+        return found.reshape(shape).astype(np.float64)
 
 
 def beliefs(
@@ -89,6 +108,15 @@ def beliefs(
 
     weight: (n_classes,) relative probability that a row of the class is the person's.
     """
+    for entries in possible_values(coverage, tally, weight, n_codes=n_codes):
+        found = entries.sums()
+        yield entries.some, found / found.sum(axis=1, keepdims=True)
+
+
+def possible_values(
+    coverage: Coverage, tally: Tally, weight: NDArray[np.float64], *, n_codes: int
+) -> Iterator[Entries]:
+    """Yield the values of all persons, slice by slice; arguments as for ``beliefs``."""
     lengths = tally.distinct()
     of_person = np.diff(coverage.start)
     entries = np.append(0, np.cumsum(lengths[coverage.classes]))[coverage.start]
@@ -99,15 +127,13 @@ def beliefs(
         last = min(max(last, first + 1), most)
         some = slice(first, last)
         classes = coverage.classes[coverage.start[first] : coverage.start[last]]
-        person = np.repeat(np.arange(last - first), of_person[some])
+        person = np.repeat(np.arange(first, last), of_person[some])
         held = lengths[classes]
         place = np.repeat(tally.start[classes] - (np.cumsum(held) - held), held)
         place += np.arange(len(place))
-        key = np.repeat(person, held) * n_codes + tally.values[place]
-        mass = np.repeat(weight[classes], held) * tally.counts[place]
-        found = np.bincount(key, mass, minlength=(last - first) * n_codes)
-        found = found.reshape(last - first, n_codes)
-        yield some, found / found.sum(axis=1, keepdims=True)
+        person, classes = np.repeat(person, held), np.repeat(classes, held)
+        mass = weight[classes] * tally.counts[place]
+        yield Entries(some, person, classes, tally.values[place], mass, n_codes)
         first = last
 
 
@@ -140,13 +166,11 @@ def background(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
             yield result(
                 f"background knowledge of {excluded}",
                 target.name,
-                Trials(
-                    right[i],
-                    baseline=float(without[i].mean()),
-                    expected=case.admitted(target.limits.most_without(excluded)),
-                    candidates=float(np.median(case.coverage.sums(case.released.size))),
-                    words=f"knows of {known} that the person does not have",
-                ),
+                chances=right[i],
+                baseline=float(without[i].mean()),
+                expected=case.admitted(target.limits.most_without(excluded)),
+                candidates=case.candidates,
+                words=f"knows of {known} that the person does not have",
             )
 
 
@@ -203,26 +227,14 @@ def _tried(
     expected = None
     if n_sets * len(near) <= _SETS:
         expected = case.admitted(target.limits.most_of(np.arange(n_sets)[:, None] == near))
-    return _result(case, target, right, float((near[target.truth] == usual).mean()), expected)
-
-
-def _result(
-    case: Case,
-    target: Target,
-    right: NDArray[np.float64],
-    baseline: float,
-    expected: float | None,
-) -> Attack:
     return result(
         "similarity",
         target.name,
-        Trials(
-            right,
-            baseline=baseline,
-            expected=expected,
-            candidates=float(np.median(case.coverage.sums(case.released.size))),
-            words="guesses which set of near values the person's is in",
-        ),
+        chances=right,
+        baseline=float((near[target.truth] == usual).mean()),
+        expected=expected,
+        candidates=case.candidates,
+        words="guesses which set of near values the person's is in",
     )
 
 
@@ -313,13 +325,10 @@ def _of_widened(
     return result(
         "minimality",
         target.name,
-        Trials(
-            right[some],
-            baseline=float((target.truth[some] == target.guess).mean()),
-            expected=None,
-            candidates=float(np.median(rows[some])),
-            words="takes a value for too frequent among persons who were published with others",
-        ),
+        chances=right[some],
+        baseline=float((target.truth[some] == target.guess).mean()),
+        candidates=float(np.median(rows[some])),
+        words="takes a value for too frequent among persons who were published with others",
     )
 
 

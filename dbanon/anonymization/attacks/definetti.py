@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from dbanon.anonymization.attacks.scenario import Case, NotTried, Target, Trials, result
+from dbanon.anonymization.attacks.beliefs import possible_values
+from dbanon.anonymization.attacks.scenario import Case, NotTried, Target, result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from dbanon.models.tally import Tally
 
 _ROUNDS = 5
-_CELLS = 4_000_000  # numbers that are held at once
 _NOTHING = 1e-12
 _VALUES = 1_000  # of more there is nothing to learn from classes
 
@@ -57,14 +57,11 @@ def _tried(case: Case, target: Target) -> Attack:
     return result(
         "deFinetti",
         target.name,
-        Trials(
-            right,
-            baseline=float((target.truth == target.guess).mean()),
-            expected=None,
-            candidates=float(np.median(case.coverage.sums(case.released.size))),
-            words="learns from the relation which values go with which persons;"
-            " no model bounds what that tells",
-        ),
+        chances=right,
+        baseline=target.baseline,
+        candidates=case.candidates,
+        words="learns from the relation which values go with which persons;"
+        " no model bounds what that tells",
     )
 
 
@@ -145,26 +142,13 @@ def _scores(
         Cover(cells, column.size).sums(table)
         for (cells, column), table in zip(pairs, tables, strict=True)
     ]
-    weight, tally, n_codes = 1 / case.crowd, target.tally, len(target.whole)
-    lengths, coverage = tally.distinct(), case.coverage
-    entries = np.append(0, np.cumsum(lengths[coverage.classes]))[coverage.start]
-    first = 0
-    while first < case.tried:
-        last = int(np.searchsorted(entries, entries[first] + _CELLS, side="right")) - 1
-        last = min(max(last, first + 1), first + max(_CELLS // n_codes, 1), case.tried)
-        classes = coverage.classes[coverage.start[first] : coverage.start[last]]
-        person = np.repeat(np.arange(first, last), np.diff(coverage.start[first : last + 1]))
-        held = lengths[classes]
-        place = np.repeat(tally.start[classes] - (np.cumsum(held) - held), held)
-        place += np.arange(len(place))
-        of_class, of_person = np.repeat(classes, held), np.repeat(person, held)
-        value = tally.values[place]
-        mass = weight[of_class] * tally.counts[place]
+    parts = possible_values(case.coverage, target.tally, 1 / case.crowd, n_codes=len(target.whole))
+    for entries in parts:
+        mass = entries.mass
         for (cells, column), table, total in zip(pairs, tables, inside, strict=True):
-            codes = column.codes[case.rows[of_person]]
-            below = total[cells.index[of_class], value]
-            mass *= np.divide(table[codes, value], below, out=np.ones(len(mass)), where=below > 0)
-        key = (of_person - first) * n_codes + value
-        found = np.bincount(key, mass, minlength=(last - first) * n_codes)
-        yield slice(first, last), found.reshape(last - first, n_codes).astype(np.float64)
-        first = last
+            codes = column.codes[case.rows[entries.person]]
+            below = total[cells.index[entries.classes], entries.value]
+            share = np.ones(len(mass))
+            np.divide(table[codes, entries.value], below, out=share, where=below > 0)
+            mass *= share
+        yield entries.some, entries.sums()

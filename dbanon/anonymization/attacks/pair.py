@@ -9,14 +9,13 @@ import numpy as np
 
 from dbanon.anonymization.attacks.beliefs import beliefs, guesses
 from dbanon.anonymization.attacks.bounds import below_one, least_rows, of_cells, one_in
-from dbanon.anonymization.attacks.registry import Attacked, unless_late
+from dbanon.anonymization.attacks.registry import Attacked, in_turn
 from dbanon.anonymization.attacks.scenario import (
     COUNTED,
     Case,
     Named,
     NotTried,
     Target,
-    Trials,
     at_once,
     crowd_of,
     naming,
@@ -148,14 +147,12 @@ def intersection(pair: Pair) -> Iterator[Attack]:
         yield result(
             "intersection",
             target.name,
-            Trials(
-                right[0].astype(np.float64),
-                baseline=float(right[1:].mean(axis=1).max()),
-                expected=pair.admitted(likeliest),
-                candidates=median,
-                words="guesses the likeliest value by both relations; the baseline has the better"
-                " of both alone; candidates are values",
-            ),
+            chances=right[0].astype(np.float64),
+            baseline=float(right[1:].mean(axis=1).max()),
+            expected=pair.admitted(likeliest),
+            candidates=median,
+            words="guesses the likeliest value by both relations; the baseline has the better"
+            " of both alone; candidates are values",
         )
         yield naming(
             "intersection to one value",
@@ -209,13 +206,11 @@ def join(pair: Pair) -> Iterator[Attack]:
     yield result(
         "join",
         None,
-        Trials(
-            1 / rows,
-            baseline=max((float(one.mean()) for one in alone if len(one)), default=0.0),
-            expected=expected,
-            candidates=float(np.median(rows)) if len(rows) else None,
-            words=words if known else f"{words}; upper bound (membership is not stored)",
-        ),
+        chances=1 / rows,
+        baseline=max((float(one.mean()) for one in alone if len(one)), default=0.0),
+        expected=expected,
+        candidates=float(np.median(rows)) if len(rows) else None,
+        words=words if known else f"{words}; upper bound (membership is not stored)",
     )
 
 
@@ -309,14 +304,11 @@ def _tried(target: Target, change: NDArray[np.int64], larger: NDArray[np.int64])
     return result(
         "differencing",
         target.name,
-        Trials(
-            chances,
-            baseline=baseline,
-            expected=None,
-            candidates=float(np.median(np.repeat(persons, persons))) if persons.sum() else None,
-            words="subtracts classes that both relations publish; the baseline guesses by the"
-            " larger class",
-        ),
+        chances=chances,
+        baseline=baseline,
+        candidates=float(np.median(np.repeat(persons, persons))) if persons.sum() else None,
+        words="subtracts classes that both relations publish; the baseline guesses by the"
+        " larger class",
     )
 
 
@@ -376,11 +368,4 @@ def attack_both(
     names = tuple(ATTACKS_ON_BOTH)
     if not pair.first.tried:
         return Attacked((), dict.fromkeys(names, "no person of the table can be in both"))
-    found: list[Attack] = []
-    not_tried: dict[str, str] = {}
-    for name in unless_late(names, not_tried, stages=stages, until=until):
-        try:
-            found += ATTACKS_ON_BOTH[name](pair)
-        except NotTried as reason:
-            not_tried[name] = str(reason)
-    return Attacked(tuple(found), not_tried)
+    return in_turn(names, lambda name: ATTACKS_ON_BOTH[name](pair), stages=stages, until=until)

@@ -27,7 +27,7 @@ from dbanon.anonymization.attacks.scenario import AttackOn, NotTried, draw
 from dbanon.domain.report import Attack, Attacker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from dbanon.anonymization.released.cells import Released
     from dbanon.domain.outcomes import Stages
@@ -89,24 +89,31 @@ def attack(
     if not case.tried:
         nobody = "no person of the table can be in the relation as it is"
         return Attacked((), dict.fromkeys(names, nobody))
+
+    def run(name: str) -> Iterator[Attack]:
+        generator = np.random.default_rng([seed, list(ATTACKS).index(name)])
+        return ATTACKS[name](case, generator)
+
+    return in_turn(names, run, stages=stages, until=until)
+
+
+def in_turn(
+    names: Sequence[str],
+    run: Callable[[str], Iterator[Attack]],
+    *,
+    stages: Stages,
+    until: float | None,
+) -> Attacked:
+    """Run attacks by name while time remains; record the others as not tried."""
     found: list[Attack] = []
     not_tried: dict[str, str] = {}
-    for name in unless_late(names, not_tried, stages=stages, until=until):
-        generator = np.random.default_rng([seed, list(ATTACKS).index(name)])
-        try:
-            found += ATTACKS[name](case, generator)
-        except NotTried as reason:
-            not_tried[name] = str(reason)
-    return Attacked(tuple(found), not_tried)
-
-
-def unless_late(
-    names: Sequence[str], not_tried: dict[str, str], *, stages: Stages, until: float | None
-) -> Iterator[str]:
-    """Yield names of attacks while time remains; record the others as not tried."""
     for name in names:
         if stages.stopped or (until is not None and monotonic() > until):
             not_tried[name] = LATE
-        else:
-            stages.step(name)
-            yield name
+            continue
+        stages.step(name)
+        try:
+            found += run(name)
+        except NotTried as reason:
+            not_tried[name] = str(reason)
+    return Attacked(tuple(found), not_tried)

@@ -5,13 +5,14 @@ Also by the nearest row (Domingo-Ferrer, Torra 2003), and membership of a person
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from dbanon.anonymization.attacks.bounds import found_among
-from dbanon.anonymization.attacks.scenario import Case, NotTried, Target, Trials, result
+from dbanon.anonymization.attacks.scenario import Case, NotTried, Target, result
 from dbanon.anonymization.released.cells import CellColumn, covers
 from dbanon.domain.report import Attack, Attacker
 
@@ -40,13 +41,11 @@ def prosecutor(case: Case, generator: np.random.Generator) -> Iterator[Attack]: 
     yield result(
         f"re-identification, {Attacker.PROSECUTOR}",
         None,
-        Trials(
-            np.minimum(own / rows, 1),  # any row of theirs will do
-            baseline=_anybody(int(case.released.size.sum())),
-            expected=found_among(case.policy, case.released.persons),
-            candidates=float(np.median(rows)),
-            words="knows who is in the relation, and takes any row that the person may have",
-        ),
+        chances=np.minimum(own / rows, 1),  # any row of theirs will do
+        baseline=_anybody(int(case.released.size.sum())),
+        expected=found_among(case.policy, case.released.persons),
+        candidates=float(np.median(rows)),
+        words="knows who is in the relation, and takes any row that the person may have",
     )
 
 
@@ -60,13 +59,11 @@ def journalist(case: Case, generator: np.random.Generator) -> Iterator[Attack]: 
     yield result(
         f"re-identification, {Attacker.JOURNALIST}",
         None,
-        Trials(
-            np.full(rows, 1 / least),
-            baseline=_anybody(case.released.table.n_rows),
-            expected=found_among(case.policy, case.released.persons),
-            candidates=least,
-            words="takes the rows of the relation that fewest persons of the table may have",
-        ),
+        chances=np.full(rows, 1 / least),
+        baseline=_anybody(case.released.table.n_rows),
+        expected=found_among(case.policy, case.released.persons),
+        candidates=least,
+        words="takes the rows of the relation that fewest persons of the table may have",
     )
 
 
@@ -76,13 +73,11 @@ def marketer(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
     yield result(
         f"re-identification, {Attacker.MARKETER}",
         None,
-        Trials(
-            1 / crowd,
-            baseline=_anybody(case.released.table.n_rows),
-            expected=found_among(case.policy, case.released.persons),
-            candidates=float(np.median(crowd)) if len(crowd) else None,
-            words="links every row of the relation with any person of the table who may have it",
-        ),
+        chances=1 / crowd,
+        baseline=_anybody(case.released.table.n_rows),
+        expected=found_among(case.policy, case.released.persons),
+        candidates=float(np.median(crowd)) if len(crowd) else None,
+        words="links every row of the relation with any person of the table who may have it",
     )
 
 
@@ -131,13 +126,10 @@ def membership(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
     yield result(
         "membership",
         None,
-        Trials(
-            right.astype(np.float64),
-            baseline=_EVEN,
-            expected=None,
-            candidates=None,
-            words="tells persons whom the relation shows from as many whom it leaves out",
-        ),
+        chances=right.astype(np.float64),
+        baseline=_EVEN,
+        candidates=None,
+        words="tells persons whom the relation shows from as many whom it leaves out",
     )
 
 
@@ -146,6 +138,11 @@ class _Linked(NamedTuple):
 
     chances: NDArray[np.float64]
     rows: NDArray[np.float64]
+
+    @property
+    def candidates(self) -> float | None:
+        """Median number of equally near rows."""
+        return float(np.median(self.rows)) if len(self.rows) else None
 
 
 def linkage(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
@@ -156,6 +153,7 @@ def linkage(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
     if not case.released.columns:
         raise NotTried("the relation has no quasi-identifiers")
     expected = found_among(case.policy, case.released.persons)
+    of_rows = partial(result, baseline=_anybody(int(case.released.size.sum())))
     persons = _some(case, generator)
     unsure = "" if case.true_class is not None else "; upper bound (membership is not stored)"
     for name, is_fuzzy in (("linkage by distance", False), ("fuzzy linkage by distance", True)):
@@ -163,26 +161,14 @@ def linkage(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
         places = _places(case, persons, generator if is_fuzzy else None)
         words = "takes any of the rows that are nearest" + known
         found = nearest(case, persons, places)
-        yield _result(name, None, case, found, expected, words=words)
+        tried = partial(of_rows, chances=found.chances, candidates=found.candidates)
+        yield tried(name, None, expected=expected, words=words)
         for target in case.targets():
             found = nearest(case, persons, places, target=target)
             words = f"takes any of the nearest rows that have the person's value{known}"
             title = f"{name}, with a sensitive value"
-            yield _result(title, target.name, case, found, None, words=words)
-
-
-def _result(
-    name: str,
-    column: str | None,
-    case: Case,
-    found: _Linked,
-    expected: float | None,
-    *,
-    words: str,
-) -> Attack:
-    baseline = 1 / max(int(case.released.size.sum()), 1)
-    candidates = float(np.median(found.rows)) if len(found.rows) else None
-    return result(name, column, Trials(found.chances, baseline, expected, candidates, words))
+            tried = partial(of_rows, chances=found.chances, candidates=found.candidates)
+            yield tried(title, target.name, words=words)
 
 
 def _some(case: Case, generator: np.random.Generator) -> NDArray[np.int64]:

@@ -51,6 +51,11 @@ class Target:
         """Most frequent value of the relation, the guess without classes."""
         return int(self.whole.argmax())
 
+    @property
+    def baseline(self) -> float:
+        """Share of the persons with that value."""
+        return float((self.truth == self.guess).mean())
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Case:
@@ -78,6 +83,11 @@ class Case:
         """The class of each person, None if membership is not stored."""
         classes = self.released.classes
         return None if classes is None else classes[self.rows]
+
+    @property
+    def candidates(self) -> float:
+        """Median number of published rows that may be a person's."""
+        return float(np.median(self.coverage.sums(self.released.size)))
 
     @property
     def is_complete(self) -> bool:
@@ -145,37 +155,28 @@ class Case:
         yield from found
 
 
-class Trials(NamedTuple):
-    """Chances of the trials of an attack, (t,) in [0, 1]; baseline: rate without the release.
+def result(
+    name: str,
+    column: str | None,
+    *,
+    chances: NDArray[np.float64],
+    baseline: float,
+    candidates: float | None,
+    words: str,
+    expected: float | None = None,
+) -> Attack:
+    """Return an attack with its rate and confidence interval; raises NotTried without trials.
 
-    candidates: median number of remaining rows, None if meaningless.
+    chances: (t,) in [0, 1], of the trials; baseline: rate without the release; candidates: median
+    number of remaining rows, None if meaningless.
     """
-
-    chances: NDArray[np.float64]
-    baseline: float
-    expected: float | None
-    candidates: float | None
-    words: str
-
-
-def result(name: str, column: str | None, tries: Trials) -> Attack:
-    """Return an attack with its rate and confidence interval; raises NotTried without trials."""
-    tried = len(tries.chances)
+    tried = len(chances)
     if not tried:
         raise NotTried("no such person was found")
-    right = min(float(tries.chances.sum()), float(tried))
+    right = min(float(chances.sum()), float(tried))
     low, high = interval(right, tried)
     return Attack(
-        name=name,
-        column=column,
-        tried=tried,
-        candidates=tries.candidates,
-        rate=right / tried,
-        low=low,
-        high=high,
-        baseline=tries.baseline,
-        expected=tries.expected,
-        words=tries.words,
+        name, column, tried, candidates, right / tried, low, high, baseline, expected, words
     )
 
 
@@ -191,9 +192,16 @@ def naming(name: str, column: str, found: Named, *, expected: float | None, left
     """Return an attack that names values; its baseline guesses the same persons."""
     right, usual = (found.persons & one for one in (found.right, found.usual))
     counts = Naming(int(found.persons.sum()), int(right.sum()), int(usual.sum()))
-    words = "names a value where no other is left; candidates are values"
-    tries = Trials(right.astype(np.float64), float(usual.mean()), expected, left, words)
-    return replace(result(name, column, tries), named=counts)
+    attack = result(
+        name,
+        column,
+        chances=right.astype(np.float64),
+        baseline=float(usual.mean()),
+        expected=expected,
+        candidates=left,
+        words="names a value where no other is left; candidates are values",
+    )
+    return replace(attack, named=counts)
 
 
 class AttackOn(Protocol):
