@@ -11,6 +11,7 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    NamedTuple,
     Protocol,
     get_args,
     get_origin,
@@ -18,6 +19,7 @@ from typing import (
 )
 
 from dbanon.domain.errors import PolicyError, Unsatisfiable
+from dbanon.domain.policy import Masking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -225,24 +227,39 @@ class Rows:
     ranks: frozenset[int] = frozenset()
 
 
-class Masking(Protocol):
-    """A way to change the values of columns; its fields are its parameters.
+class Bounds(NamedTuple):
+    """The bounds of a parameter that is a number; what: its name in a message."""
 
-    of_numbers: changes numbers, otherwise values of any type; of_ranks: the numbers may be ranks of
-    labels; joint: columns named together are masked together; whole: the result depends on other
-    rows; solvable: values of one row can be computed from two masked tables that differ in that
-    row; within_class: rows are masked within their classes.
-    """
+    what: str
+    above: float = -math.inf
+    least: float = -math.inf
+    below: float = math.inf
+    most: float = math.inf
 
-    of_numbers: ClassVar[bool]
-    of_ranks: ClassVar[bool] = False
-    joint: ClassVar[bool] = False
-    whole: ClassVar[bool] = True
-    solvable: ClassVar[bool] = True
-    within_class: ClassVar[bool] = False
+    def field(self) -> dict[str, Bounds]:
+        """Return the metadata of a dataclass field for these bounds."""
+        return {"bounds": self}
+
+    def require(self, value: float) -> None:
+        """Raise PolicyError unless a number is within the bounds."""
+        if not (self.above < value < self.below and self.least <= value <= self.most):
+            words = ("more than", "at least", "less than", "at most")
+            pairs = zip(words, self[1:], strict=True)
+            listed = [f"{word} {bound:g}" for word, bound in pairs if math.isfinite(bound)]
+            raise PolicyError(f"{self.what} is {' and '.join(listed)}")
 
 
-class NumberMasking(Masking, Protocol):
+class _Bounded(Masking, Protocol):
+    """A masking method with bounds of parameters, as metadata of its fields."""
+
+    def __post_init__(self) -> None:
+        """Raise PolicyError for a parameter that is out of its bounds."""
+        for field in fields(self):  # type: ignore[arg-type] # every method is a dataclass
+            if "bounds" in field.metadata:
+                field.metadata["bounds"].require(getattr(self, field.name))
+
+
+class NumberMasking(_Bounded, Protocol):
     """A way to change numbers."""
 
     of_numbers: ClassVar[bool] = True
@@ -257,7 +274,7 @@ class NumberMasking(Masking, Protocol):
         ...
 
 
-class ValueMasking(Masking, Protocol):
+class ValueMasking(_Bounded, Protocol):
     """A way to change values of any type."""
 
     of_numbers: ClassVar[bool] = False

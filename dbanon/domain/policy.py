@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
 from inspect import cleandoc
-from typing import Annotated, Literal, TypeVar, get_args
+from typing import Annotated, ClassVar, Literal, Protocol, TypeVar, get_args
 
 from dbanon.domain.table import ColumnKind, Structure, TableInfo, TableName
 
@@ -289,6 +289,23 @@ class MaskingStep:
     columns: tuple[str, ...]
     params: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     within: tuple[str, ...] = ()
+
+
+class Masking(Protocol):
+    """A way to change the values of columns; its fields are its parameters.
+
+    of_numbers: changes numbers, otherwise values of any type; of_ranks: the numbers may be ranks of
+    labels; joint: columns named together are masked together; whole: the result depends on other
+    rows; solvable: values of one row can be computed from two masked tables that differ in that
+    row; within_class: rows are masked within their classes.
+    """
+
+    of_numbers: ClassVar[bool]
+    of_ranks: ClassVar[bool] = False
+    joint: ClassVar[bool] = False
+    whole: ClassVar[bool] = True
+    solvable: ClassVar[bool] = True
+    within_class: ClassVar[bool] = False
 
 
 K_ANONYMITY = "k-anonymity"

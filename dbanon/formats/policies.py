@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import (
@@ -24,6 +24,7 @@ from dbanon.domain.policy import (
     Condition,
     Difference,
     Key,
+    Masking,
     MaskingStep,
     ModelSpec,
     Policy,
@@ -186,30 +187,6 @@ def _is_moment(text: str, kind: ColumnKind) -> bool:
 _OWN = ("method", "columns", "within")
 _ABOUT_NUMBERS = {"at": None, "shown": "threshold", "restore_variance": False}
 _TEXTS = frozenset({"text", "varchar", "bpchar"})
-
-
-class Masking(Protocol):
-    """The properties of a masking method that decide which columns it fits."""
-
-    @property
-    def of_numbers(self) -> bool:
-        """True for numbers only, False for values of any type."""
-        ...
-
-    @property
-    def of_ranks(self) -> bool:
-        """True if ranks of ordered values may be the numbers."""
-        ...
-
-    @property
-    def within_class(self) -> bool:
-        """True if rows are masked within their classes."""
-        ...
-
-    @property
-    def whole(self) -> bool:
-        """True if the result for a value depends on other rows."""
-        ...
 
 
 def read_masking(top: Section, *, methods: Collection[str] | None) -> tuple[MaskingStep, ...]:

@@ -43,7 +43,7 @@ from dbanon.models.registry import MODELS, of_scope, sensitive_of, texts
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from dbanon.formats.policies import Masking
+    from dbanon.domain.policy import Masking
 
 _AS_IT_IS = frozenset({Role.SENSITIVE, Role.INSENSITIVE})
 _COUNTED = frozenset({Role.QUASI, Role.SENSITIVE})

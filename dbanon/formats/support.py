@@ -35,7 +35,7 @@ from dbanon.models.registry import MODELS, is_strict, title
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from dbanon.formats.policies import Masking
+    from dbanon.domain.policy import Masking
 
     Found = Mapping[str, object]
     """What fills the placeholders of a reason."""

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbanon.anonymization.interfaces import Masking, NumberMasking, Rows, ValueMasking
+from dbanon.anonymization.interfaces import NumberMasking, Rows, ValueMasking
 from dbanon.anonymization.masking.categories import RareToOther
 from dbanon.anonymization.registry import make_masking, masked_together, values_stay
 from dbanon.db.metadata import store
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
-    from dbanon.domain.policy import MaskingStep, Policy
+    from dbanon.domain.policy import Masking, MaskingStep, Policy
 
     Columns = Mapping[str, pa.DictionaryArray]
     from collections.abc import Iterable

@@ -5,13 +5,13 @@ Or swap them (Dalenius, Reiss, 1982; Moore, 1996).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from dbanon.anonymization.interfaces import Rows, ValueMasking
+from dbanon.anonymization.interfaces import Bounds, Rows, ValueMasking
 from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -66,14 +66,9 @@ class Pram(ValueMasking):
     otherwise the majority of many releases would show the true value.
     """
 
-    keep: float
+    keep: float = field(metadata=Bounds("keep of pram", above=0, below=1).field())
 
     solvable: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        """Raise PolicyError for an invalid parameter."""
-        if not 0.0 < self.keep < 1.0:
-            raise PolicyError("keep of pram is more than 0 and less than 1")
 
     def mask(self, codes: Int32s, n_values: NDArray[np.int64], rows: Rows) -> Int32s:  # noqa: ARG002
         """Return the drawn codes."""
@@ -180,12 +175,7 @@ class RankSwapping(ValueMasking):
     Each value moves at most once, and NULL stays in place.
     """
 
-    percent: float
-
-    def __post_init__(self) -> None:
-        """Raise PolicyError for an invalid parameter."""
-        if not 0.0 < self.percent <= _ALL:
-            raise PolicyError("percent of rank-swapping is more than 0 and at most 100")
+    percent: float = field(metadata=Bounds("percent of rank-swapping", above=0, most=_ALL).field())
 
     def mask(self, codes: Int32s, n_values: NDArray[np.int64], rows: Rows) -> Int32s:  # noqa: ARG002
         """Return the reordered codes; O(n log n)."""
@@ -207,14 +197,9 @@ class Swapping(ValueMasking):
     comparison of two releases would reveal which rows are swapped.
     """
 
-    share: float
+    share: float = field(metadata=Bounds("share of swapping", above=0, most=1).field())
 
     joint: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        """Raise PolicyError for an invalid parameter."""
-        if not 0.0 < self.share <= 1.0:
-            raise PolicyError("share of swapping is more than 0 and at most 1")
 
     def mask(self, codes: Int32s, n_values: NDArray[np.int64], rows: Rows) -> Int32s:  # noqa: ARG002
         """Return the codes with some rows swapped; O(n log n)."""

@@ -5,16 +5,15 @@ Also each column by its own order (Defays, Nanopoulos, 1993; Domingo-Ferrer, Mat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from dbanon.anonymization.interfaces import NumberMasking, Rows
+from dbanon.anonymization.interfaces import Bounds, NumberMasking, Rows
 from dbanon.anonymization.loss.metrics import first_component
 from dbanon.anonymization.recodings.central import group_means, group_medians, stretched
 from dbanon.domain.assignment import Assignment
-from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from dbanon.kernels.layout import Floats
 
 
+_GROUPS = Bounds("k of microaggregation", least=1)
 _DIGITS = 12  # differences by rounding alone are equal, on every machine
 
 
@@ -37,16 +37,12 @@ class Microaggregation(NumberMasking):
     Ranks take the lower median (Domingo-Ferrer, Torra, DMKD 2005).
     """
 
-    k: int
+    k: int = field(metadata=_GROUPS.field())
     by: Literal["mdav", "z-sum", "principal"] = "mdav"
     restore_variance: bool = False
 
     of_ranks: ClassVar[bool] = True
     joint: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        """Raise PolicyError for k < 1."""
-        require_groups(self.k)
 
     @property
     def least(self) -> int:
@@ -61,12 +57,6 @@ class Microaggregation(NumberMasking):
             medians = group_medians(values[:, j], groups.group, n_groups=groups.n_groups)
             masked[:, j] = medians[groups.group]
         return masked
-
-
-def require_groups(k: int) -> None:
-    """Raise PolicyError for k < 1."""
-    if k < 1:
-        raise PolicyError("k of microaggregation is at least 1")
 
 
 def aggregate(
@@ -123,13 +113,9 @@ def _standardized(values: Floats) -> Floats:
 class IndividualRanking(NumberMasking):
     """Replace the values of each column by the means of ``k`` successive ones, ranks by medians."""
 
-    k: int
+    k: int = field(metadata=_GROUPS.field())
 
     of_ranks: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        """Raise PolicyError for k < 1."""
-        require_groups(self.k)
 
     @property
     def least(self) -> int:

@@ -7,15 +7,14 @@ bottom coding (Hundepool et al., Statistical Disclosure Control, 2012, section 3
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from dbanon.anonymization.interfaces import NumberMasking, Rows
+from dbanon.anonymization.interfaces import Bounds, NumberMasking, Rows
 from dbanon.anonymization.recodings.central import mean_of
-from dbanon.domain.errors import PolicyError
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from dbanon.kernels.layout import Floats, Int64s
 
 
+_SHARE = Bounds("share of noise", above=0)
 _EXPLAINED = 1e-9  # of the deviation of a column, below which other columns explain all of it
 
 
@@ -35,13 +35,9 @@ class Noise(NumberMasking):
     that noise is either the same or independent, never the old one on another scale.
     """
 
-    share: float
+    share: float = field(metadata=_SHARE.field())
 
     solvable: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        """Raise PolicyError for a share that is not positive."""
-        _require_positive(self.share)
 
     def mask(self, values: Floats, rows: Rows) -> Floats:
         """Return the numbers with noise."""
@@ -58,14 +54,10 @@ class CorrelatedNoise(NumberMasking):
     scales would disclose the masked value.
     """
 
-    share: float
+    share: float = field(metadata=_SHARE.field())
 
     joint: ClassVar[bool] = True
     solvable: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        """Raise PolicyError for a share that is not positive."""
-        _require_positive(self.share)
 
     def mask(self, values: Floats, rows: Rows) -> Floats:
         """Return the numbers with noise; O(n p^2)."""
@@ -79,14 +71,10 @@ class Kim(NumberMasking):
     Means and covariances stay in expectation; with ``exact`` they are those of the rows.
     """
 
-    share: float
+    share: float = field(metadata=_SHARE.field())
     exact: bool = False
 
     joint: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        """Raise PolicyError for a share that is not positive."""
-        _require_positive(self.share)
 
     def mask(self, values: Floats, rows: Rows) -> Floats:
         """Return the numbers with noise; O(n p^2)."""
@@ -109,13 +97,9 @@ class Sullivan(NumberMasking):
     ones.
     """
 
-    share: float
+    share: float = field(metadata=_SHARE.field())
 
     joint: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        """Raise PolicyError for a share that is not positive."""
-        _require_positive(self.share)
 
     def mask(self, values: Floats, rows: Rows) -> Floats:
         """Return each column in another order; O(n p (p + log n))."""
@@ -178,11 +162,6 @@ def _power_of_ten(numbers: Floats) -> Floats:
     return np.asarray(10.0 ** np.floor(np.log10(numbers)))
 
 
-def _require_positive(share: float) -> None:
-    if share <= 0.0:
-        raise PolicyError("share of noise is more than 0")
-
-
 def _covariance(values: Floats) -> Floats:
     return np.atleast_2d(np.cov(values, rowvar=False, ddof=0))
 
@@ -199,15 +178,10 @@ def _power(covariance: Floats, exponent: float) -> Floats:
 class Rounding(NumberMasking):
     """Round to the nearest multiple of ``base``, ties to the even one (days for dates)."""
 
-    base: float
+    base: float = field(metadata=Bounds("base of rounding", above=0).field())
 
     whole: ClassVar[bool] = False
     solvable: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        """Raise PolicyError for an invalid parameter."""
-        if self.base <= 0.0:
-            raise PolicyError("base of rounding is more than 0")
 
     @property
     def least(self) -> int:
@@ -226,13 +200,8 @@ class Discretization(NumberMasking):
     ``by``: "width" for equal widths, "quantile" for about equally many rows.
     """
 
-    bins: int
+    bins: int = field(metadata=Bounds("bins of discretization", least=1).field())
     by: Literal["quantile", "width"] = "quantile"
-
-    def __post_init__(self) -> None:
-        """Raise PolicyError for an invalid parameter."""
-        if self.bins < 1:
-            raise PolicyError("bins of discretization is at least 1")
 
     def mask(self, values: Floats, rows: Rows) -> Floats:  # noqa: ARG002 - of the interface
         """Return the middles of the bins; O(n log n)."""
@@ -255,16 +224,11 @@ class TopCoding(NumberMasking):
     The tail starts at ``at``, or lower so that it has ``persons`` persons, if there are as many.
     """
 
-    persons: int
+    persons: int = field(metadata=Bounds("persons of a tail", least=1).field())
     at: float | None = None
     shown: Literal["threshold", "mean"] = "threshold"
 
     of_ranks: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        """Raise PolicyError for fewer than one person in a tail."""
-        if self.persons < 1:
-            raise PolicyError("persons of a tail is at least 1")
 
     @property
     def least(self) -> int:
