@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbanon.anonymization.interfaces import LISTENER, Algorithm, Recoding, listens, typed
@@ -152,12 +153,8 @@ METRICS: Mapping[str, metrics.Metric] = {
     "sse-ratio": metrics.sse_ratio,
     "max-radius": metrics.max_radius,
     "size-times-radius": metrics.size_times_radius,
-    "il1": metrics.il1,
-    "il2": metrics.il2,
-    "il3": metrics.il3,
-    "il4": metrics.il4,
-    "il5": metrics.il5,
-    "il-overall": metrics.il_overall,
+    **{f"il{i}": metrics.of_statistics(attrgetter(f"il{i}")) for i in range(1, 6)},
+    "il-overall": metrics.of_statistics(lambda loss: loss.overall),
     "il1s": metrics.il1s,
 }
 

@@ -355,50 +355,21 @@ def _entropy(counts: Floats | Int64s) -> float:
     return -float((share * np.log2(share)).sum())
 
 
-def il1(published: Publication) -> float | None:
-    """Return the mean over cells of |x - x'| / |x| with x not 0 (Mateo-Sanz et al., 2005).
+def of_statistics(figure: Callable[[StatisticalLoss], float | None]) -> Metric:
+    """Return the metric that is a figure of the statistics lost."""
 
-    For columns that publish one number per class, in rows without NULL; None if there are none.
-    """
-    return _statistics(published).il1
+    def metric(published: Publication) -> float | None:
+        """Return it for the columns that publish one number per class, None if there are none."""
+        compared = _numbers(published)
+        return compared and figure(statistical_loss(*compared))
 
-
-def il2(published: Publication) -> float | None:
-    """Return the mean over columns of the relative difference of their means."""
-    return _statistics(published).il2
-
-
-def il3(published: Publication) -> float | None:
-    """Return the mean over columns of the relative difference of their variances."""
-    return _statistics(published).il3
-
-
-def il4(published: Publication) -> float | None:
-    """Return the mean over pairs of columns of the relative difference of their covariances."""
-    return _statistics(published).il4
-
-
-def il5(published: Publication) -> float | None:
-    """Return the mean over pairs of columns of the relative difference of their correlations."""
-    return _statistics(published).il5
-
-
-def il_overall(published: Publication) -> float | None:
-    """Return 100 times the mean of the five; None if one of them is."""
-    return _statistics(published).overall
+    return metric
 
 
 def il1s(published: Publication) -> float | None:
     """Return IL1s: cells differ by a share of sqrt(2) sample deviations of their column."""
     compared = _numbers(published)
     return None if compared is None else scaled_difference(*compared)
-
-
-def _statistics(published: Publication) -> StatisticalLoss:
-    compared = _numbers(published)
-    if compared is None:
-        return StatisticalLoss(None, None, None, None, None)
-    return statistical_loss(*compared)
 
 
 def _numbers(published: Publication) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
@@ -460,7 +431,7 @@ def _least_radii(costs: BoxCosts, codes: Int32s) -> Floats:
 
 
 class StatisticalLoss(NamedTuple):
-    """Means of relative differences, None if every denominator is 0.
+    """Means of relative differences (Mateo-Sanz et al., 2005), None if every denominator is 0.
 
     il1: of cells; il2: of means; il3: of variances; il4: of covariances; il5: of correlations.
     """
