@@ -159,8 +159,7 @@ class _Whole:
             return self.take(members, level).is_possible()
 
         vectors, number = np.unique(levels, axis=0, return_inverse=True)
-        order = np.argsort(number.ravel(), kind="stable")
-        parts = np.split(order, np.cumsum(np.bincount(number.ravel()))[:-1])
+        parts = Assignment(number.ravel().astype(np.int32), len(vectors)).members
         alike = dict(zip(map(tuple, vectors.tolist()), parts, strict=True))
         waiting = [(-sum(level), level) for level in alike]
         heapify(waiting)

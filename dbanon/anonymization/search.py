@@ -138,7 +138,7 @@ def assign_in_blocks(
         return algorithm.assign(table, requirement, seed=seed)
     requirement = replace(requirement, demands=())
     wide = Requirement(max(block // 2, requirement.k), requirement.l)
-    blocks = _members(cut(table, wide, relaxed=True))
+    blocks = cut(table, wide, relaxed=True).members
     group = np.empty(table.n_rows, np.int32)
     n_groups, cost, grouped = 0, 0.0, 0
     for done, rows in enumerate(blocks, 1):
@@ -153,13 +153,6 @@ def assign_in_blocks(
         grouped += len(rows)
         stages.progress(done / len(blocks), cost / grouped)
     return Assignment(group, n_groups)
-
-
-def _members(assignment: Assignment) -> list[Int64s]:
-    """Return the rows of each group, ascending."""
-    order = np.argsort(assignment.group, kind="stable")
-    sizes = np.bincount(assignment.group, minlength=assignment.n_groups)
-    return np.split(order, np.cumsum(sizes)[:-1])
 
 
 def part_of(table: EncodedTable, rows: Int64s) -> EncodedTable:
@@ -348,9 +341,8 @@ def strata(table: EncodedTable) -> Iterator[NDArray[np.int64]]:
         yield np.arange(table.n_rows)
         return
     codes = np.column_stack([column.codes for column in table.kept])
-    of_row = np.unique(codes, axis=0, return_inverse=True)[1].ravel()
-    order = np.argsort(of_row, kind="stable")
-    yield from np.split(order, np.cumsum(np.bincount(of_row))[:-1])
+    of_row = np.unique(codes, axis=0, return_inverse=True)[1].ravel().astype(np.int32)
+    yield from Assignment(of_row, int(of_row.max(initial=-1)) + 1).members
 
 
 def is_possible(part: EncodedTable, policy: Policy) -> bool:

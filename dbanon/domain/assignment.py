@@ -251,6 +251,15 @@ class Assignment:
         """Number of suppressed rows."""
         return int((self.group < 0).sum())
 
+    @property
+    def members(self) -> list[NDArray[np.int64]]:
+        """The rows of each group, ascending."""
+        import numpy as np
+
+        order = np.argsort(self.group, kind="stable")[self.n_suppressed :]
+        sizes = np.bincount(self.group[order], minlength=self.n_groups)
+        return np.split(order, np.cumsum(sizes)[:-1])
+
 
 class LabelNode(NamedTuple):
     """A label, its parent (None for the root) and its level, steps below the root.

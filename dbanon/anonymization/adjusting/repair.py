@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from dbanon.anonymization.adjusting.merging import Merging
+from dbanon.anonymization.adjusting.merging import Merging, numbered
 from dbanon.anonymization.auto.distribution_cuts import recut, shares_of, start_by_shares
 from dbanon.anonymization.auto.space import make_space, total_cost
-from dbanon.anonymization.loss.costs import box_losses, column_costs, pack, weighted_costs
+from dbanon.anonymization.loss.costs import box_losses, column_costs, weighted_costs
 from dbanon.anonymization.threads import GivenUp, aside, given_up
 from dbanon.domain.assignment import Assignment, EncodedColumn, EncodedTable
 from dbanon.domain.errors import Unsatisfiable
@@ -43,35 +44,9 @@ def leave_rare(
     if not rare or left <= 0 or assignment.final or assignment.n_groups == 0:
         return assignment
     costliest = _group_costs(rare, assignment).max()
-    trimmed = _without_rows(table, rare, assignment, requirement, price=costliest, budget=left)
+    of_rare = replace(table, quasi=tuple(rare))
+    trimmed = trim(of_rare, assignment, requirement, budget=budget, price=float(costliest))
     return _without_groups(rare, trimmed, budget=budget - trimmed.n_suppressed)
-
-
-def _without_rows(
-    table: EncodedTable,
-    rare: list[EncodedColumn],
-    assignment: Assignment,
-    requirement: Requirement,
-    *,
-    price: float,
-    budget: int,
-) -> Assignment:
-    from dbanon.kernels.boxes.repair import trim
-
-    shown = np.flatnonzero(assignment.group >= 0)
-    codes = np.column_stack([*(column.codes for column in rare), table.sensitive])
-    costs = pack([column_costs(column).times(column.rule.weight) for column in rare])
-    group = assignment.group.copy()
-    group[shown] = trim(
-        np.ascontiguousarray(codes[shown], np.int32),
-        assignment.group[shown],
-        price,
-        *costs,
-        requirement.k,
-        requirement.l,
-        budget,
-    )
-    return Assignment(group, assignment.n_groups)
 
 
 def _without_groups(
@@ -87,10 +62,7 @@ def _without_groups(
         if size[group] <= budget:
             out.append(group)
             budget -= int(size[group])
-    number = np.full(assignment.n_groups + 1, -1, np.int32)
-    stay = np.setdiff1d(np.arange(assignment.n_groups), out)
-    number[stay] = np.arange(len(stay), dtype=np.int32)
-    return Assignment(number[assignment.group], len(stay))
+    return numbered(np.where(np.isin(assignment.group, out), -1, assignment.group))
 
 
 def _group_costs(rare: list[EncodedColumn], assignment: Assignment) -> Floats:
@@ -367,9 +339,7 @@ class _ByRows:
         self, table: EncodedTable, assignment: Assignment, demand: Demand, whole: Whole
     ) -> None:
         self._table, self._demand, self._whole = table, demand, whole
-        order = np.argsort(assignment.group, kind="stable")[assignment.n_suppressed :]
-        sizes = np.bincount(assignment.group[order], minlength=assignment.n_groups)
-        self._members = np.split(order, np.cumsum(sizes)[:-1])
+        self._members = assignment.members
 
     def gaps(self, groups: NDArray[np.int64], joined: int | None) -> NDArray[np.float64]:
         more = [] if joined is None else [self._members[joined]]
@@ -404,13 +374,18 @@ def finish(
 
 
 def trim(
-    table: EncodedTable, assignment: Assignment, requirement: Requirement, *, budget: int
+    table: EncodedTable,
+    assignment: Assignment,
+    requirement: Requirement,
+    *,
+    budget: int,
+    price: float | None = None,
 ) -> Assignment:
     """Suppress rows that lower the total cost, until ``budget`` rows are suppressed.
 
-    Rows suppressed by the algorithm count. A suppressed row costs the sum of all weights. Groups
-    keep k rows and l distinct sensitive values; no group disappears. A final assignment is returned
-    unchanged.
+    Rows suppressed by the algorithm count. price: of a suppressed row, the sum of all weights by
+    default. Groups keep k rows and l distinct sensitive values; no group disappears. A final
+    assignment is returned unchanged.
     """
     from dbanon.kernels.boxes.repair import trim as trim_rows
 
@@ -422,7 +397,7 @@ def trim(
     group[shown] = trim_rows(
         table.all_codes[shown],
         assignment.group[shown],
-        float(sum(column.rule.weight for column in table.quasi)),
+        float(sum(column.rule.weight for column in table.quasi) if price is None else price),
         *weighted_costs(table),
         requirement.k,
         requirement.l,

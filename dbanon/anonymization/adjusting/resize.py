@@ -9,7 +9,7 @@ import numpy as np
 
 from dbanon.anonymization.adjusting.merging import Merging, numbered
 from dbanon.anonymization.adjusting.repair import repair
-from dbanon.anonymization.loss.costs import by_frequency, pack
+from dbanon.anonymization.loss.costs import renumber_for_cuts
 from dbanon.domain.assignment import Assignment, EncodedTable
 
 if TYPE_CHECKING:
@@ -96,10 +96,7 @@ class _Clustering(Merging):
 def _cut(table: EncodedTable, before: Assignment, requirement: Requirement) -> Assignment:
     """Cut every group of 2k rows or more if possible."""
     group, n_groups = before.group.copy(), before.n_groups
-    sizes = np.bincount(group[group >= 0])
-    order = np.argsort(group, kind="stable")
-    members = np.split(order[before.n_suppressed :], np.cumsum(sizes)[:-1])
-    for rows in members:
+    for rows in before.members:
         if len(rows) >= 2 * requirement.k:
             parts = cut(table.take(rows), requirement, relaxed=True)
             group[rows] = n_groups + parts.group
@@ -113,14 +110,7 @@ def cut(table: EncodedTable, requirement: Requirement, *, relaxed: bool) -> Assi
 
     numbers = np.arange(table.n_rows, dtype=np.int32)
     rows = np.column_stack([table.all_codes, numbers])
-    costs = []
-    for i, column in enumerate(table.quasi):
-        column_cost, rank = by_frequency(column)
-        costs.append(column_cost.times(column.rule.weight))
-        if rank is not None:
-            rows[:, i] = rank[column.codes]
+    costs = renumber_for_cuts(table.quasi, rows)
     cardinality = int(table.sensitive.max(initial=0)) + 1
-    group, n_groups = mondrian(
-        rows, *pack(costs), requirement.k, requirement.l, cardinality, relaxed
-    )
+    group, n_groups = mondrian(rows, *costs, requirement.k, requirement.l, cardinality, relaxed)
     return Assignment(group, int(n_groups))

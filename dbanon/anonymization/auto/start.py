@@ -12,7 +12,7 @@ import numpy as np
 from dbanon.anonymization.auto.distribution_cuts import cut_large
 from dbanon.anonymization.auto.rounds import LIGHT, coordinates, improve, without_gaps
 from dbanon.anonymization.auto.space import Space, can_be_carved, ladders, total_cost
-from dbanon.anonymization.loss.costs import by_frequency, pack
+from dbanon.anonymization.loss.costs import renumber_for_cuts
 from dbanon.anonymization.threads import in_threads
 from dbanon.kernels.layout import DISTINCT, SET, STRIDE, WIDE
 
@@ -440,26 +440,39 @@ def start_in_cuts(space: Space, *, over: Callable[[], bool] = lambda: False) -> 
     """
     from dbanon.kernels.boxes.mondrian import mondrian
 
-    codes, costs = space.codes.copy(), []
-    for j, column in enumerate(space.columns):
-        cost, rank = by_frequency(column)
-        costs.append(cost.times(column.rule.weight))
-        if rank is not None:
-            codes[:, j] = rank[codes[:, j]]
-    packed = pack(costs)
+    codes = space.codes.copy()
+    costs = renumber_for_cuts(space.columns, codes)
     least = max(1, int(space.rules[2][:, 0].max(initial=1)))
-    cardinality = int(space.sensitive.max(initial=0)) + 1
-    order, ends = segments(space, coordinates(space), most=max(_SEGMENT, 40 * space.k))
-    label, relaxed = np.empty(space.n_rows, np.int32), False
+    cardinality, relaxed = int(space.sensitive.max(initial=0)) + 1, False
+
+    def make(part: Space, mine: NDArray[np.int64]) -> NDArray[np.int32]:
+        numbers = np.arange(len(mine), dtype=np.int32)
+        rows = np.column_stack([codes[mine], part.sensitive, numbers])
+        return mondrian(rows, *costs, space.k, least, cardinality, relaxed)[0]
+
+    return _by_segments(space, make, most=max(_SEGMENT, 40 * space.k), over=over)
+
+
+def _by_segments(
+    space: Space,
+    make: Callable[[Space, NDArray[np.int64]], NDArray[np.int32]],
+    *,
+    most: int,
+    over: Callable[[], bool],
+    in_order: bool = False,
+) -> NDArray[np.int32]:
+    """Return the cluster of each row, made in segments of ``most`` rows; after ``over``, quickly.
+
+    make: returns the clusters of a part, given its rows, which ascend if ``in_order``.
+    """
+    order, ends = segments(space, coordinates(space), most=most)
+    label = np.empty(space.n_rows, np.int32)
 
     def work(i: int) -> None:
         mine = order[ends[i] : ends[i + 1]]
-        if over():
-            label[mine] = start_quickly(space.take(mine)) + ends[i]
-            return
-        numbers = np.arange(len(mine), dtype=np.int32)
-        rows = np.column_stack([codes[mine], space.sensitive[mine], numbers])
-        label[mine] = mondrian(rows, *packed, space.k, least, cardinality, relaxed)[0] + ends[i]
+        mine = np.sort(mine) if in_order else mine
+        part = space.take(mine)
+        label[mine] = (start_quickly(part) if over() else make(part, mine)) + ends[i]
 
     in_threads(work, range(len(ends) - 1))
     return without_gaps(label)
@@ -488,16 +501,9 @@ def start_by_carving(
     from dbanon.kernels.auto.carving import carve
 
     levels = ladders(space)
-    order, ends = segments(space, coordinates(space), most=segment)
-    label = np.empty(space.n_rows, np.int32)
     numbers = np.array((space.k, seeds, _NEAR, _TRIES, seed), np.int64)
 
-    def work(i: int) -> None:
-        mine = np.sort(order[ends[i] : ends[i + 1]])
-        part = space.take(mine)
-        if over():
-            label[mine] = start_quickly(part) + ends[i]
-            return
+    def make(part: Space, _: NDArray[np.int64]) -> NDArray[np.int32]:
         carved = carve(
             part.codes,
             part.sensitive,
@@ -507,10 +513,9 @@ def start_by_carving(
             levels,
             numbers,
         )
-        label[mine] = complete(part, carved, seed=seed, over=over) + ends[i]
+        return complete(part, carved, seed=seed, over=over)
 
-    in_threads(work, range(len(ends) - 1))
-    return without_gaps(label)
+    return _by_segments(space, make, most=segment, over=over, in_order=True)
 
 
 SEGMENT = 4_000
@@ -524,17 +529,10 @@ def start_in_blocks(
     """Return the cluster of each row; after ``over``, segments are cut as quickly as possible."""
     from dbanon.kernels.auto.pools import start_segment
 
-    order, ends = segments(space, coordinates(space), most=max(SEGMENT, 40 * space.k))
-    label = np.empty(space.n_rows, np.int32)
-
-    def work(i: int) -> None:
-        mine = order[ends[i] : ends[i + 1]]
-        if over():
-            label[mine] = start_quickly(space.take(mine)) + ends[i]
-            return
-        part = start_segment(
-            space.codes[mine],
-            space.sensitive[mine],
+    def make(part: Space, _: NDArray[np.int64]) -> NDArray[np.int32]:
+        return start_segment(
+            part.codes,
+            part.sensitive,
             space.costs.flat.copy(),
             space.costs.layout.copy(),
             space.rules,
@@ -542,10 +540,8 @@ def start_in_blocks(
             max(_ROWS_OF_WIDE if space.codes.shape[1] >= WIDE else 500, 10 * space.k),
             seed,
         )
-        label[mine] = part + ends[i]
 
-    in_threads(work, range(len(ends) - 1))
-    return without_gaps(label)
+    return _by_segments(space, make, most=max(SEGMENT, 40 * space.k), over=over)
 
 
 def segments(

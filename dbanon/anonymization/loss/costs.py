@@ -211,6 +211,17 @@ def by_frequency(column: EncodedColumn) -> tuple[ColumnCosts, NDArray[np.int32] 
     return ColumnCosts(column.size, steps, Shape.TREE), rank
 
 
+def renumber_for_cuts(columns: Sequence[EncodedColumn], codes: Int32s) -> BoxCosts:
+    """Renumber codes, (n, d) and more, in place ``by_frequency``; return the weighted costs."""
+    costs = []
+    for i, column in enumerate(columns):
+        cost, rank = by_frequency(column)
+        costs.append(cost.times(column.rule.weight))
+        if rank is not None:
+            codes[:, i] = rank[codes[:, i]]
+    return pack(costs)
+
+
 def _first_leaves(taxonomy: Taxonomy, n_rows: NDArray[np.int64]) -> NDArray[np.int32]:
     """Return the first leaf of each node, siblings sorted by descending rows, then by number."""
     below = np.append(0, np.cumsum(n_rows))

@@ -23,7 +23,7 @@ from dbanon.domain.assignment import EncodedColumn, EncodedTable, SensitiveDomai
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import ColumnRule, Policy, Role
 from dbanon.domain.table import ColumnKind, Structure
-from dbanon.models.demands import meets, wholes
+from dbanon.models.demands import rows_meet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -278,12 +278,8 @@ class _Cutting:
         sensitive = self.sample.sensitive[rows]
         if any(len(np.unique(values)) < self.requirement.l for values in sensitive.T):
             return False
-        demands = self.requirement.demands
-        whole = wholes(self.sample, demands, rows)
-        one = np.zeros(len(rows), np.int32)
         return len(rows) >= self.requirement.k and all(
-            meets(self.sample, demand, rows, one, whole=of).all()
-            for demand, of in zip(demands, whole, strict=True)
+            rows_meet(self.sample, demand, rows) for demand in self.requirement.demands
         )
 
 
