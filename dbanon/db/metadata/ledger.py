@@ -13,7 +13,7 @@ import psycopg
 from psycopg.types.json import Json, Jsonb
 
 from dbanon.db.queries import query, template
-from dbanon.db.session import connect
+from dbanon.db.session import at_once, connect, only
 from dbanon.domain.assignment import LossReport
 from dbanon.domain.errors import DatabaseError, DbanonError, PolicyError
 from dbanon.domain.outcomes import Operation
@@ -64,8 +64,10 @@ def add_release(session: Session, release: Release) -> Release:
         "content": release.content,
         "data_id": release.data_id,
     }
-    session.pg.execute(query("metadata.withdraw_served"), row)
-    at, by, entered, earlier = session.one(query("metadata.add_release"), row)
+    with at_once(session.pg):
+        session.pg.execute(query("metadata.withdraw_served"), row)
+        found = session.pg.execute(query("metadata.add_release"), row)
+    at, by, entered, earlier = only(found)
     same = entered == document  # 1e300 comes back as an integer of 301 digits
     if not same and policies.from_document(entered) != release.policy:
         msg = "the policy in force would not be read back as it is; nothing was published"
