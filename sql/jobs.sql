@@ -47,7 +47,7 @@ SELECT
  WHERE j.job_id = %(job)s
    AND j.attempts = %(attempts)s
    AND j.state = 'running'
-   FOR UPDATE SKIP LOCKED
+   FOR UPDATE
 
 -- name: listen
 -- Listen for new jobs and schedules.

@@ -132,9 +132,18 @@ def take(session: Session, moment: datetime) -> Job | None:
 
 
 def hold(session: Session, job: Job) -> bool:
-    """Lock a job in the open transaction; False if another worker has taken it."""
-    values = {"job": job.id, "attempts": job.attempts}
-    return session.pg.execute(query("jobs.hold"), values).fetchone() is not None
+    """Lock a job in the open transaction; False if another worker has taken it.
+
+    One that looked for a job meanwhile may have locked this one until the end of its transaction.
+    """
+    values, found = {"job": job.id, "attempts": job.attempts}, list[object]()
+
+    def lock() -> None:
+        found[:] = session.pg.execute(query("jobs.hold"), values).fetchall()
+
+    with suppress(locks.Held):
+        locks.patiently(session, lock, on=(), budget=_MOMENT.total_seconds() / 2)
+    return bool(found)
 
 
 def end(

@@ -5,7 +5,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Thread, Timer
 from time import monotonic
 
 import psycopg
@@ -378,6 +378,26 @@ def test_a_job_that_was_taken_a_moment_ago_is_left_to_who_took_it(published, clo
     assert [] == work(published)
     clock(0.01)
     assert ["unchanged"] == work(published)
+
+
+def test_a_job_that_another_worker_locks_while_it_looks_for_one_is_done_at_once(
+    published, monkeypatch
+):
+    """PostgreSQL locks a row before it sees that it was taken, until the end of the transaction."""
+    held, hold = [], queue.hold
+
+    def holding(session, job):
+        other = published.connect(autocommit=False)
+        other.execute("SELECT FROM dbanon.job FOR UPDATE")
+        held.append(Timer(0.4, other.rollback))
+        held[-1].start()
+        return hold(session, job)
+
+    monkeypatch.setattr(queue, "hold", holding)
+    published.execute("SELECT dbanon.enqueue('public.patients')")
+    assert ["unchanged"] == work(published)
+    assert [(1,)] == published.execute("SELECT attempts FROM dbanon.job")
+    assert 1 == len(held)
 
 
 def test_a_job_that_loses_every_worker_is_given_up(published):
