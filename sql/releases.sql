@@ -260,6 +260,29 @@ SELECT t.tgrelid
  WHERE n.nspname = 'dbanon_data'
    AND p.proname ~ format('^guard_%%s_', %(id)s::bigint)
 
+-- name: make_private
+-- Take a new relation from all but its owner, whatever default privileges gave to others.
+DO {body}
+
+-- name: make_private_body
+-- A table in a logical publication needs an identity to be updated.
+DECLARE
+    grantee text;
+BEGIN
+    IF (SELECT c.relkind = 'r' FROM pg_class AS c WHERE c.oid = {quoted}::regclass) THEN
+        ALTER TABLE {relation} REPLICA IDENTITY FULL;
+    END IF;
+    FOR grantee IN
+        SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END
+          FROM pg_class AS c
+         CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+         WHERE c.oid = {quoted}::regclass
+           AND a.grantee <> c.relowner
+    LOOP
+        EXECUTE format('REVOKE ALL ON %s FROM %s', {quoted}, grantee);
+    END LOOP;
+END
+
 -- name: move_rows
 -- Replace the rows of the previous release. Older snapshots keep seeing the previous rows.
 INSERT INTO {former}

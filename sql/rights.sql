@@ -226,6 +226,28 @@ SELECT q.name, g.schema, min(g.object)
  GROUP BY q.name, g.schema
  ORDER BY q.name, g.schema
 
+-- name: private_readers
+-- Roles with a right to read private relations or columns of them, other than their owners; with the number of these
+-- relations. An empty name is PUBLIC.
+SELECT coalesce(r.rolname::text, ''), count(DISTINCT g.relation)
+  FROM (SELECT c.oid, c.relowner, a.grantee, a.privilege_type
+          FROM pg_class AS c
+         CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+         WHERE c.relnamespace = to_regnamespace('dbanon_data')
+           AND c.relkind <> 'c'
+         UNION ALL
+        SELECT c.oid, c.relowner, a.grantee, a.privilege_type
+          FROM pg_class AS c
+          JOIN pg_attribute AS k ON k.attrelid = c.oid
+         CROSS JOIN LATERAL aclexplode(k.attacl) AS a
+         WHERE c.relnamespace = to_regnamespace('dbanon_data')) AS g (relation, owner, grantee, privilege)
+  LEFT JOIN pg_roles AS r ON r.oid = g.grantee
+ WHERE g.privilege = 'SELECT'
+   AND g.grantee <> g.owner
+   AND r.rolsuper IS NOT TRUE
+ GROUP BY r.rolname
+ ORDER BY 1
+
 -- name: readable
 -- Test if the current role can read a relation and the ledger.
 SELECT coalesce(bool_and(has_table_privilege(c.oid, 'SELECT')

@@ -131,12 +131,19 @@ def _role(session: Session, schemas: Iterable[str]) -> Iterator[Finding]:
 
 
 def _published(session: Session) -> Iterator[Finding]:
-    """Yield the logical publications that include private tables."""
+    """Yield the logical publications and the roles that have private tables."""
+    tables = "{} private table{}"
     for name, count in private_publications(session):
-        tables = "1 private table" if count == 1 else f"{count} private tables"
-        message = f"publication {visible(name)} sends {tables} to its subscribers"
+        private = tables.format(count, "" if count == 1 else "s")
+        message = f"publication {visible(name)} sends {private} to its subscribers"
         hint = "replace it by one FOR TABLE, with the tables that subscribers need"
         yield Finding(Level.WARNING, "publications", message, hint)
+    for name, count in audit.private_readers(session):
+        grantee = quote_identifier(name) if name else "PUBLIC"
+        private = tables.format(count, "" if count == 1 else "s")
+        message = f"{grantee} has the right to read {private}, with the classes of source rows"
+        hint = f"REVOKE ALL ON ALL TABLES IN SCHEMA dbanon_data FROM {grantee}"
+        yield Finding(Level.WARNING, "dbanon_data", message, hint)
 
 
 def _metadata(session: Session) -> Iterator[Finding]:

@@ -62,6 +62,11 @@ def private_publications(session: Session) -> list[tuple[str, int]]:
     return session.pg.execute(query("releases.private_publications")).fetchall()
 
 
+def private_readers(session: Session) -> list[tuple[str, int]]:
+    """Return the roles that were granted private relations, with the number of these."""
+    return session.pg.execute(query("rights.private_readers")).fetchall()
+
+
 def view_problems(
     session: Session, published: TableInfo, *, release: Release, source: TableInfo
 ) -> Iterator[str]:

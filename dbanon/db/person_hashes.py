@@ -16,7 +16,7 @@ from psycopg import sql
 
 from dbanon.db import identity
 from dbanon.db.queries import equal_text, key_values, query, selected, template
-from dbanon.db.releases.publication import data_table, identity_statement
+from dbanon.db.releases.publication import data_table, private_statement
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import Role
 from dbanon.domain.release import SourceState
@@ -346,7 +346,7 @@ def _emptied(
         number, make = former, [sql.SQL("DELETE FROM {}").format(table)]
     else:
         table = places(number)
-        make = [template("persons.create_places", places=table), identity_statement(table)]
+        make = [template("persons.create_places", places=table), private_statement(table)]
     return replace(state, places=number, key=str(key), changed=0), make
 
 

@@ -18,7 +18,7 @@ from dbanon.db.metadata import ledger, spending
 from dbanon.db.queries import identifiers, lasting_value, query, relation, template
 from dbanon.db.releases import aside, relations
 from dbanon.db.releases.copies import same_shape
-from dbanon.db.releases.publication import identity_statement
+from dbanon.db.releases.publication import private_statement
 from dbanon.domain.assignment import LabelRow, label_rows
 from dbanon.domain.errors import ConfigError, DatabaseError
 from dbanon.domain.messages import OF_BUCKETS, counted_by_in_words, in_words, noisy_in_words
@@ -104,9 +104,8 @@ class Companion:
         comment = sql.Literal(self.comment(view))
         return [
             create,
-            identity_statement(name),
+            private_statement(name),
             sql.SQL("COMMENT ON TABLE {} IS {}").format(name, comment),
-            sql.SQL("REVOKE ALL ON {} FROM PUBLIC").format(name),
         ]
 
     def share(self, session: Session, view: TableName) -> None:

@@ -126,7 +126,7 @@ def _move(session: Session, new: Publication, former: Publication) -> None:
     if not _is_like(session, former, former.members, guards.members_statement):
         # Another policy: a running dump of the database waits for it, and misses it.
         session.pg.execute(sql.SQL("DROP VIEW IF EXISTS {}").format(relation(former.members)))
-        session.pg.execute(guards.members_statement(former, former.members))
+        session.run(guards.members_statements(former))
     for compose in (guards.function_statements, guards.mark_statements, relations.seen_statements):
         session.run(compose(former))
 

@@ -8,7 +8,7 @@ from psycopg import sql
 
 from dbanon.db.models.functions import TYPES, arithmetic, demands, fails
 from dbanon.db.queries import Body, equal_text, identifiers, query, relation, template
-from dbanon.db.releases.publication import identity_statement
+from dbanon.db.releases.publication import private_statement
 from dbanon.db.schemas import DATA_SCHEMA
 from dbanon.db.session import VALUE_SETTINGS
 from dbanon.domain.errors import ConfigError, NotPermitted
@@ -119,9 +119,15 @@ def mark_statements(publication: Publication) -> Iterator[sql.Composed]:
 def function_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield the statements that create the trigger functions and the view that they read."""
     if publication.former is None:
-        yield members_statement(publication, publication.members)
+        yield from members_statements(publication)
     for event in (*_EVENTS, *_ROW_EVENTS, *([_ROUTE] if publication.info.partitions else [])):
         yield from _create(publication, event)
+
+
+def members_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield the statements that create the private view that the guards read."""
+    yield members_statement(publication, publication.members)
+    yield private_statement(relation(publication.members))
 
 
 def members_statement(publication: Publication, view: TableName) -> sql.Composed:
@@ -450,7 +456,7 @@ def fingerprint_statements(
     )
     if publication.former is None:
         yield template("live.create_marks", marks=marks)
-        yield identity_statement(marks)
+        yield private_statement(marks)
     yield sql.SQL("DELETE FROM ONLY {}").format(marks)
     yield template("live.note_marks", marks=marks, now=now)
     body = template("live.altered_body", marks=marks, now=_as_noted(marks)).as_string()

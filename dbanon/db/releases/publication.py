@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon.db.queries import equal_text, key_values, lasting_value, relation, template
+from dbanon.db.queries import Body, equal_text, key_values, lasting_value, relation, template
 from dbanon.db.releases.immutability import class_column, seen
 from dbanon.db.schemas import DATA_SCHEMA
 from dbanon.domain.policy import BOUNDS, BUCKET, CENTER, GLOBAL, PAIRS, Role
@@ -353,9 +353,11 @@ _EXACT_TEXTS = frozenset(
 )
 
 
-def identity_statement(table: sql.Composable) -> sql.Composed:
-    """Compose REPLICA IDENTITY FULL, which a table in a logical publication needs to be updated."""
-    return sql.SQL("ALTER TABLE {} REPLICA IDENTITY FULL").format(table)
+def private_statement(made: sql.Identifier) -> sql.Composed:
+    """Compose what takes a new relation from all but its owner, and its replica identity."""
+    quoted = sql.Literal(made.as_string())
+    body = template("releases.make_private_body", relation=made, quoted=quoted)
+    return template("releases.make_private", body=Body(body))
 
 
 def data_table(prefix: str, release_id: int) -> sql.Identifier:

@@ -19,7 +19,7 @@ from dbanon.db.releases import guards
 from dbanon.db.releases.aside import set_aside
 from dbanon.db.releases.guards import drop_guards, guard_statements
 from dbanon.db.releases.immutability import seal_statements, seen, seen_body, shape
-from dbanon.db.releases.publication import data_table, identity_statement
+from dbanon.db.releases.publication import data_table, private_statement
 from dbanon.domain.errors import DatabaseError, PolicyError
 from dbanon.domain.messages import (
     OF_BUCKETS,
@@ -65,7 +65,7 @@ def membership_id(release: Entry) -> int:
 def build_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield the statements that create the empty private tables."""
     yield _rows_statement(publication)
-    yield identity_statement(publication.rows)
+    yield private_statement(publication.rows)
     recoded = sql.SQL(",\n    ").join(
         sql.SQL("{} {}{}").format(
             sql.Identifier(f"q{i}"),
@@ -82,7 +82,7 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
         release=sql.Literal(publication.id),
         columns=recoded,
     )
-    yield identity_statement(publication.groups)
+    yield private_statement(publication.groups)
     if publication.drafted:
         kept = [
             sql.SQL(", s.{} AS {}").format(sql.Identifier(name), sql.Identifier(f"v{i}"))
@@ -122,7 +122,7 @@ def serve_statements(publication: Publication) -> Iterator[sql.Composed]:
 
 def close_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield the statements that make a new copy immutable, and create its snapshot function."""
-    yield identity_statement(publication.release)
+    yield private_statement(publication.release)
     yield from seal_statements(publication.release, publication.id)
     yield from seen_statements(publication)
 

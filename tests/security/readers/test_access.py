@@ -81,6 +81,44 @@ def test_a_grantee_who_can_read_what_is_private_stops_the_publication(patients, 
     assert patients.execute("SELECT to_regclass('anon.patients')") == [(None,)]
 
 
+@pytest.mark.parametrize("kind", ["table", "view"])
+def test_default_privileges_open_nothing_private(patients, kind):
+    mole = patients.role("mole_by_default")
+    patients.execute(
+        f"GRANT USAGE ON SCHEMA dbanon_data TO {mole};"
+        "ALTER DEFAULT PRIVILEGES IN SCHEMA dbanon_data"
+        f" GRANT SELECT ON TABLES TO {mole} WITH GRANT OPTION;"
+        "ALTER DEFAULT PRIVILEGES IN SCHEMA dbanon_data GRANT SELECT ON TABLES TO PUBLIC"
+    )
+    publish(patients, kind=kind)
+    assert [] == relations_of(patients, mole)
+    patients.execute("DELETE FROM public.patients WHERE id < 50")
+    dbanon.refresh("patients", settings=patients.settings)
+    assert [] == relations_of(patients, mole)
+    assert {"ok"} == {finding.level for finding in dbanon.doctor(settings=patients.settings)}
+
+
+def relations_of(database, role):
+    return database.execute(
+        "SELECT c.relname FROM pg_class AS c WHERE c.relkind IN ('r', 'v')"
+        "   AND c.relnamespace = 'dbanon_data'::regnamespace"
+        "   AND has_any_column_privilege(%s, c.oid, 'SELECT')",
+        (role,),
+    )
+
+
+def test_doctor_names_who_may_read_what_is_private_and_no_release(patients):
+    mole = patients.role("mole_by_hand")
+    publish(patients)
+    patients.execute(f"GRANT SELECT (k1), INSERT ON dbanon_data.rows_1 TO {mole}")
+    found = [f for f in dbanon.doctor(settings=patients.settings) if f.level != "ok"]
+    ((message, hint),) = [(finding.message, finding.hint) for finding in found]
+    assert message.startswith(f"{mole} has the right to read 1 private table,")
+    assert hint == f"REVOKE ALL ON ALL TABLES IN SCHEMA dbanon_data FROM {mole}"
+    patients.execute(hint)
+    assert {"ok"} == {finding.level for finding in dbanon.doctor(settings=patients.settings)}
+
+
 def test_a_right_that_comes_with_another_role_is_found(patients):
     analyst, reader = patients.role("analyst_noinherit", inherit=False), patients.role("reader_all")
     patients.admin().execute(f"GRANT {reader} TO {analyst}")
