@@ -119,7 +119,7 @@ def recall(
     session.allow_memory()
     found = _of_series(session, relations)
     compared = _comparable(session, found, new)
-    if all(len(known.relations) <= 1 for known in found):
+    if all(len(known.relations) == 1 for known in found):
         return _composition(compared)
     if not _unpacked(session, found):
         return replace(_composition(compared), unknown=tuple(sorted(compared.policies)))
@@ -232,7 +232,7 @@ def _of_series(session: Session, relations: Relations, *, until: int | None = No
 
 def _unpacked(session: Session, found: Sequence[Memory]) -> bool:
     """Unpack the membership of tables; return False if it does not link their persons."""
-    keys, first = {known.key for known in found}, found[0]
+    keys, first = {known.key if known.relations else None for known in found}, found[0]
     if len(found) > 1 and (len(keys) > 1 or None in keys):
         return False
     memory.unpack(session, found)

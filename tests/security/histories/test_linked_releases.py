@@ -259,6 +259,17 @@ def test_tables_may_have_a_sensitive_column_of_one_name_and_of_several_types(cli
         assert all(one.holds for one in found)
 
 
+def test_what_tables_reveal_together_is_unknown_if_one_has_no_stored_membership(clinic):
+    clinic.execute(
+        "DELETE FROM dbanon.history_member AS m USING dbanon.history AS h"
+        " WHERE h.release_id = m.release_id AND h.table_name = 'visits'"
+    )
+    of_all = [
+        one for one in dbanon.history("people", settings=clinic.settings).compositions if one.beside
+    ]
+    assert [True] == [bool(one.unknown) for one in of_all]
+
+
 STREAMS = range(200)
 
 
