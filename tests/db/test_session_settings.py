@@ -169,3 +169,27 @@ def test_memory_that_is_spared_for_catalogs_is_there_again_for_rows(bare_databas
             spared = room(session)
         assert ("1MB",) == spared.fetchone()
         assert ("256MB",) == room(session).fetchone()
+
+
+def test_a_transaction_that_another_has_ended_or_that_is_interrupted_commits_nothing(database):
+    database.execute("CREATE TABLE public.stored (id int)")
+
+    def store(number):
+        session.pg.execute("INSERT INTO public.stored VALUES (%s)", (number,))
+
+    def nest():
+        with session.transaction():
+            with session.transaction():
+                store(1)
+            store(2)
+
+    def interrupt():
+        with session.transaction():
+            store(3)
+            raise KeyboardInterrupt
+
+    with connect(database.settings) as session:
+        for work, error in ((nest, AssertionError), (interrupt, KeyboardInterrupt)):
+            with pytest.raises(error):
+                work()
+    assert database.execute("SELECT id FROM public.stored") == [(1,)]
