@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.auto.cuts import cut_all, make_cutter
+from dbanon.kernels.auto.cuts import cut_all, make_cutter, part_rows
 from dbanon.kernels.auto.diversity import make_rules
 from dbanon.kernels.compilation import kernel, step
 
@@ -55,7 +55,7 @@ def halve(points: NDArray[np.float32], most: int) -> tuple[NDArray[np.int64], ND
         every = (size + LOOKED_AT - 1) // LOOKED_AT
         looked_at = part[::every].copy()
         column, threshold = _cheapest_cut(bins, points, looked_at, (least + every - 1) // every)
-        n_low = _part(points, part, column, threshold, aside)
+        n_low = part_rows(points, part, column, threshold, aside)
         if min(n_low, size - n_low) < least:
             n_low = size // 2
         waiting += 1
@@ -135,28 +135,6 @@ def _unite(box: NDArray[np.float32], b: int) -> float:
         box[BINS, j, 1] = max(box[BINS, j, 1], box[b, j, 1])
         total += max(box[BINS, j, 1] - box[BINS, j, 0], 0.0)
     return total
-
-
-@step
-def _part(
-    points: NDArray[np.float32],
-    part: NDArray[np.int64],
-    column: int,
-    threshold: float,
-    aside: NDArray[np.int64],
-) -> int:
-    """Move the points up to a threshold to the front, stably; return their number."""
-    n_low, n_high = 0, 0
-    for i in part:
-        if points[i, column] <= threshold:
-            part[n_low] = i
-            n_low += 1
-        else:
-            aside[n_high] = i
-            n_high += 1
-    for i in range(n_high):
-        part[n_low + i] = aside[i]
-    return n_low
 
 
 @kernel

@@ -131,10 +131,15 @@ def _cut_column(q: Cutter, rows: NDArray[np.int64], column: int, least: int) -> 
 
 
 @step
-def _part(q: Cutter, rows: NDArray[np.int64], column: int, threshold: int) -> int:
+def part_rows(
+    codes: NDArray[Any],
+    rows: NDArray[np.int64],
+    column: int,
+    threshold: float,
+    aside: NDArray[np.int64],
+) -> int:
     """Move the rows up to a threshold to the front, stably; return their number."""
     n_low, n_high = 0, 0
-    codes, aside = q.codes, q.aside
     for row in rows:
         if codes[row, column] <= threshold:
             rows[n_low] = row
@@ -163,7 +168,7 @@ def cut(q: Cutter, rows: NDArray[np.int64], r: Rules, least: int) -> int:
                 column = j
         if q.cost[column] == np.inf:
             return 0
-        n_low = _part(q, rows, column, q.threshold[column])
+        n_low = part_rows(q.codes, rows, column, q.threshold[column], q.aside)
         low, high = rows[:n_low], rows[n_low:]
         if hold(r, low, n_low) and hold(r, high, high.shape[0]):
             return n_low

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dbanon.kernels.auto.clusters import clear, cost_of
 from dbanon.kernels.auto.diversity import Rules, _counts_hold, _is_near, make_rules
-from dbanon.kernels.boxes.costs import box_cost, half_bits
+from dbanon.kernels.auto.pools import widen_pair
 from dbanon.kernels.compilation import kernel
-from dbanon.kernels.layout import BETWEEN, SET, SIZE, STRIDE
+from dbanon.kernels.layout import BETWEEN
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +27,7 @@ class Cutter(NamedTuple):
 
     key: (n,) combination of sensitive values of each row, values: (m, s) of each, share: (m,) among
     all rows; order, best: (n,) rows in a column's order, and in the parts of the best cut; total,
-    before, pure, kept, rest, quota: (m,) rows by key; ratio: (m,); ends: (PLACES,); lo, hi: (2, d)
+    before, pure, kept, rest, quota: (m,) rows by key; ratio: (m,); ends: (PLACES,); box: (2, d, 4)
     bounds of the two parts, or sets of values.
     """
 
@@ -48,8 +49,7 @@ class Cutter(NamedTuple):
     quota: NDArray[np.int64]
     ratio: NDArray[np.float64]
     ends: NDArray[np.int64]
-    lo: NDArray[np.int32]
-    hi: NDArray[np.int32]
+    box: NDArray[np.int32]
 
 
 @kernel
@@ -69,7 +69,7 @@ def _make_cutter(
         values[key[row]] = sensitive[row]
     r = make_rules(rules[0], rules[1], rules[2], sensitive)
     rows, counts = np.empty((2, n), np.int32), np.zeros((6, m), np.int64)
-    box = np.empty((2, 2, d), np.int32)
+    box = np.empty((2, d, 4), np.int32)
     ends, ratio = np.empty(PLACES, np.int64), np.empty(m)
     return Cutter(
         codes,
@@ -90,8 +90,7 @@ def _make_cutter(
         counts[5],
         ratio,
         ends,
-        box[0],
-        box[1],
+        box,
     )
 
 
@@ -173,40 +172,11 @@ def _deal(c: Cutter) -> bool:
 
 
 @kernel
-def _stretch(c: Cutter, side: int, row: int) -> None:
-    for j in range(c.layout.shape[0]):
-        code = c.codes[row, j]
-        if c.layout[j, STRIDE] == SET:
-            low, high = half_bits(code)
-            c.lo[side, j] |= low
-            c.hi[side, j] |= high
-        else:
-            c.lo[side, j] = min(c.lo[side, j], code)
-            c.hi[side, j] = max(c.hi[side, j], code)
-
-
-@kernel
-def _clear(c: Cutter, side: int) -> None:
-    for j in range(c.layout.shape[0]):
-        is_set = c.layout[j, STRIDE] == SET
-        c.lo[side, j] = 0 if is_set else c.layout[j, SIZE]
-        c.hi[side, j] = 0
-
-
-@kernel
-def _cost(c: Cutter, side: int) -> float:
-    total = 0.0
-    for j in range(c.layout.shape[0]):
-        total += box_cost(c.flat, c.layout, j, c.lo[side, j], c.hi[side, j])
-    return total
-
-
-@kernel
 def _tried(c: Cutter, n: int, end: int, low: bool, best: float) -> float:
     """Price a cut that keeps rows of one side by their quota, outermost first; record the best."""
     c.quota[:] = c.kept
-    _clear(c, 0)
-    _clear(c, 1)
+    clear(c.layout, c.box, 0)
+    clear(c.layout, c.box, 1)
     n_kept = 0
     for i in range(n):
         row = c.order[i if low else n - 1 - i]
@@ -214,8 +184,9 @@ def _tried(c: Cutter, n: int, end: int, low: bool, best: float) -> float:
         kept = inside and c.quota[c.key[row]] > 0
         c.quota[c.key[row]] -= kept
         n_kept += kept
-        _stretch(c, 0 if kept else 1, row)
-    cost = n_kept * _cost(c, 0) + (n - n_kept) * _cost(c, 1)
+        widen_pair(c.layout, c.box, 0 if kept else 1, c.codes, row)
+    cost = n_kept * cost_of(c.flat, c.layout, c.box, 0)
+    cost += (n - n_kept) * cost_of(c.flat, c.layout, c.box, 1)
     if cost >= best - GAIN:
         return best
     c.quota[:] = c.kept
@@ -323,10 +294,10 @@ def cut_by_shares(
             stack.append((middle, stop))
             stack.append((start, middle))
             continue
-        _clear(c, 0)
+        clear(c.layout, c.box, 0)
         for row in rows[start:stop]:
             label[row] = found
-            _stretch(c, 0, row)
-        total += (stop - start) * _cost(c, 0)
+            widen_pair(c.layout, c.box, 0, c.codes, row)
+        total += (stop - start) * cost_of(c.flat, c.layout, c.box, 0)
         found += 1
     return label, total
