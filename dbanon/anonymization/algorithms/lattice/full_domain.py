@@ -59,29 +59,8 @@ class FullDomain:
 
 def minimal_nodes(found: Lattice, condition: Condition) -> list[Node]:
     """Return the passing nodes without a passing node below them, lowest first."""
-    minimal: list[Node] = []
-    rank: dict[Node, Counts] = {(0,) * len(found.levels): found.base}
-    while rank:
-        higher: dict[Node, Counts] = {}
-        nodes = sorted(rank)
-        for node in compress(nodes, ~above(nodes, minimal)):
-            counts = found.roll_up(rank[node], node, columns=found.columns)
-            if found.holds(counts, node, columns=found.columns, condition=condition):
-                minimal.append(node)
-                continue
-            start = counts.or_finer(found.base)
-            for parent in _parents(node, found.top):
-                if parent not in higher or start.n_classes < higher[parent].n_classes:
-                    higher[parent] = start
-        rank = higher
-    return minimal
-
-
-def _parents(node: Node, top: Node) -> list[Node]:
-    """Return the nodes directly above."""
-    return [
-        (*node[:i], level + 1, *node[i + 1 :]) for i, level in enumerate(node) if level < top[i]
-    ]
+    nodes = (node for height in range(sum(found.top) + 1) for node in _nodes(found.top, height))
+    return _minimal(found, found.columns, nodes, condition)
 
 
 def search(
@@ -352,9 +331,9 @@ def _survivors(
 
 
 def _minimal(
-    found: Lattice, columns: Columns, candidates: list[Node], condition: Condition
+    found: Lattice, columns: Columns, candidates: Iterable[Node], condition: Condition
 ) -> list[Node]:
-    """Return the passing candidates without a passing candidate below."""
+    """Return the passing ones of candidates, lowest first, without a passing one below."""
     bottom = found.roll_up(found.base, (0,) * len(columns), columns=columns)
     minimal: list[Node] = []
     below: dict[Node, Counts] = {}
