@@ -491,22 +491,14 @@ def from_edges(
 
 def assemble(nodes: Nodes, problems: Problems, *, version: int = 0) -> Taxonomy:
     """Build the tree with nodes in depth-first preorder; raises all ``problems``. O(nodes)."""
-    import numpy as np
-
-    order, above, depth = _preorder(nodes.parent)
-    labels = tuple(nodes.labels[node] for node in order)
-    leaf_lo, leaf_hi, leaves = _leaf_intervals(above)
-    taxonomy = Taxonomy(
-        problems.name,
-        labels,
-        parent=np.array(above, dtype=np.int32),
-        depth=np.array(depth, dtype=np.int32),
-        leaf_lo=np.array(leaf_lo, dtype=np.int32),
-        leaf_hi=np.array(leaf_hi, dtype=np.int32),
-        leaves=np.array(leaves, dtype=np.int32),
-        version=version,
+    order, above = _preorder(nodes.parent)
+    labels = [nodes.labels[node] for node in order]
+    inner = set(above)
+    leaves = [node for node in range(len(order)) if node not in inner]
+    taxonomy = Taxonomy.of_nodes(
+        problems.name, labels, parent=above, leaves=leaves, version=version
     )
-    _check_labels(labels, [nodes.line[node] for node in order], taxonomy, problems=problems)
+    _check_labels([nodes.line[node] for node in order], taxonomy, problems)
     _check_shape(taxonomy, problems)
     problems.raise_if_any()
     return taxonomy
@@ -681,49 +673,29 @@ def _check_cycles(nodes: Nodes, problems: Problems) -> None:
         problems.add(first, f"part of a cycle of length {len(cycle)}")
 
 
-def _preorder(parent: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """Return the nodes in depth-first preorder, with parent and depth of each by new number."""
+def _preorder(parent: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return the nodes in depth-first preorder, with the parent of each by new number."""
     children: list[list[int]] = [[] for _ in parent]
     for node, up in enumerate(parent):
         if up != _ROOT:
             children[up].append(node)
     order: list[int] = []
     above: list[int] = []
-    depth: list[int] = []
     stack = [(parent.index(_ROOT), _ROOT)]
     while stack:
         node, up = stack.pop()
         number = len(order)
         order.append(node)
         above.append(up)
-        depth.append(depth[up] + 1 if up != _ROOT else 0)
         stack.extend((child, number) for child in reversed(children[node]))
-    return order, above, depth
+    return order, above
 
 
-def _leaf_intervals(above: list[int]) -> tuple[list[int], list[int], list[int]]:
-    """Return leaf_lo and leaf_hi of each node and the node of each leaf, from preorder."""
-    is_leaf = [True] * len(above)
-    for up in above[1:]:
-        is_leaf[up] = False
-    leaves = [node for node, leaf in enumerate(is_leaf) if leaf]
-    leaf_lo, seen = [], 0
-    for leaf in is_leaf:
-        leaf_lo.append(seen)
-        seen += leaf
-    leaf_hi = leaf_lo.copy()
-    for node in range(len(above) - 1, 0, -1):
-        leaf_hi[above[node]] = max(leaf_hi[above[node]], leaf_hi[node])
-    return leaf_lo, leaf_hi, leaves
-
-
-def _check_labels(
-    labels: tuple[str, ...], lines: list[int], taxonomy: Taxonomy, *, problems: Problems
-) -> None:
+def _check_labels(lines: list[int], taxonomy: Taxonomy, problems: Problems) -> None:
     """Report labels of nodes with different leaves, which are ambiguous in a release."""
     spans = list(zip(taxonomy.leaf_lo.tolist(), taxonomy.leaf_hi.tolist(), strict=True))
     first_node: dict[str, int] = {}
-    for node, label in enumerate(labels):
+    for node, label in enumerate(taxonomy.labels):
         twin = first_node.setdefault(label, node)
         if spans[twin] != spans[node]:
             early, late = sorted((lines[twin], lines[node]))

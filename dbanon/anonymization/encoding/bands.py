@@ -346,7 +346,7 @@ def prefix_tree(
         deepest = min(length, len(text) - (text not in begun))  # 1301 and 13012 are below 1301*
         return tuple(f"{text[:n]}*" for n in range(1, deepest + 1))
 
-    labels, parent, depth = [ROOT_LABEL], [-1], [0]
+    labels, parent = [ROOT_LABEL], [-1]
     leaves: list[int] = []
     path: list[int] = [0]  # the nodes above the last leaf
     before: tuple[str, ...] = ()
@@ -357,32 +357,11 @@ def prefix_tree(
         for label in (*upper[shared:], text):
             labels.append(label)
             parent.append(path[-1])
-            depth.append(len(path))
             path.append(len(labels) - 1)
         leaves.append(path.pop())
         before = upper
-    taxonomy = numbered(name, labels, parent=parent, depth=depth, leaves=leaves)
-    taxonomy = replace(taxonomy, added=np.ones(len(leaves), np.bool_))
+    added = np.ones(len(leaves), np.bool_)
+    taxonomy = Taxonomy.of_nodes(name, labels, parent=parent, leaves=leaves, added=added)
     alone = [len(labels[leaf]) <= length and labels[leaf] not in pooled for leaf in leaves]
     nodes = taxonomy.leaves
     return taxonomy, np.where(np.array(alone, bool), nodes, taxonomy.parent[nodes])
-
-
-def numbered(
-    name: str, labels: list[str], *, parent: list[int], depth: list[int], leaves: list[int]
-) -> Taxonomy:
-    """Return a taxonomy of nodes in depth-first order."""
-    lo, hi = np.full(len(labels), len(leaves), np.int32), np.full(len(labels), -1, np.int32)
-    lo[leaves] = hi[leaves] = np.arange(len(leaves), dtype=np.int32)
-    for node in range(len(labels) - 1, 0, -1):
-        above = parent[node]
-        lo[above], hi[above] = min(lo[above], lo[node]), max(hi[above], hi[node])
-    return Taxonomy(
-        name=name,
-        labels=tuple(labels),
-        parent=np.array(parent, np.int32),
-        depth=np.array(depth, np.int32),
-        leaf_lo=lo,
-        leaf_hi=hi,
-        leaves=np.array(leaves, np.int32),
-    )

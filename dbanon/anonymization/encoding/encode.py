@@ -21,7 +21,6 @@ from dbanon.anonymization.encoding.bands import (
     cells_of_level,
     has_bands,
     misfit,
-    numbered,
     prefix_tree,
     to_bands,
     value_texts,
@@ -523,7 +522,6 @@ def _with_places(taxonomy: Taxonomy, places: Mapping[int, Sequence[str]]) -> Tax
     leaves = set(taxonomy.leaves.tolist())
     labels: list[str] = []
     parent: list[int] = []
-    depth: list[int] = []
     found: list[int] = []
     added: list[bool] = []
     place_of: dict[int, int] = {-1: -1}
@@ -539,6 +537,11 @@ def _with_places(taxonomy: Taxonomy, places: Mapping[int, Sequence[str]]) -> Tax
                 added.append(text is not label)
             labels.append(text)
             parent.append(upper)
-            depth.append(int(taxonomy.depth[node]))
-    grown = numbered(taxonomy.name, labels, parent=parent, depth=depth, leaves=found)
-    return replace(grown, version=taxonomy.version, added=np.array(added, np.bool_))
+    return Taxonomy.of_nodes(
+        taxonomy.name,
+        labels,
+        parent=parent,
+        leaves=found,
+        version=taxonomy.version,
+        added=np.array(added, np.bool_),
+    )
