@@ -89,13 +89,9 @@ def repeated(policy: Policy, others: Iterable[Policy]) -> Iterator[PolicyWarning
     for rule in policy.with_role(Role.INSENSITIVE):
         if rule.column.casefold() in protected:
             column, table = protected[rule.column.casefold()]
-            name, like = quote_identifier(rule.column), quote_identifier(column)
-            caution = PolicyWarning(
-                Code.REPEATED,
-                rule.column,
-                f"insensitive column {name} of {policy.table} is like {like}, sensitive in {table}",
-                "give it the role identifier or sensitive",
-            )
+            like = quote_identifier(column)
+            why = f"of {policy.table} is like {like}, sensitive in {table}"
+            caution = _about(rule, Code.REPEATED, why, "give it the role identifier or sensitive")
             if not is_allowed(caution, policy):
                 yield caution
 
@@ -116,6 +112,12 @@ def unknown(policy: Policy, values: Mapping[str, Collection[str]]) -> Iterator[P
             )
             if not is_allowed(caution, policy):
                 yield caution
+
+
+def _about(rule: ColumnRule, code: Code, why: str, hint: str) -> PolicyWarning:
+    """Return a warning about one column."""
+    message = f"{rule.role.value} column {quote_identifier(rule.column)} {why}"
+    return PolicyWarning(code, rule.column, message, hint)
 
 
 def alike(values: Iterable[str]) -> int:
@@ -176,7 +178,6 @@ def _together(key: tuple[str, ...]) -> PolicyWarning:
 def _of_values(
     rule: ColumnRule, known: Contents | None, *, is_key: bool
 ) -> Iterator[PolicyWarning]:
-    name = f"column {quote_identifier(rule.column)}"
     nearly = known is not None and known.n_filled > 1
     nearly = nearly and known is not None and known.n_distinct >= _NEARLY * known.n_filled
     if not (is_key or nearly):
@@ -186,19 +187,15 @@ def _of_values(
     remedy = "give it the role identifier or quasi"
     if rule.role is Role.SENSITIVE:
         remedy = "group the values in a column of their own, or ask for t-closeness"
-    yield PolicyWarning(code, rule.column, f"{rule.role.value} {name} {why}", remedy)
+    yield _about(rule, code, why, remedy)
 
 
 def _of_name(rule: ColumnRule, info: TableInfo, known: Contents | None) -> Iterator[PolicyWarning]:
     stats = None if known is None else ColumnStats(known.n_filled, 0, known.n_distinct)
     reason = identifies(info, rule.column, stats)
     if reason is not None:
-        yield PolicyWarning(
-            Code.LOOKS_LIKE_IDENTIFIER,
-            rule.column,
-            f"{rule.role.value} column {quote_identifier(rule.column)} looks like an identifier",
-            f"give it the role identifier, as {reason}, or the comment 'dbanon: {rule.role.value}'",
-        )
+        hint = f"{_DROP}, as {reason}, or the comment 'dbanon: {rule.role.value}'"
+        yield _about(rule, Code.LOOKS_LIKE_IDENTIFIER, "looks like an identifier", hint)
 
 
 def _of_looks(
@@ -211,11 +208,7 @@ def _of_looks(
         found.add(Code.KNOWN_TO_OTHERS)
     for code in Code:
         if code in found:
-            message, hint = _LOOKS[code]
-            name = quote_identifier(rule.column)
-            yield PolicyWarning(
-                code, rule.column, f"{rule.role.value} column {name} {message}", hint
-            )
+            yield _about(rule, code, *_LOOKS[code])
 
 
 def _of_derivation(
@@ -227,28 +220,19 @@ def _of_derivation(
     others = [(other.column, rows[other.column]) for other in quasi if other.column in rows]
     leads_to = [name for name, known in others if determines(values, known)]
     follows = [name for name, known in others if name not in leads_to and determines(known, values)]
-    column = f"{rule.role.value} column {quote_identifier(rule.column)}"
-    if leads_to:
-        names = listed(map(quote_identifier, leads_to))
-        message = f"{column} determines {names}"
-        yield PolicyWarning(Code.DERIVED, rule.column, message, _COARSEN)
-    if follows:
-        names = listed(map(quote_identifier, follows))
-        message = f"{column} follows from {names}"
-        yield PolicyWarning(Code.DERIVED, rule.column, message, _COARSEN)
+    for what, names in (("determines", leads_to), ("follows from", follows)):
+        if names:
+            why = f"{what} {listed(map(quote_identifier, names))}"
+            yield _about(rule, Code.DERIVED, why, _COARSEN)
 
 
 def _of_masking(rule: ColumnRule, policy: Policy) -> Iterator[PolicyWarning]:
     """Yield the warning that values masked row by row give no k."""
     methods = [step.method for step in policy.masked(rule.column) if step.method != "permutation"]
     if methods and rule.role is Role.INSENSITIVE:
-        yield PolicyWarning(
-            Code.MASKED,
-            rule.column,
-            f"insensitive column {quote_identifier(rule.column)} is masked by {', '.join(methods)},"
-            " which gives no k",
-            "give it the role quasi: classes are then formed of the masked values",
-        )
+        why = f"is masked by {', '.join(methods)}, which gives no k"
+        hint = "give it the role quasi: classes are then formed of the masked values"
+        yield _about(rule, Code.MASKED, why, hint)
 
 
 def _alike(column: str, count: int) -> PolicyWarning:
