@@ -85,6 +85,15 @@ class Taxonomy:
         """Length of the longest path from the root to a leaf."""
         return int(self.depth.max())
 
+    def at_depth(self, depth: int) -> NDArray[np.int64]:
+        """Return the ancestor of each leaf that many steps below the root, or the leaf."""
+        import numpy as np
+
+        nodes = self.leaves.astype(np.int64)
+        while (deep := self.depth[nodes] > depth).any():
+            nodes = np.where(deep, self.parent[nodes], nodes)
+        return nodes
+
 
 def height_shares(taxonomy: Taxonomy) -> NDArray[np.float64]:
     """Return the height of the subtree at each node over the height of the tree."""

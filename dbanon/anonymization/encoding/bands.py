@@ -46,11 +46,16 @@ def number_text(value: float) -> str:
 
 def decimal_text(unit: int, places: int) -> str:
     """Return a number of units of 10**-places without trailing zeros."""
+    text = fixed_text(unit, places)
+    return _trim_fraction(text) if places else text
+
+
+def fixed_text(unit: int, places: int) -> str:
+    """Return a number of units of 10**-places with that many decimals."""
     if not places:
         return str(unit)
-    digits = str(abs(unit)).rjust(places + 1, "0")
-    whole, fraction = digits[: len(digits) - places], digits[len(digits) - places :].rstrip("0")
-    return ("-" if unit < 0 else "") + (f"{whole}.{fraction}" if fraction else whole)
+    text = str(abs(unit)).rjust(places + 1, "0")
+    return f"{'-' if unit < 0 else ''}{text[:-places]}.{text[-places:]}"
 
 
 def _trim_fraction(text: str) -> str:
@@ -288,11 +293,7 @@ def cells_of_level(taxonomy: Taxonomy, rule: ColumnRule) -> NDArray[np.int32]:
 
     Shallower branches keep their leaves. Raises PolicyError if only the root is left.
     """
-    level = level_of(taxonomy, rule)
-    nodes = taxonomy.leaves.copy()
-    while (deep := taxonomy.depth[nodes] > taxonomy.height - level).any():
-        nodes = np.where(deep, taxonomy.parent[nodes], nodes)
-    return nodes
+    return taxonomy.at_depth(taxonomy.height - level_of(taxonomy, rule)).astype(np.int32)
 
 
 def ancestors_by_height(taxonomy: Taxonomy) -> Iterator[NDArray[np.int64]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dbanon.anonymization.encoding.bands import value_texts
+from dbanon.anonymization.encoding.bands import fixed_text, value_texts
 from dbanon.anonymization.recodings.groups import column_boxes, value_column
 from dbanon.domain.table import ColumnKind, Structure
 
@@ -287,13 +287,5 @@ def _texts_of_units(column: EncodedColumn, units: NDArray[Any]) -> list[str]:
         texts = value_texts(column.kind, moments.view(column.values.dtype))
     else:
         digits = column.rule.decimals(column.kind)
-        texts = [_fixed(number, digits) for number in distinct.tolist()]
+        texts = [fixed_text(number, digits) for number in distinct.tolist()]
     return [texts[i] for i in place.tolist()]
-
-
-def _fixed(units: int, digits: int) -> str:
-    """Return a number of units of 10**-digits with that many decimals."""
-    if not digits:
-        return str(units)
-    text = str(abs(units)).rjust(digits + 1, "0")
-    return f"{'-' if units < 0 else ''}{text[:-digits]}.{text[-digits:]}"

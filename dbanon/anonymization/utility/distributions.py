@@ -262,7 +262,7 @@ def _nodes(
     tree, leaf = reading.tree, reading.leaf
     allowed = _shown_nodes(tree, shown)
     level = _level(reading, tree, allowed)
-    nodes = np.append(nodes_at(tree, level), -1)
+    nodes = np.append(tree.at_depth(level), -1)
     return nodes[leaf], tree.labels, allowed
 
 
@@ -285,14 +285,6 @@ def _shown_nodes(tree: Taxonomy, shown: set[str]) -> NDArray[np.bool_]:
     return allowed
 
 
-def nodes_at(tree: Taxonomy, level: int) -> Codes:
-    """Return the ancestor of each leaf ``level`` steps below the root, or the leaf."""
-    nodes = tree.leaves.astype(np.int64)
-    while (deep := tree.depth[nodes] > level).any():
-        nodes = np.where(deep, tree.parent[nodes], nodes)
-    return nodes
-
-
 def _level(reading: Reading, tree: Taxonomy, allowed: NDArray[np.bool_]) -> int:
     """Return the deepest level with few enough bins, at which most published rows have labels."""
     depth_of = dict(zip(reversed(tree.labels), reversed(tree.depth.tolist()), strict=True))
@@ -305,7 +297,7 @@ def _level(reading: Reading, tree: Taxonomy, allowed: NDArray[np.bool_]) -> int:
     rows = reading.of_labels
     for level in range(tree.height, 1, -1):
         fine = rows[np.array(depth) >= level].sum()
-        bins = np.unique(nodes_at(tree, level))
+        bins = np.unique(tree.at_depth(level))
         if 2 * fine > rows.sum() and allowed[bins].sum() < MOST:
             return level
     return min(tree.height, 1)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymization.utility.distributions import nodes_at
 from dbanon.anonymization.utility.readings import Reading, published_pairs
 from dbanon.domain.report import QueryError
 
@@ -189,7 +188,7 @@ def parts_of(reading: Reading) -> Counts:
         parts = np.minimum(_SLICES * rows // max(rows[-1], 1.0), _SLICES - 1).astype(np.int64)
     elif reading.tree is not None and reading.leaf is not None:
         tree = reading.tree
-        levels = (_known_nodes(reading, nodes_at(tree, at)) for at in range(tree.height, 0, -1))
+        levels = (_known_nodes(reading, tree.at_depth(at)) for at in range(tree.height, 0, -1))
         few = (nodes for nodes in levels if len(np.unique(nodes)) <= MOST_PARTS)
         nodes = next(few, _known_nodes(reading, tree.leaves.astype(np.int64)))
         parts = np.append(nodes, -1)[reading.leaf]
