@@ -170,6 +170,12 @@ class CellResult:
         return number, self.result.model, self.result.column
 
 
+_OF_LIVE = (
+    "is a live view, and whom it shows is not remembered: no release before or after is compared"
+    " with it, as it would be --as table;"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Composition:
     """Combined disclosure of all releases of a table.
@@ -235,25 +241,15 @@ class Composition:
             worst = max(self.against, key=lambda one: (one.severity, one.release), default=None)
             lines += [str(worst)] if worst is not None and any(worst.severity) else []
             lines.append(self._of_all)
-        if self._lost:
-            numbers = ", ".join(map(str, self._lost))
-            lines.append(
-                f"release {numbers} of {self.table} left nothing to compare with: comparing may"
-                " reveal individuals"
-            )
-        if self.live:
-            numbers = ", ".join(map(str, self.live))
-            lines.append(
-                f"release {numbers} of {self.table} is a live view, and whom it shows is not"
-                " remembered: no release before or after is compared with it, as it would be"
-                " --as table; comparing may reveal individuals"
-            )
-        if self.altered:
-            numbers = ", ".join(map(str, self.altered))
-            lines.append(
-                f"what is remembered of release {numbers} of {self.table} was altered since:"
-                " comparing may reveal individuals"
-            )
+        told = (
+            ("", self._lost, "left nothing to compare with:"),
+            ("", self.live, _OF_LIVE),
+            ("what is remembered of ", self.altered, "was altered since:"),
+        )
+        for before, numbers, text in told:
+            if numbers:
+                named = f"{before}release {', '.join(map(str, numbers))} of {self.table}"
+                lines.append(f"{named} {text} comparing may reveal individuals")
         return tuple(lines)
 
     @property

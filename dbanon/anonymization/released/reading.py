@@ -42,10 +42,8 @@ def of_outcome(
     persons: of each row, if the policy has subjects. Masked values are omitted. O(n + g log g).
     """
     columns: list[CellColumn] = []
-    of_group = np.zeros(outcome.assignment.n_groups, np.int64)
     seen = [(list(column.labels), column.index) for column in outcome.values.columns]
-    for texts, index in seen:
-        of_group = np.unique(of_group * len(texts) + index, return_inverse=True)[1]
+    of_group = _alike(seen, outcome.assignment.n_groups)
     _, first = np.unique(of_group, return_index=True)
     if not policy.anatomy:
         shown = zip(encoded.quasi, outcome.values.columns, seen, strict=True)
