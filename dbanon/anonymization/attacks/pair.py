@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from dbanon.anonymization.released.cells import Released, covers
 from dbanon.domain.assignment import EncodedTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -87,14 +87,6 @@ class Pair:
         if not found:
             raise NotTried("no sensitive column of several values is published in both")
         return found
-
-
-class AttackOnBoth(Protocol):
-    """An attack on two releases; yields one result, or one for each sensitive column."""
-
-    def __call__(self, pair: Pair) -> Iterator[Attack]:
-        """Yield the results; raises NotTried if prerequisites are missing."""
-        ...
 
 
 def draw_both(
@@ -345,7 +337,7 @@ def _dense(
     return counts.reshape(len(classes), size).astype(np.int64)
 
 
-ATTACKS_ON_BOTH: Mapping[str, AttackOnBoth] = {
+ATTACKS_ON_BOTH: Mapping[str, Callable[[Pair], Iterator[Attack]]] = {
     "join": join,
     "intersection": intersection,
     "differencing": differencing,

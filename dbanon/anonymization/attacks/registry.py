@@ -23,7 +23,7 @@ from dbanon.anonymization.attacks.reidentification import (
     membership,
     prosecutor,
 )
-from dbanon.anonymization.attacks.scenario import AttackOn, NotTried, draw
+from dbanon.anonymization.attacks.scenario import Case, NotTried, draw
 from dbanon.domain.report import Attack, Attacker
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
 
-ATTACKS: Mapping[str, AttackOn] = {
+ATTACKS: Mapping[str, Callable[[Case, np.random.Generator], Iterator[Attack]]] = {
     "re-identification, prosecutor": prosecutor,
     "re-identification, journalist": journalist,
     "re-identification, marketer": marketer,
@@ -46,6 +46,7 @@ ATTACKS: Mapping[str, AttackOn] = {
     "minimality": minimality,
     "membership": membership,
 }
+"""Each yields one result, or one for each sensitive column; NotTried if it lacks what it needs."""
 
 _UNSURE = {
     Attacker.JOURNALIST: ("re-identification, journalist", "membership"),

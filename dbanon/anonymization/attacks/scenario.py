@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import betaincinv
@@ -202,14 +202,6 @@ def naming(name: str, column: str, found: Named, *, expected: float | None, left
         words="names a value where no other is left; candidates are values",
     )
     return replace(attack, named=counts)
-
-
-class AttackOn(Protocol):
-    """An attack; yields one result, or one for each sensitive column."""
-
-    def __call__(self, case: Case, generator: np.random.Generator) -> Iterator[Attack]:
-        """Yield the results; raises NotTried if prerequisites are missing."""
-        ...
 
 
 def draw(
