@@ -22,6 +22,7 @@ from dbanon.domain.policy import (
     FULL_DOMAIN,
     GLOBAL,
     OF_CELLS,
+    OF_STRUCTURE,
     PREFIX,
     SNAPPED,
     MaskingStep,
@@ -29,7 +30,7 @@ from dbanon.domain.policy import (
     Role,
     Scalar,
 )
-from dbanon.domain.table import Structure, quote_identifier
+from dbanon.domain.table import quote_identifier
 from dbanon.formats.document_reader import did_you_mean
 
 if TYPE_CHECKING:
@@ -159,18 +160,11 @@ METRICS: Mapping[str, metrics.Metric] = {
 }
 
 
-_DEFAULT_RECODINGS = {
-    Structure.LINE: "interval",
-    Structure.ORDER: "interval-text",
-    Structure.TREE: "label",
-}
-
-
 def default_recoding(column: EncodedColumn) -> str:
     """Return the recoding of a column whose rule names none."""
     if column.rule.keep:
         return "mode"  # all rows of the class have the same value
-    return _DEFAULT_RECODINGS[column.structure]
+    return OF_STRUCTURE[column.structure]
 
 
 def make_masking(step: MaskingStep) -> Masking:

@@ -214,6 +214,16 @@ OF_CELLS = frozenset(
 )
 """The recodings that never publish anything finer than a floor."""
 
+OF_STRUCTURE: Mapping[Structure, str] = {
+    Structure.LINE: "interval",
+    Structure.ORDER: "interval-text",
+    Structure.TREE: "label",
+}
+"""The recoding of a column whose rule names none."""
+
+POINTS = frozenset({"mean", "midpoint", "median", "mode"})
+"""The recodings whose labels stand for a class."""
+
 SNAPPED = frozenset({*PAIRS, "interval", "interval-text", "suppress", GLOBAL})
 """The recodings that publish no bound finer than ``snap``."""
 

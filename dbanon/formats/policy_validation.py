@@ -12,6 +12,7 @@ from dbanon.domain.policy import (
     DATE_PART,
     DERIVE,
     GLOBAL,
+    MEANS,
     OF_CELLS,
     OTHER,
     PERIODS,
@@ -51,7 +52,7 @@ _MAX_DIGITS = 15
 _MAX_CHARACTERS = 100
 _ROUNDED = {
     "snap": SNAPPED,
-    "digits": frozenset({"mean", "midpoint"}),
+    "digits": MEANS,
 }
 
 

@@ -26,7 +26,7 @@ from dbanon.domain.assignment import (
     ValueColumn,
     height_shares,
 )
-from dbanon.domain.policy import OF_CELLS
+from dbanon.domain.policy import OF_CELLS, POINTS
 from dbanon.domain.table import Structure
 
 if TYPE_CHECKING:
@@ -79,9 +79,6 @@ _ROUNDING = 4.0 * np.finfo(np.float64).eps
 
 MOST_PAIRS = 4_000_000
 _ROWS_AT_ONCE = 1 << 16
-
-
-_OF_ONE_NUMBER = frozenset({"mean", "midpoint", "median", "mode"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -377,9 +374,7 @@ def _numbers(published: Publication) -> tuple[NDArray[np.float64], NDArray[np.fl
     columns = [
         (column, shown)
         for column, shown in zip(published.table.quasi, published.values.columns, strict=True)
-        if shown.recoding in _OF_ONE_NUMBER
-        and column.kind.is_number
-        and column.structure is Structure.LINE
+        if shown.recoding in POINTS and column.kind.is_number and column.structure is Structure.LINE
     ]
     rows = np.flatnonzero(published.assignment.group >= 0)
     before, after = np.empty((2, len(rows), len(columns)))

@@ -12,7 +12,7 @@ import numpy as np
 from dbanon.anonymization.encoding.bands import period_ends
 from dbanon.anonymization.recodings.groups import DAY, Ends, ends_of_literal, number_of
 from dbanon.anonymization.released.cells import CellColumn, Members
-from dbanon.domain.policy import BOUNDS, DATE_PART, GLOBAL, PAIRS
+from dbanon.domain.policy import BOUNDS, DATE_PART, GLOBAL, OF_STRUCTURE, PAIRS, POINTS
 from dbanon.domain.table import ColumnKind, Structure
 
 if TYPE_CHECKING:
@@ -158,19 +158,11 @@ def _first_day(period: str, year: int, *rest: int) -> str:
     return f"{year:04}-{month:02}-{day:02}"
 
 
-POINTS = frozenset({"mean", "midpoint", "median", "mode"})
-"""The recodings whose labels stand for a class."""
-
 _ELEMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|([^,"]+)', re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _OF_LINES = {
     "interval": ends_of_literal,
     **dict.fromkeys(("interval-text", DATE_PART), ends_of_text),
-}
-_OF_STRUCTURE = {
-    Structure.LINE: "interval",
-    Structure.ORDER: "interval-text",
-    Structure.TREE: "label",
 }
 
 
@@ -208,7 +200,7 @@ def read_column(
 def _reader(column: EncodedColumn, recoding: str) -> Reader:
     """Return a function that reads a label; NULL covers NULL unless the recoding differs."""
     if recoding == GLOBAL:
-        recoding = _OF_STRUCTURE[column.structure]
+        recoding = OF_STRUCTURE[column.structure]
     if recoding in PAIRS:  # the ends were joined to a literal
         recoding = "interval"
     everything = _everything(column)

@@ -13,9 +13,9 @@ import numpy as np
 
 from dbanon.anonymization.loss.costs import leaf_shares
 from dbanon.anonymization.recodings.groups import DAY, Ends, ends_of_literal
-from dbanon.anonymization.released.labels import POINTS, elements, ends_of_pair, ends_of_text
+from dbanon.anonymization.released.labels import elements, ends_of_pair, ends_of_text
 from dbanon.anonymization.released.reading import texts_of
-from dbanon.domain.policy import DATE_PART, PAIRS, ColumnRule, Policy, Role
+from dbanon.domain.policy import DATE_PART, PAIRS, POINTS, ColumnRule, Policy, Role
 from dbanon.domain.table import ColumnKind
 
 if TYPE_CHECKING:
