@@ -30,7 +30,7 @@ from dbanon.request import Request, spelled_out
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from dbanon.domain.assignment import EncodedTable, LossReport
 
@@ -113,7 +113,9 @@ def compare_request(table: str | TableName, request: Request) -> Comparison:
         require(Mode.COMPARISON, request.asked(policy, loaded.info))
         candidates = _candidates(policy, request, request.algorithms or USUAL)
         source = read_source(session, member, stages, kind=request.relation_kind)
-    tried = _tried(source.encoded, policy, wanted or {policy.k})
+    ks = sorted(wanted or {policy.k})
+    requirement_of(source.encoded, policy.with_k(ks[0]))  # raises Unsatisfiable if no k is possible
+    tried = tuple(k for k in ks if k <= source.encoded.n_rows)
     for candidate in candidates:
         _warm_up(source.encoded, candidate, tell=stages.on_note)
     results = tuple(
@@ -153,12 +155,6 @@ def _candidates(policy: Policy, request: Request, names: Sequence[str]) -> list[
         )
         for name, factory in factories.items()
     ]
-
-
-def _tried(encoded: EncodedTable, policy: Policy, ks: Collection[int]) -> tuple[int, ...]:
-    """Return the values of k that the rows allow; raises Unsatisfiable if there is none."""
-    requirement_of(encoded, policy.with_k(min(ks)))
-    return tuple(k for k in sorted(ks) if k <= encoded.n_rows)
 
 
 def _warm_up(encoded: EncodedTable, policy: Policy, *, tell: Callable[[str], None] | None) -> None:

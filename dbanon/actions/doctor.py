@@ -178,12 +178,6 @@ def _lost(session: Session) -> Iterator[Finding]:
             yield _failure(str(view), message, hint)
 
 
-def _unrecorded(session: Session) -> Iterator[Finding]:
-    for view in damage.unrecorded_views(session):
-        message = "it is served, and the ledger says nothing of it: nobody checks what it shows"
-        yield _failure(str(view), message, f"DROP VIEW {view}, then publish again")
-
-
 def _accounts(session: Session) -> Iterator[Finding]:
     """Yield the tables with lost accounts of noisy counts."""
     for sentence in damage.lost_accounts(session):
@@ -200,7 +194,9 @@ def _policies(session: Session) -> Iterator[Finding]:
 
 
 def _leftovers(session: Session, served: Sequence[Release]) -> Iterator[Finding]:
-    yield from _unrecorded(session)
+    for view in damage.unrecorded_views(session):
+        message = "it is served, and the ledger says nothing of it: nobody checks what it shows"
+        yield _failure(str(view), message, f"DROP VIEW {view}, then publish again")
     yield from _accounts(session)
     orphans = audit.orphans(session, served)
     if orphans:
@@ -266,7 +262,8 @@ def _described(session: Session, release: Release) -> Iterator[Finding]:
     yield from _served(session, release, published, source)
     targets = targets_of(session, release)
     yield from _drifted(session, release, source, targets)
-    yield from _suspected(session, release, targets)
+    for sign in rights.signs_of(session, targets):  # possible access paths, for review
+        yield Finding(Level.WARNING, subject, str(sign), sign.remedy)
 
 
 def _served(
@@ -453,14 +450,6 @@ def _as_drift(release: Release, source: TableInfo, changes: Iterable[Change]) ->
         yield Finding(
             Level.FAILURE, str(release.relation), message, change.hint, DriftError.exit_code
         )
-
-
-def _suspected(
-    session: Session, release: Release, targets: Sequence[Mapping[str, object]]
-) -> Iterator[Finding]:
-    """Yield possible access paths to private data, for review."""
-    for sign in rights.signs_of(session, targets):
-        yield Finding(Level.WARNING, str(release.relation), str(sign), sign.remedy)
 
 
 def _unread(subject: TableName, name: TableName) -> Finding:

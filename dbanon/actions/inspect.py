@@ -15,7 +15,6 @@ from dbanon.domain.table import (
     ColumnInfo,
     ColumnKind,
     ColumnStats,
-    ForeignKey,
     TableInfo,
     TableName,
     quote_identifier,
@@ -148,13 +147,15 @@ def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
     with stages("unique sets"):
         sampled, sets, explaining = _unique_sets(session, info, suggested, stats, n_rows=n_rows)
     stats |= _with_spreads(session, info, suggested, stats)
+    quasi = [info.column(rule.column) for rule, _ in suggested if rule.role is Role.QUASI]
+    proposed = {column.name: propose(column, stats.get(column.name), keys) for column in quasi}
     columns = tuple(
         InspectedColumn(
             info.column(rule.column),
             stats.get(rule.column),
             rule,
             told(reason, rule, sets),
-            _proposal(info.column(rule.column), stats.get(rule.column), rule, keys=keys),
+            proposed.get(rule.column),
         )
         for rule, reason in suggested
     )
@@ -206,16 +207,6 @@ def _unique_sets(
     most = sorted(quasi, key=lambda name: -stats[name].n_distinct)[:MOST_COLUMNS]
     sets = unique_sets([column for column in columns if column[0] in most])
     return len(rows), sets, explaining(columns) if rows and len(quasi) > _MANY else None
-
-
-def _proposal(
-    column: ColumnInfo,
-    stats: ColumnStats | None,
-    rule: ColumnRule,
-    *,
-    keys: Sequence[ForeignKey],
-) -> Proposal | None:
-    return propose(column, stats, keys) if rule.role is Role.QUASI else None
 
 
 def _matches(

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
     from dbanon.actions.preparation.prepare import Prepared
     from dbanon.db.releases.publication import Publication
     from dbanon.domain.assignment import EncodedTable, LossReport
@@ -184,17 +182,21 @@ def plan_report_request(table: str | TableName, request: Request) -> tuple[Plan,
 
 def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -> Report:
     """Return the report of the planned relation; sends no statement."""
-    policy = prepared.policy
+    policy, encoded, persons = prepared.policy, prepared.encoded, prepared.subjects
+    if encoded is None:
+        msg = "the rows of a plan were not kept"
+        raise DbanonError(msg, hint="this is a defect of dbanon")
+    if policy.subject is not None and persons is None:
+        persons = np.arange(encoded.n_rows, dtype=np.int32)
+    shown = prepared.outcome.assignment.group >= 0
     with stages("see"):
-        released = of_outcome(
-            _encoded(prepared), prepared.outcome, policy, persons=_persons(prepared)
-        )
+        released = of_outcome(encoded, prepared.outcome, policy, persons=persons)
         results = certified(released, policy, several=prepared.several)
     inputs = AssessmentInput(released, policy, stages, seed=request.seed)
     verdict = assess(
         inputs,
         PopulationCounts(name="" if policy.population is None else str(policy.population)),
-        sizes=_alike(prepared) if policy.anatomy else None,
+        sizes=np.bincount(joint_codes(encoded.codes[shown])) if policy.anatomy else None,
         achieved=float(policy.k) if prepared.several else None,
     )
     return Report(
@@ -215,26 +217,6 @@ def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -
         sampled=verdict.sampled,
         left_out=verdict.left_out,
     )
-
-
-def _encoded(prepared: Prepared) -> EncodedTable:
-    if prepared.encoded is None:
-        msg = "the rows of a plan were not kept"
-        raise DbanonError(msg, hint="this is a defect of dbanon")
-    return prepared.encoded
-
-
-def _persons(prepared: Prepared) -> NDArray[np.int32] | None:
-    """Return the person of each row if the policy has subjects."""
-    if prepared.policy.subject is None or prepared.subjects is not None:
-        return prepared.subjects
-    return np.arange(_encoded(prepared).n_rows, dtype=np.int32)
-
-
-def _alike(prepared: Prepared) -> NDArray[np.int64]:
-    """Return the number of rows with each combination of unchanged quasi-identifiers."""
-    encoded, group = _encoded(prepared), prepared.outcome.assignment.group
-    return np.bincount(joint_codes(encoded.codes[group >= 0]))
 
 
 def _types(found: Plan, prepared: Prepared) -> dict[str, str]:

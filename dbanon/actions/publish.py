@@ -180,7 +180,10 @@ def publishing(
         )
         with session.keeping_lasting(keep=keep), turn:
             session.allow_memory()
-            loaded = [_loaded(session, info, request) for info in found]
+            infos = [catalog.describe(session, info.name) for info in found]
+            for before, now in zip(found, infos, strict=True):
+                identity.require_same(before, now)
+            loaded = [load_for(session, info, request) for info in infos]
             # All of them are open already, and none may be read before all are admitted.
             identity.admit(session, *(one.info for one in loaded))
             for one in loaded:
@@ -210,10 +213,3 @@ def _make_schemas(session: Session, found: Sequence[TableInfo], views: Sequence[
 
 def _name(table: str | TableName) -> TableName:
     return table if isinstance(table, TableName) else TableName.parse(table)
-
-
-def _loaded(session: Session, found: TableInfo, request: Request) -> Loaded:
-    """Load a table that was found before the transaction began."""
-    info = catalog.describe(session, found.name)
-    identity.require_same(found, info)
-    return load_for(session, info, request)

@@ -7,7 +7,7 @@ import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.text import command
@@ -64,17 +64,17 @@ def require(path: Path, kind: FileKind, *, example: str) -> None:
 def _target(path: Path, kind: FileKind) -> Path:
     """Return the file to write; follows links to its own kind, and never replaces another file."""
     if path.is_symlink() and not path.exists():
-        raise _taken(path, kind, "is a link to nothing")
+        raise _taken(path, kind, f"{path} is a link to nothing")
     if path.exists() and not path.is_file():
-        raise _taken(path, kind, "is no file")
+        raise _taken(path, kind, f"{path} is no file")
     try:
         is_other = path.exists() and not _is_own(path, kind)
     except OSError as error:
-        reason = f"cannot be read ({error.strerror}), and stays as it is"
-        raise _taken(path, kind, reason) from None
+        problem = f"{path} cannot be read ({error.strerror}), and stays as it is"
+        raise _taken(path, kind, problem) from None
     if is_other:
-        reason = f"is a file that is no {kind.noun} of dbanon, and stays as it is"
-        raise _taken(path, kind, reason)
+        problem = f"{path} is a file that is no {kind.noun} of dbanon, and stays as it is"
+        raise _taken(path, kind, problem)
     return Path(os.path.realpath(path))
 
 
@@ -85,8 +85,8 @@ def _is_own(path: Path, kind: FileKind) -> bool:
     return head.startswith(signature.start) and signature.mark in head
 
 
-def _taken(path: Path, kind: FileKind, reason: str) -> ConfigError:
-    return ConfigError(f"{path} {reason}", hint=f"{kind.option} another/{path.name}")
+def _taken(path: Path, kind: FileKind, problem: str) -> ConfigError:
+    return ConfigError(problem, hint=f"{kind.option} another/{path.name}")
 
 
 def write(content: bytes, path: Path, kind: FileKind) -> None:
@@ -101,7 +101,7 @@ def write(content: bytes, path: Path, kind: FileKind) -> None:
             os.fsync(file.fileno())
         _place(draft, target, is_new=not (target.exists() and _is_own(path, kind)))
     except OSError as error:
-        _refuse(path, kind, error)
+        raise _taken(path, kind, f"cannot write {path}: {error.strerror}") from None
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
@@ -117,9 +117,3 @@ def _place(draft: Path, target: Path, *, is_new: bool) -> None:
         if is_new:
             target.unlink()
         raise
-
-
-def _refuse(path: Path, kind: FileKind, error: OSError) -> NoReturn:
-    raise ConfigError(
-        f"cannot write {path}: {error.strerror}", hint=f"{kind.option} another/{path.name}"
-    ) from None

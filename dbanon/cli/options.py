@@ -22,7 +22,7 @@ from dbanon.models.registry import MODELS, require_valid
 from dbanon.request import OPTIONS, Panel, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from dbanon.models.base import Parameter
     from dbanon.settings import Settings
@@ -293,16 +293,12 @@ _LISTED = frozenset({"models", "params", "grants"})
 """Those that an option may give several times."""
 
 
-def _choices(name: str, values: Iterable[str]) -> type[StrEnum]:
-    make = cast("Callable[[str, list[tuple[str, str]]], type[StrEnum]]", StrEnum)
-    return make(name.title(), [(value.upper(), value) for value in values])
-
-
 def _of_field(one: Field[object]) -> Option:
     known, kind = OPTIONS[one.name], _READ_AS.get(one.name, get_args(one.type)[0])
     default = None if one.name in _LISTED else one.default
     if known.among:
-        kind = _choices(one.name, known.among) | None
+        make = cast("Callable[[str, list[tuple[str, str]]], type[StrEnum]]", StrEnum)
+        kind = make(one.name.title(), [(value.upper(), value) for value in known.among]) | None
     plain = default.value if isinstance(default, StrEnum) else default
     return Annotated[kind, of_request(one.name, show_default=default is not None)], plain
 
@@ -326,7 +322,10 @@ def asking(
         every: list[inspect.Parameter] = []
         for parameter in inspect.signature(command, eval_str=True).parameters.values():
             if parameter.name == "request":
-                every += (_parameter(name, *option) for name, option in known.items())
+                every += (
+                    inspect.Parameter(name, parameter.kind, default=default, annotation=annotation)
+                    for name, (annotation, default) in known.items()
+                )
             else:
                 every.append(parameter)
         vars(wrapper)["__signature__"] = inspect.Signature(every)
@@ -334,11 +333,6 @@ def asking(
         return wrapper
 
     return decorate
-
-
-def _parameter(name: str, annotation: object, default: object) -> inspect.Parameter:
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
 def _request(given: Mapping[str, object]) -> Request:

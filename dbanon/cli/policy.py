@@ -13,7 +13,6 @@ from dbanon.domain.messages import settings_in_words
 from dbanon.domain.policy import (
     DEFAULT_NAME,
     ColumnRule,
-    Difference,
     Event,
     ModelSpec,
     Policy,
@@ -291,7 +290,10 @@ def history(
             event.by,
             event.policy,
             _operation(event),
-            "; ".join(map(_change, event.changes)),
+            "; ".join(
+                f"{one.key}: {_side(one.before) or '-'} to {_side(one.after) or '-'}"
+                for one in event.changes
+            ),
         )
         for event in found
     ]
@@ -302,10 +304,6 @@ def _operation(event: "Event") -> str:
     if event.release is not None:
         return f"published as {event.relation}, release {event.release}"
     return f"{event.operation}, version {event.version}"
-
-
-def _change(change: "Difference") -> str:
-    return f"{change.key}: {_side(change.before) or '-'} to {_side(change.after) or '-'}"
 
 
 @app.command()

@@ -86,7 +86,9 @@ def _alone(session: Session, name: TableName, *, hint: str) -> TableInfo:
     statement = template("catalog.describe", names=identifiers(_COLUMN), columns=columns)
     found = session.pg.execute(statement, {"schemas": schemas, "name": name.name}).fetchone()
     if found is None:
-        raise TableNotFound(_not_found(session, name), hint=_similar(session, name) or hint)
+        near = session.pg.execute(query("catalog.similar_relations"), {"name": name.name})
+        similar = meant(name, [TableName(*row) for row in near])
+        raise TableNotFound(_not_found(session, name), hint=similar or hint)
     oid, schema, relkind, row_security, has_children, has_parents, comment, key, flaw, own = found
     return TableInfo(
         oid=oid,
@@ -125,11 +127,6 @@ def _not_found(session: Session, name: TableName) -> str:
         return f"there is no table {name}"
     where = ", ".join(session.search_path) or "nothing"
     return f"there is no table {name} in the search path ({where})"
-
-
-def _similar(session: Session, name: TableName) -> str | None:
-    rows = session.pg.execute(query("catalog.similar_relations"), {"name": name.name}).fetchall()
-    return meant(name, [TableName(*row) for row in rows])
 
 
 def meant(name: TableName, there: Sequence[TableName]) -> str | None:
@@ -397,8 +394,7 @@ def create(session: Session, query: str, name: TableName | None) -> TableName:
             hint=_MAKE_ELSEWHERE if error.sqlstate in _NO_PLACE else _WRITE_ANOTHER,
         ) from None
     session.pg.execute(set_path, own)
-    return name or TableName(_temporary_schema(session), _TEMPORARY.name)
-
-
-def _temporary_schema(session: Session) -> str:
-    return str(session.one("SELECT pg_my_temp_schema()::regnamespace::text")[0])
+    if name is not None:
+        return name
+    own = session.one("SELECT pg_my_temp_schema()::regnamespace::text")
+    return TableName(own[0], _TEMPORARY.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from psycopg import sql
@@ -27,9 +26,4 @@ def statements(session: Session, name: str) -> Iterator[sql.Composed]:
 def ensure(session: Session, name: str) -> None:
     """Create a schema unless it exists; requires READ COMMITTED, to see concurrent creation."""
     if any(statements(session, name)):
-        session.unless_overtaken(partial(_create, session, name))
-
-
-def _create(session: Session, name: str) -> None:
-    for statement in statements(session, name):
-        session.pg.execute(statement)
+        session.unless_overtaken(lambda: session.run([*statements(session, name)]))

@@ -322,7 +322,8 @@ def connect(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
         search_path = _prepare(pg, settings)
         if writes:
             _require_writer(pg, settings)
-        server = _same_server(pg, dsn)
+        at = pg.info  # the reached server, of which the dsn may list several
+        server = make_conninfo(dsn, host=at.host, port=at.port, dbname=at.dbname, user=at.user)
         yield Session(pg, dsn, server, search_path, settings, operations=followed)
     except psycopg.Error as error:
         raise statement_failure(error, followed) from None
@@ -360,12 +361,6 @@ def _open(dsn: str) -> psycopg.Connection:
         return psycopg.connect(dsn, client_encoding="utf8", keepalives_idle=idle)
     except psycopg.OperationalError as error:
         raise connection_failure(error) from None
-
-
-def _same_server(pg: psycopg.Connection, dsn: str) -> str:
-    """Return a dsn of the reached server; the given one may list several."""
-    info = pg.info
-    return make_conninfo(dsn, host=info.host, port=info.port, dbname=info.dbname, user=info.user)
 
 
 def _require_readable(dsn: str) -> ConnDict:

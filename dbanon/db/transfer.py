@@ -172,7 +172,9 @@ def read(session: Session, info: TableInfo, policy: Policy, *, within: Within = 
     rules += tuple(r for r in policy.with_role(Role.INSENSITIVE) if r.column == policy.class_label)
     parts = [_key(column) for column in keys]
     parts += [value_of(info.column(rule.column), rule.role) for rule in rules]
-    kept = _kept(info, policy) if info.is_computed or _is_masked(policy) else []
+    quasi = {rule.column for rule in policy.with_role(Role.QUASI)}
+    is_masked = any(not quasi.issuperset(step.columns) for step in policy.masking)
+    kept = _kept(info, policy) if info.is_computed or is_masked else []
     spelled = {name: equal_text if name == policy.subject else text_of for name in kept}
     parts += [spelled[name](info.column(name), sql.Identifier(name)) for name in kept]
     statement = sql.SQL("SELECT {} FROM {} WHERE {} AND {}").format(
@@ -218,11 +220,6 @@ def count_left_out(session: Session, info: TableInfo, policy: Policy) -> int:
     )
     row = identity.harmless(session, statement).fetchone()
     return int(row[0]) if row else 0
-
-
-def _is_masked(policy: Policy) -> bool:
-    masked = {name for step in policy.masking for name in step.columns}
-    return not masked.issubset(rule.column for rule in policy.with_role(Role.QUASI))
 
 
 def _kept(info: TableInfo, policy: Policy) -> list[str]:
@@ -300,10 +297,17 @@ def _texts(connection: AdbcConnection, statement: str) -> list[str]:
 
 @contextmanager
 def _reader(session: Session, snapshot: str) -> Iterator[AdbcConnection]:
-    """Open a read-only driver connection on a snapshot of the session."""
+    """Open a read-only driver connection on a snapshot of the session.
+
+    Its server alone knows the snapshot. The driver queries types on connecting, before any SET. It
+    would resolve operators in the role's search path, and it expects unquoted names.
+    """
+    options = f"{session.pg.info.options} {_BEFORE_ALL}"
     try:
         with (
-            adbc_driver_postgresql.connect(_reader_dsn(session)) as database,
+            adbc_driver_postgresql.connect(
+                make_conninfo(session.server, options=options)
+            ) as database,
             AdbcConnection(database) as connection,
         ):
             connection.set_autocommit(False)
@@ -325,15 +329,6 @@ def _reader_settings(session: Session, snapshot: str) -> Iterator[str]:
         yield sql.SQL("SET LOCAL ROLE {}").format(role).as_string(session.pg)
     for statement in settings_statements():
         yield statement.as_string(session.pg)
-
-
-def _reader_dsn(session: Session) -> str:
-    """Return a dsn of the session's server, which alone knows the snapshot.
-
-    The driver queries types on connecting, before any SET. It would resolve operators in the role's
-    search path, and it expects unquoted names.
-    """
-    return make_conninfo(session.server, options=f"{session.pg.info.options} {_BEFORE_ALL}")
 
 
 def copy_statement(table: sql.Composable, columns: Sequence[str]) -> sql.Composed:

@@ -445,15 +445,13 @@ def cautions_of_rows(
     keys = catalog.foreign_keys(session, info)
     stats, rows = _seen(session, info, policy, {*insensitive, *candidates(info, keys)})
     contents = {name: _filled(stats[name]) for name in insensitive if name in stats}
-    for rule in policy.with_role(Role.SENSITIVE):
-        is_text = info.column(rule.column).kind in _TEXTS
-        found = _contents(columns.column(rule.column), look=is_text)
-        if filled is not None:
-            found = replace(found, n_filled=filled[rule.column])
-        contents[rule.column] = found
-    looked = _Looked(contents, stats, keys, rows)
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     values = {name: _values(columns.column(name)) for name in sensitive}
+    for name, own in values.items():
+        column, is_text = columns.column(name), info.column(name).kind in _TEXTS
+        n_filled = len(column) - column.null_count if filled is None else filled[name]
+        contents[name] = Contents(n_filled, len(own), alike(own) if is_text else 0)
+    looked = _Looked(contents, stats, keys, rows)
     return [*_of(session, policy, info, looked, complete=True), *unknown(policy, values)]
 
 
@@ -501,12 +499,6 @@ def _seen(
 
 def _filled(stats: ColumnStats) -> Contents:
     return Contents(stats.n_rows - stats.n_null, stats.n_distinct)
-
-
-def _contents(column: pa.ChunkedArray, *, look: bool) -> Contents:
-    values = _values(column)
-    n_alike = alike(values) if look else 0
-    return Contents(len(column) - column.null_count, len(values), n_alike)
 
 
 def _values(column: pa.ChunkedArray) -> list[str]:

@@ -33,7 +33,7 @@ from dbanon.formats.column_values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -223,7 +223,9 @@ def _masked(
             parts = _parts([own, *within], order)
             one = _Application(step, method, key, policy, persons, parts)
             columns |= one.of({name: columns[name] for name in names}, info)
-    return _replaced(rows, columns, {name for step, _ in methods for name in step.columns})
+    changed = {name: columns[name] for step, _ in methods for name in step.columns}
+    kept = None if rows.kept is None else with_columns(rows.kept, changed)
+    return replace(rows, columns=with_columns(rows.columns, changed), kept=kept)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -274,7 +276,10 @@ class _Application:
             after[part] = method.mask(before[part], sizes, self._rows(part, ordered, info))
         label = [method.label] if isinstance(method, RareToOther) else []
         return {
-            name: with_codes(after[:, j], _with(column.dictionary, label))
+            name: with_codes(
+                after[:, j],
+                pa.concat_arrays([column.dictionary, pa.array(label, column.dictionary.type)]),
+            )
             for j, (name, column) in enumerate(ordered.items())
         }
 
@@ -355,13 +360,6 @@ def _named(rows: SourceRows) -> Iterator[tuple[str, pa.ChunkedArray]]:
         yield from ((name, column) for name, column in kept if name not in read)
 
 
-def _replaced(rows: SourceRows, columns: Columns, masked: Collection[str]) -> SourceRows:
-    """Return the rows with these columns masked."""
-    changed = {name: columns[name] for name in masked}
-    kept = None if rows.kept is None else with_columns(rows.kept, changed)
-    return replace(rows, columns=with_columns(rows.columns, changed), kept=kept)
-
-
 def _by_key(keys: pa.Table) -> NDArray[np.int64]:
     """Return the places of the rows in the order of their keys, not in their physical order."""
     order = [(name, "ascending") for name in keys.column_names]
@@ -378,7 +376,3 @@ def _parts(
     ends = np.cumsum(np.bincount(joint))
     parts = np.split(sorted_, ends[:-1])
     return [part for part in parts if numbers[0][part[0]] >= 0]
-
-
-def _with(values: pa.Array, labels: Sequence[str]) -> pa.Array:
-    return pa.concat_arrays([values, pa.array(labels, values.type)]) if labels else values

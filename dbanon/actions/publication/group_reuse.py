@@ -134,7 +134,8 @@ def _grouped(
     (member,) = plan.members
     policy = member.policy
     if source.unmasked is not None:
-        fresh, rows = _fresh(source, known), np.arange(source.encoded.n_rows)
+        fresh, rows = known.atom < 0, np.arange(source.encoded.n_rows)
+        fresh = fresh if source.subjects is None else fresh[source.subjects]
         source = among(session, whole, source, rows, stages=stages, fresh=fresh)
     shown, atoms = _frozen(narrowed(source, policy), known, policy, member.loaded)
     published = list(_published(shown, atoms, known, whole.policy))
@@ -153,12 +154,6 @@ def _grouped(
     born = np.full(len(places), -1, np.int32)
     born[np.searchsorted(places, new.places)] = new.outcomes[0].assignment.group
     return shown, *_merged(shown, atoms, born, policy, stages=stages)
-
-
-def _fresh(source: Source, known: Remembered) -> NDArray[np.bool_]:
-    """Return a mask of the rows of persons never published."""
-    fresh: NDArray[np.bool_] = known.atom < 0
-    return fresh if source.subjects is None else fresh[source.subjects]
 
 
 def require_unshared(session: Session, plan: PublicationPlan) -> None:

@@ -66,14 +66,10 @@ def resolve(session: Session, loaded: Sequence[Loaded], request: Request) -> Pub
     places = tuple(
         replace(placed(session, one.info, request), is_compared=restart is None) for one in loaded
     )
-    return PublicationPlan(members, request, places, previous, _division(request), restart)
-
-
-def _division(request: Request) -> Division | None:
-    """Return the division of the table into blocks; raises ConfigError."""
-    if request.executor == "threads" and request.rows_per_block is None:
-        return None
-    return division_of(request.executor, request.rows_per_block)
+    division = None
+    if request.executor != "threads" or request.rows_per_block is not None:
+        division = division_of(request.executor, request.rows_per_block)
+    return PublicationPlan(members, request, places, previous, division, restart)
 
 
 def _require_apart(loaded: Sequence[Loaded], request: Request) -> None:

@@ -90,9 +90,10 @@ def pooled(
     attempt = partial(_tried, session, relation, asked=asked, published=published)
     found = []
     for rows, kept in parts:
-        former = max((n for other, n in failures if _may_share(other, kept)), default=0)
-        part = whole.take(rows)
-        found.append(attempt(part, kept, former=former, seed=seed, stages=stages))
+        # A person may belong to both pools if no kept value contradicts.
+        former = [n for other, n in failures if all(kept.get(k, v) == v for k, v in other.items())]
+        part, most = whole.take(rows), max(former, default=0)
+        found.append(attempt(part, kept, former=most, seed=seed, stages=stages))
     return Pooled(
         places=places[order],
         outcomes=[join(of_table) for of_table in zip(*(o.outcomes for o in found), strict=True)],
@@ -105,11 +106,6 @@ def pooled(
 def _lacking(one: _Tried) -> tuple[bool, bool, int]:
     """Return the key by which the pool that lacks fewest persons is first."""
     return not one.pending, one.required is None, (one.required or 0) - one.pending
-
-
-def _may_share(one: Kept, other: Kept) -> bool:
-    """Return True if a person may belong to two pools of these kept values."""
-    return all(other[name] == value for name, value in one.items() if name in other)
 
 
 def _tried(
@@ -126,7 +122,9 @@ def _tried(
 ) -> _Tried:
     """Group a pool if it is large enough; former: the persons of a pool that failed before."""
     size, least = persons_of(part.sources[0]), least_size(asked, published, kept)
-    pending = _Tried(_nothing(part), size, None if least is None else least + former, failed=False)
+    encoded = part.sources[0].encoded
+    nothing = [nobody(encoded), *(nobody(beside(table, encoded)) for table in part.tables)]
+    pending = _Tried(nothing, size, None if least is None else least + former, failed=False)
     if least is None or size < least + former:
         return pending
     try:
@@ -138,12 +136,6 @@ def _tried(
     if former:
         memory.forget_pools(session, relation, kept)
     return _Tried(outcomes, 0, least, failed=False)
-
-
-def _nothing(part: LinkedSource) -> list[Outcome]:
-    """Return outcomes that publish none of the rows."""
-    encoded = part.sources[0].encoded
-    return [nobody(encoded), *(nobody(beside(table, encoded)) for table in part.tables)]
 
 
 def parts_of(whole: LinkedSource) -> Iterator[tuple[NDArray[np.int64], Kept]]:

@@ -312,20 +312,16 @@ def described(session: Session, relation: str | TableName) -> tuple[TableInfo, D
             f"{info.name} is not a relation that dbanon published",
             hint=command("dbanon inspect", info.name),
         )
+    release = ledger.served_release(session, info.name) if rights.has_ledger(session) else None
+    growth = None if release is None else release.growth  # which readers must not see
     return info, Described(
         relation=info.name,
         release=promise.release,
         models=promise.models,
         columns=tuple(_described(column, promise) for column in info.columns),
         proved_at=promise.proved_at,
-        former=_former(session, info),
+        former={} if growth is None else growth.former,
     )
-
-
-def _former(session: Session, info: TableInfo) -> Mapping[str, float]:
-    """Return the share of rows with former values by column; readers must not see it."""
-    release = ledger.served_release(session, info.name) if rights.has_ledger(session) else None
-    return {} if release is None or release.growth is None else release.growth.former
 
 
 def _described(column: ColumnInfo, promise: Promise) -> DescribedColumn:

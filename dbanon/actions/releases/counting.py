@@ -109,7 +109,8 @@ def _count(
         )
     notes: tuple[str, ...] = ()
     if not dry_run:
-        noisy = _noisy(_exact_counts(columns, domains), epsilon=epsilon)
+        fraction, exact = Fraction(_exact(epsilon)), _exact_counts(columns, domains)
+        noisy = [number + draw(fraction) for number in exact.ravel().tolist()]
         notes = _publish(session, release, domains, by=by, noisy=noisy, epsilon=epsilon)
         spending.spend(session, info, epsilon=_exact(epsilon), columns=by)
     return NoisyCounts(
@@ -123,11 +124,6 @@ def _count(
         within=within(_SHARE, epsilon=epsilon),
         notes=notes,
     )
-
-
-def _noisy(exact: NDArray[np.int64], *, epsilon: float) -> list[int]:
-    fraction = Fraction(_exact(epsilon))
-    return [number + draw(fraction) for number in exact.ravel().tolist()]
 
 
 def _exact(epsilon: float) -> Decimal:

@@ -18,7 +18,7 @@ from dbanon.db.session import Session, connect
 from dbanon.domain.errors import ConfigError, DatabaseError, NotPermitted, TableNotFound
 from dbanon.domain.outcomes import Operation, Stages
 from dbanon.domain.release import Release, ReleaseKind, Verification
-from dbanon.domain.table import TableInfo, TableName
+from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.settings import Settings
 
@@ -144,7 +144,9 @@ def forget_series(release_id: int, *, settings: Settings | None = None) -> Forgo
             release = ledger.release_by_id(session, release_id)
             if release is None:
                 raise ConfigError(f"release {release_id} does not exist", hint=_LIST)
-            sources = _source(session, release)
+            sources = []  # of a table that no longer exists, which cannot be published
+            with suppress(TableNotFound):
+                sources.append(catalog.describe(session, release.table))
         operation = Operation(f"the series of release {release_id}", "forgotten", _LIST)
         with publication_lock.alone(
             session, sources, exclude_writers=False, keep=True, operation=operation
@@ -168,13 +170,6 @@ def _require_owner(session: Session) -> None:
             "this role may not delete what is remembered",
             hint="run it as the owner of the schema dbanon: publishers are not to have that right",
         )
-
-
-def _source(session: Session, release: Release) -> list[TableInfo]:
-    """Return the table of a release; empty if it no longer exists, and so cannot be published."""
-    with suppress(TableNotFound):
-        return [catalog.describe(session, release.table)]
-    return []
 
 
 def _require_idle(session: Session, release: Release, own: int) -> None:

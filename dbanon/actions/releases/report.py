@@ -149,6 +149,7 @@ def masked(policy: Policy) -> dict[str, str]:
 
 
 def _attacked(inputs: AssessmentInput, risk: Risk) -> tuple[Risk, list[str]]:
+    from dbanon.anonymization.attacks.pair import ATTACKS_ON_BOTH
     from dbanon.anonymization.attacks.registry import LATE, attack
 
     with inputs.stages("attacks"):
@@ -162,13 +163,8 @@ def _attacked(inputs: AssessmentInput, risk: Risk) -> tuple[Risk, list[str]]:
         )
     late = [f"attack {name}" for name, reason in found.not_tried.items() if reason == LATE]
     why = {name: reason for name, reason in found.not_tried.items() if reason != LATE}
-    return replace(risk, attacks=found.attacks, not_tried=why | _two_needed()), late
-
-
-def _two_needed() -> dict[str, str]:
-    from dbanon.anonymization.attacks.pair import ATTACKS_ON_BOTH
-
-    return dict.fromkeys(ATTACKS_ON_BOTH, _OF_TWO)
+    why |= dict.fromkeys(ATTACKS_ON_BOTH, _OF_TWO)
+    return replace(risk, attacks=found.attacks, not_tried=why), late
 
 
 def _used(inputs: AssessmentInput) -> Utility:
@@ -232,9 +228,12 @@ def report(
         return _public(release, asked, settings, stages)
     with stages("prove"):
         checked = check_one(release.relation, settings=settings)
-    _require_rows(checked)
+    if checked.error is not None and not any(result.n_rows for result in checked.results):
+        raise checked.error
     seen = read_released_data(release, settings, stages, persons=asked.population)
-    _require_part(asked.population, _persons(seen.released))
+    owners = seen.released.persons
+    known = seen.released.table.n_rows if owners is None else int(owners.max(initial=-1)) + 1
+    _require_part(asked.population, known)
     return _assessed(release, checked, seen, asked, stages=stages, begun=begun)
 
 
@@ -257,11 +256,6 @@ def _require_part(population: int | None, known: int) -> None:
         )
 
 
-def _persons(released: Released) -> int:
-    owners = released.persons
-    return released.table.n_rows if owners is None else int(owners.max(initial=-1)) + 1
-
-
 def _require_alone(release: Release) -> None:
     if release.dataset:
         others = " and ".join(table for table in release.dataset if table != str(release.table))
@@ -270,12 +264,6 @@ def _require_alone(release: Release) -> None:
             " rows, too: a report of it alone would leave out what these tell of them",
             hint="dbanon report --dataset FILE",
         )
-
-
-def _require_rows(checked: Checked) -> None:
-    """Raise the error of a check that found no rows."""
-    if checked.error is not None and not any(result.n_rows for result in checked.results):
-        raise checked.error
 
 
 def _assessed(

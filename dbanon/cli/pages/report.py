@@ -322,7 +322,7 @@ def _recoded(rule: ColumnRule) -> str:
 def choices(policy: Policy) -> list[tuple[str, str]]:
     """Return all settings of a policy except models and columns, as (name, in words)."""
     conditions = dict.fromkeys(f"{one.column} {one.comparison}" for one in policy.where)
-    where = ", ".join(map(_condition, conditions))
+    where = ", ".join(one if one.endswith("null") else f"{one} ..." for one in conditions)
     allowed = [("meant as it is", text) for text in policy.allow]
     allowed += [
         (f"meant as it is, of {rule.column}", text)
@@ -331,10 +331,6 @@ def choices(policy: Policy) -> list[tuple[str, str]]:
     ]
     named = [("name", policy.name), ("algorithm", search(policy))]
     return [*named, *settings_in_words(policy, where=where), *allowed]
-
-
-def _condition(text: str) -> str:
-    return text if text.endswith("null") else f"{text} ..."
 
 
 _SIGNS = {
@@ -399,12 +395,14 @@ def facts(report: Report) -> list[tuple[str, str]]:
     loss, now = report.loss, report.now
     one, all_of_them = alike_in_words(report.policy)
     if loss is None or report.hidden:
+        results = report.checks.results
+        smallest = (result.achieved for result in results if result.model == K_ANONYMITY)
         hidden = [("rows hidden since", number(report.hidden))] if report.hidden else []
         return [
             ("rows shown now", number(None if now is None else now.n_rows)),
             *hidden,
             (all_of_them, number(None if now is None else now.classes)),
-            (f"smallest {one}", number(_smallest(report))),
+            (f"smallest {one}", number(next(smallest, None))),
         ]
     return [
         ("rows published", number(loss.n_rows - loss.n_suppressed)),
@@ -412,12 +410,6 @@ def facts(report: Report) -> list[tuple[str, str]]:
         (all_of_them, number(loss.n_classes)),
         (f"smallest {one}", number(loss.smallest_class)),
     ]
-
-
-def _smallest(report: Report) -> float | None:
-    """Return the size of the smallest class, None if k was not checked."""
-    found = (one.achieved for one in report.checks.results if one.model == K_ANONYMITY)
-    return next(found, None)
 
 
 def of_risk(report: Report) -> list[Bar]:
@@ -433,11 +425,10 @@ def beyond(risk: Risk) -> list[Bar]:
         known = worst.get(one.name)
         if one.is_beyond and (known is None or one.rate > known.rate):
             worst[one.name] = one
-    return [_assumed(one) for one in sorted(worst.values(), key=lambda one: -one.rate)]
-
-
-def _assumed(attack: Attack) -> Bar:
-    return replace(drawn(attack), label=called(attack), about=attack.words)
+    return [
+        replace(drawn(one), label=called(one), about=one.words)
+        for one in sorted(worst.values(), key=lambda one: -one.rate)
+    ]
 
 
 _KNOWS = {

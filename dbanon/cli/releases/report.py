@@ -130,7 +130,8 @@ def report(
     settings = options.settings(dsn, owner=owner)
     watched = partial(console.watched, timings=False, quiet=quiet)
     if dataset is not None:
-        _require_alone(relation, against, html)
+        if any((relation, against, html)):
+            raise typer.BadParameter("goes with --public and --json alone", param_hint="--dataset")
         _report_dataset(dataset, public=public, settings=settings, watched=watched, json=json)
         return
     if relation is None:
@@ -144,11 +145,6 @@ def report(
         found = action(relation, **asked, settings=settings, stages=stages)
     _tell(found, before, json=json, html=html)
     _require_passed(found.checks)
-
-
-def _require_alone(*others: object) -> None:
-    if any(others):
-        raise typer.BadParameter("goes with --public and --json alone", param_hint="--dataset")
 
 
 def _require_passed(checks: CheckReport) -> None:

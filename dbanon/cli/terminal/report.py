@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from dbanon.domain.assignment import LossReport
-    from dbanon.domain.report import Attack, Naming, Risk, Utility
+    from dbanon.domain.report import Attack, Risk, Utility
 
 
 _WHOLE_SHARE, _WHOLE = 10, 1_000  # shares and figures from which decimals are omitted
@@ -322,11 +322,9 @@ def attacks(found: Sequence[Attack], *, title: str = _TRIED) -> None:
         console.say(f"{name}: {words}")
     for one in found:
         if one.named is not None:
-            console.say(f"{one.name} of {one.column}: {_named(one.named)}")
-
-
-def _named(told: Naming) -> str:
-    return f"named {told.persons:,} persons, right {told.right:,}, by chance {told.usual:,}"
+            persons, right, usual = one.named.persons, one.named.right, one.named.usual
+            told = f"named {persons:,} persons, right {right:,}, by chance {usual:,}"
+            console.say(f"{one.name} of {one.column}: {told}")
 
 
 def utility(found: Utility) -> None:

@@ -32,6 +32,7 @@ CELLS = sql.Identifier("pg_temp", "history_cells")
 NOW = sql.Identifier("pg_temp", "history_now")
 COUNTED = sql.Identifier("pg_temp", "history_counted")
 _AMONG = sql.SQL("\n       AND e.person IN (SELECT b.person FROM {} AS b)")
+_VALUES = sql.SQL("(SELECT e.value_id FROM {} AS e WHERE e.relation = ANY ({}))")
 _LEAST = 2  # values that a person is to have where a policy asks for no number of them
 
 
@@ -137,18 +138,13 @@ def of_values(
             session,
             selected,
             runs=template("overlays.runs", **slots, releases=memory.listed(listed, *names)),
-            among=_values_of(entries, {r[2] for r in listed}),
+            # in other tables, the same column may not be numeric
+            among=_VALUES.format(entries, sql.Literal(sorted({r[2] for r in listed}))),
             several=alike[0] in several,
         )
         for number in alike:
             found[number] = [result(number) for result in results]
     return found
-
-
-def _values_of(entries: sql.Identifier, relations: Collection[int]) -> sql.Composed:
-    """Compose the values of relations: in other tables, the same column may not be numeric."""
-    values = sql.SQL("(SELECT e.value_id FROM {} AS e WHERE e.relation = ANY ({}))")
-    return values.format(entries, sql.Literal(sorted(relations)))
 
 
 def _asked_alike(

@@ -109,7 +109,8 @@ def verify(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
     with suppress(TypeError, ValueError, AttributeError):
         found = [_Verified(*row) for row in rows]
         for answer in found:
-            unanswered.remove(_question(answer))
+            asked = answer.model, answer.column, _values(answer.parameters), float(answer.required)
+            unanswered.remove(_Question(*asked))
         proved = [one for one in found if MODELS[one.model].scope is not Scope.POPULATION]
         results = tuple(map(_result, proved))
     if results is None or unanswered or not all(map(_is_coherent, results)):
@@ -141,10 +142,6 @@ class _Question(NamedTuple):
     column: str | None
     parameters: dict[str, object]
     required: float
-
-
-def _question(row: _Verified) -> _Question:
-    return _Question(row.model, row.column, _values(row.parameters), float(row.required))
 
 
 def _values(parameters: Mapping[str, object]) -> dict[str, object]:

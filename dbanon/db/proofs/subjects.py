@@ -23,7 +23,7 @@ from dbanon.models.base import Bound, OfPersons, Scope
 from dbanon.models.registry import MODELS, model_of, of_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dbanon.db.releases.relations import Promise
     from dbanon.domain.assignment import Taxonomy
@@ -96,7 +96,8 @@ def prove_persons(
     policy, subject = publication.policy, publication.policy.subject or ""
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     quasi = [column for column, _ in publication.recodings]
-    more = {} if apart is None else {_unused({*quasi, *sensitive, subject}): apart}
+    unused = (name for i in count() if (name := f"n{i}") not in {*quasi, *sensitive, subject})
+    more = {} if apart is None else {next(unused): apart}
     every = [*quasi, *more]
     for demand in demands(policy.models, quasi=every, sensitive=sensitive):
         if MODELS[demand.spec.name].scope is not Scope.SENSITIVE:
@@ -109,10 +110,6 @@ def prove_persons(
         else:
             yield judge_rows(session, persons, demand, column=column, trees=publication.trees)
         session.pg.execute(sql.SQL("DROP TABLE {}").format(publication.persons))
-
-
-def _unused(names: Collection[str]) -> str:
-    return next(name for i in count() if (name := f"n{i}") not in names)
 
 
 def _create(
@@ -384,7 +381,7 @@ def describe_population(
     problems = [*_problems(session, found), *_misfits(info, found, policy)]
     if not problems:
         identity.admit(session, found)
-        if (rows := _count(session, found)) < n_rows:
+        if (rows := catalog.count_rows(session, found)) < n_rows:
             problems.append(f"it has {rows:,} rows, fewer than the {n_rows:,} of {info.name}")
     if problems:
         raise PolicyError(
@@ -441,12 +438,6 @@ def _misfits(info: TableInfo, found: TableInfo, policy: Policy) -> Iterator[str]
         elif (own.base_schema, own.base_type) != (other.base_schema, other.base_type):
             name = quote_identifier(rule.column)
             yield f"its column {name} is of type {other.type}, not {own.type}"
-
-
-def _count(session: Session, info: TableInfo) -> int:
-    statement = sql.SQL("SELECT count(*) FROM {}").format(identity.readable(session, info))
-    count: int = only(identity.harmless(session, statement))[0]
-    return count
 
 
 def prove_population(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.policy import ModelSpec
     from dbanon.domain.release import Entry
-    from dbanon.domain.table import ColumnInfo, TableInfo, TableName
+    from dbanon.domain.table import TableInfo, TableName
 
 
 _EVENTS = {
@@ -315,21 +315,11 @@ def plain_block(publication: Publication, members: sql.Composable) -> sql.Compos
     """
     holds, policy = plain_conditions(publication), publication.policy
     plain = template("guards.guard_plain", groups=publication.groups, members=members, holds=holds)
-    if not _grows(publication):
-        return plain
+    key = publication.info.primary_key if len(publication.info.primary_key) == 1 else ()
+    if len(policy.models) > 1 and policy.subject not in {None, *key}:
+        return plain  # more rows could take k or distinct l from a class
     few = sql.Literal(_TRIED * max(policy.k, policy.l))
     return template("guards.guard_first", members=members, few=few, holds=holds, plain=plain)
-
-
-def _grows(publication: Publication) -> bool:
-    """Return True if a class cannot lose k or distinct l by additional rows."""
-    policy = publication.policy
-    return len(policy.models) == 1 or policy.subject in {None, *_whole_key(publication)}
-
-
-def _whole_key(publication: Publication) -> tuple[str, ...]:
-    key = publication.info.primary_key
-    return key if len(key) == 1 else ()
 
 
 def plain_conditions(publication: Publication) -> sql.Composed:
@@ -376,11 +366,12 @@ def _block(publication: Publication, demand: Demand, members: sql.Composable) ->
     others = [columns[other] for other in demand.quasi]
     column = publication.info.column(demand.column)
     labels, numbers = model.reads is Reads.LABELS, model.reads is Reads.NUMBERS
+    is_number = numbers and column.base_schema == "pg_catalog" and column.base_type in _NUMBERS
     return template(
         "guards.guard_model",
         part=_part(others),
-        label=_label(column) if labels else sql.SQL("NULL::text"),
-        number=_number(column) if numbers else sql.SQL("NULL::double precision"),
+        label=equal_text(column, sql.SQL("v.s")) if labels else sql.SQL("NULL::text"),
+        number=sql.SQL("v.s::text::double precision" if is_number else "NULL::double precision"),
         others=sql.SQL("").join(sql.SQL("s.{}, ").format(other) for other in others),
         column=columns[demand.column],
         members=members,
@@ -409,16 +400,6 @@ def _part(others: Sequence[sql.Identifier]) -> sql.Composable:
     return sql.SQL("dense_rank() OVER (PARTITION BY v.group_id ORDER BY {})").format(columns)
 
 
-def _label(column: ColumnInfo) -> sql.Composable:
-    return equal_text(column, sql.SQL("v.s"))
-
-
-def _number(column: ColumnInfo) -> sql.Composable:
-    if column.base_schema == "pg_catalog" and column.base_type in _NUMBERS:
-        return sql.SQL("v.s::text::double precision")
-    return sql.SQL("NULL::double precision")
-
-
 _ALTERED = {
     "file": "{0} was rewritten (ALTER TABLE, VACUUM FULL, CLUSTER or TRUNCATE)",
     "policy": "row-level security hides rows of {0} from the view",
@@ -445,6 +426,7 @@ def fingerprint_statements(
     """Yield the statements that store the source fingerprint, to run after the guards exist."""
     marks, altered = _marks(publication.data_id), _altered(publication.data_id)
     members = sql.Literal(relation(publication.members).as_string())
+    sensitive = [rule.column for rule in publication.policy.with_role(Role.SENSITIVE)]
     now = template(
         "live.source_marks",
         tables=sql.SQL("({}::oid[] || {}::regclass::oid)").format(
@@ -452,7 +434,7 @@ def fingerprint_statements(
         ),
         columns=_array(_watched(publication)),
         triggers=_array(sorted(set(triggers))),
-        enums=_array(_enums(publication)),
+        enums=_array([name for name in sensitive if publication.info.column(name).labels]),
     )
     if publication.former is None:
         yield template("live.create_marks", marks=marks)
@@ -498,11 +480,6 @@ def _watched(publication: Publication) -> list[str]:
     rules = [*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE)]
     names = {*publication.info.primary_key, *(rule.column for rule in rules)}
     return sorted(names if policy.subject is None else {*names, policy.subject})
-
-
-def _enums(publication: Publication) -> list[str]:
-    names = [rule.column for rule in publication.policy.with_role(Role.SENSITIVE)]
-    return [name for name in names if publication.info.column(name).labels]
 
 
 def drop_marks(session: Session, number: int) -> None:

@@ -313,7 +313,9 @@ def replace(session: Session, view: TableName, create: sql.Composed) -> TableNam
         session.pg.execute(create)
         for grant in held:
             _restore(session, view, grant)
-    _assert_barrier(session, view)
+    row = session.pg.execute(query("catalog.view_options"), (view.schema, view.name)).fetchone()
+    if row is None or "security_barrier=true" not in (row[0] or ()):
+        raise DatabaseError(f"{view} was created without security_barrier")
     return left
 
 
@@ -356,11 +358,6 @@ def comments(session: Session, view: TableName) -> dict[str, str]:
     return {name: text for name, text in found if is_of_steward(name, text)}
 
 
-def _drop(session: Session, view: TableName) -> None:
-    with dropping(view):
-        session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(view)))
-
-
 def _restore(session: Session, view: TableName, grant: Privilege) -> None:
     try:
         with session.pg.transaction():
@@ -369,17 +366,12 @@ def _restore(session: Session, view: TableName, grant: Privilege) -> None:
         return  # the column that was granted is no longer published
 
 
-def _assert_barrier(session: Session, view: TableName) -> None:
-    row = session.pg.execute(query("catalog.view_options"), (view.schema, view.name)).fetchone()
-    if row is None or "security_barrier=true" not in (row[0] or ()):
-        raise DatabaseError(f"{view} was created without security_barrier")
-
-
 def drop(session: Session, view: TableName, *, data_id: int) -> None:
     """Drop a view if it reads the tables of that number; raises DependedOn."""
     oid = oid_of(session, view)
     if oid is not None and serves(session, oid, data_id):
-        _drop(session, view)
+        with dropping(view):
+            session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(view)))
 
 
 _MARK = "dbanon"

@@ -63,25 +63,17 @@ def withdraw(session: Session, release: Entry) -> bool:
         for kind in companions.KINDS:
             kind.withdraw(session, release.relation)
     if release.kind is ReleaseKind.TABLE:
-        _empty_copy(session, release)
-        _empty_places(session, release)
+        state = release.source_state
+        copy = data_table("release", release.data_id)
+        places = data_table("places", (state and state.places) or 0)
+        if _deletes_rows_alone(session, copy):
+            copies.empty(session, copy)
+            session.run(immutability.close_statements(copy))
+        if _deletes_rows_alone(session, places):
+            session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(places))
     else:
         _hide(session, release)
     return ledger.withdraw(session, release.id)
-
-
-def _empty_copy(session: Session, release: Entry) -> None:
-    copy = data_table("release", release.data_id)
-    if _deletes_rows_alone(session, copy):
-        copies.empty(session, copy)
-        session.run(immutability.close_statements(copy))
-
-
-def _empty_places(session: Session, release: Entry) -> None:
-    """Delete the places of rows."""
-    places = data_table("places", (release.source_state and release.source_state.places) or 0)
-    if _deletes_rows_alone(session, places):
-        session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(places))
 
 
 def _deletes_rows_alone(session: Session, table: sql.Identifier) -> bool:
