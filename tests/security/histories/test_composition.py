@@ -164,7 +164,9 @@ def test_the_check_repeats_what_was_found(patients, monkeypatch):
     patients.execute("DELETE FROM public.patients WHERE id = 17")
     # As versions did that grouped from scratch and only warned of it.
     monkeypatch.setattr("dbanon.actions.publication.steps.share", lambda *_, **__: None)
-    monkeypatch.setattr("dbanon.actions.publication.series._require_no_worse", lambda *_: None)
+    monkeypatch.setattr(
+        "dbanon.actions.publication.series._require_no_worse", lambda *_, **__: None
+    )
     second = publish(patients)
     for relation in ("anon.patients", None):
         with pytest.raises(CheckFailed) as failed:
@@ -202,7 +204,9 @@ def test_a_history_is_checked_beside_live_views_which_are_named(patients, monkey
     assert "release 2 of public.patients is a live view" in warning
     patients.execute("DELETE FROM public.patients WHERE id = 17")
     monkeypatch.setattr("dbanon.actions.publication.steps.share", lambda *_, **__: None)
-    monkeypatch.setattr("dbanon.actions.publication.series._require_no_worse", lambda *_: None)
+    monkeypatch.setattr(
+        "dbanon.actions.publication.series._require_no_worse", lambda *_, **__: None
+    )
     publish(patients)
     with pytest.raises(CheckFailed, match="identify individuals"):
         dbanon.check_history("anon.patients", settings=patients.settings)

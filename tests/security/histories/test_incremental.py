@@ -41,7 +41,7 @@ def ungated(monkeypatch):
     @contextmanager
     def publishing():
         with monkeypatch.context() as patched:
-            patched.setattr(series, "_require_no_worse", lambda *_: None)
+            patched.setattr(series, "_require_no_worse", lambda *_, **__: None)
             patched.setattr("dbanon.actions.publication.steps.share", lambda *_, **__: None)
             yield
 
