@@ -227,26 +227,34 @@ SELECT q.name, g.schema, min(g.object)
  ORDER BY q.name, g.schema
 
 -- name: private_readers
--- Roles with a right to read private relations or columns of them, other than their owners; with the number of these
--- relations. An empty name is PUBLIC.
-SELECT coalesce(r.rolname::text, ''), count(DISTINCT g.relation)
-  FROM (SELECT c.oid, c.relowner, a.grantee, a.privilege_type
-          FROM pg_class AS c
-         CROSS JOIN LATERAL aclexplode(c.relacl) AS a
-         WHERE c.relnamespace = to_regnamespace('dbanon_data')
-           AND c.relkind <> 'c'
-         UNION ALL
-        SELECT c.oid, c.relowner, a.grantee, a.privilege_type
-          FROM pg_class AS c
-          JOIN pg_attribute AS k ON k.attrelid = c.oid
-         CROSS JOIN LATERAL aclexplode(k.attacl) AS a
-         WHERE c.relnamespace = to_regnamespace('dbanon_data')) AS g (relation, owner, grantee, privilege)
+-- Roles with a right to read private relations or columns of them, other than their owners, or the keys and hashes of
+-- persons, other than publishers; with the schema and the names of these relations. An empty name is PUBLIC.
+WITH granted AS (
+    SELECT c.oid, a.grantee, a.privilege_type
+      FROM pg_class AS c
+     CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+     UNION ALL
+    SELECT k.attrelid, a.grantee, a.privilege_type
+      FROM pg_attribute AS k
+     CROSS JOIN LATERAL aclexplode(k.attacl) AS a
+)
+SELECT coalesce(r.rolname::text, ''), n.nspname::text, array_agg(DISTINCT concat_ws('.', n.nspname, quote_ident(c.relname)))
+  FROM granted AS g
+  JOIN pg_class AS c ON c.oid = g.oid AND c.relkind <> 'c' AND c.relowner <> g.grantee
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
   LEFT JOIN pg_roles AS r ON r.oid = g.grantee
- WHERE g.privilege = 'SELECT'
-   AND g.grantee <> g.owner
+ WHERE g.privilege_type = 'SELECT'
    AND r.rolsuper IS NOT TRUE
- GROUP BY r.rolname
- ORDER BY 1
+   AND (n.nspname = 'dbanon_data'
+        OR n.nspname = 'dbanon'
+           AND c.relname IN ('history_key', 'history_leaver', 'history_member', 'sampling_key')
+           AND NOT EXISTS (SELECT
+                             FROM granted AS p
+                            WHERE p.oid = to_regclass('dbanon.release')
+                              AND p.grantee = g.grantee
+                              AND p.privilege_type = 'INSERT'))
+ GROUP BY r.rolname, n.nspname
+ ORDER BY 1, 2
 
 -- name: readable
 -- Test if the current role can read a relation and the ledger.

@@ -29,6 +29,7 @@ from dbanon.db.releases import companions, guards, immutability
 from dbanon.db.releases.aside import is_retired
 from dbanon.db.releases.companions import BUCKETS, LABELS
 from dbanon.db.releases.relations import read_promise
+from dbanon.db.schemas import DATA_SCHEMA
 from dbanon.db.session import EVENT_TRIGGER_REMEDY, Session, connect, foreign_event_triggers
 from dbanon.domain.errors import (
     DatabaseError,
@@ -138,12 +139,15 @@ def _published(session: Session) -> Iterator[Finding]:
         message = f"publication {visible(name)} sends {private} to its subscribers"
         hint = "replace it by one FOR TABLE, with the tables that subscribers need"
         yield Finding(Level.WARNING, "publications", message, hint)
-    for name, count in audit.private_readers(session):
+    for name, schema, found in audit.private_readers(session):
         grantee = quote_identifier(name) if name else "PUBLIC"
-        private = tables.format(count, "" if count == 1 else "s")
-        message = f"{grantee} has the right to read {private}, with the classes of source rows"
-        hint = f"REVOKE ALL ON ALL TABLES IN SCHEMA dbanon_data FROM {grantee}"
-        yield Finding(Level.WARNING, "dbanon_data", message, hint)
+        private = tables.format(len(found), "" if len(found) == 1 else "s")
+        of, named = "keys and hashes of persons", ", ".join(found)
+        if schema == DATA_SCHEMA:
+            of, named = "classes of source rows", f"ALL TABLES IN SCHEMA {schema}"
+        message = f"{grantee} has the right to read {private} with the {of}"
+        hint = f"REVOKE ALL ON {named} FROM {grantee}"
+        yield Finding(Level.WARNING, schema, message, hint)
 
 
 def _metadata(session: Session) -> Iterator[Finding]:

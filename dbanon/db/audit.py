@@ -62,8 +62,8 @@ def private_publications(session: Session) -> list[tuple[str, int]]:
     return session.pg.execute(query("releases.private_publications")).fetchall()
 
 
-def private_readers(session: Session) -> list[tuple[str, int]]:
-    """Return the roles that were granted private relations, with the number of these."""
+def private_readers(session: Session) -> list[tuple[str, str, list[str]]]:
+    """Return the roles that were granted private relations, with the schema and the names."""
     return session.pg.execute(query("rights.private_readers")).fetchall()
 
 
