@@ -174,7 +174,8 @@ def certify(
         if not demand.model.is_monotone:
             raise _unmet(demand.spec, policy)
         raise _defect(policy)
-    if (spec := unlinked(published, policy)) is not None:
+    group, values = published.assignment.group, published.values
+    if (spec := unlinked(table, policy, group=group, values=values)) is not None:
         raise _unmet(spec, policy)
     counting = population_models(policy)
     if counting and (population is None or failing(published, counting, population)[0].any()):

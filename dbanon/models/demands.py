@@ -8,7 +8,7 @@ import numpy as np
 
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import quote_identifier
-from dbanon.models.anonymity.x_y_anonymity import Published, XYAnonymity
+from dbanon.models.anonymity.x_y_anonymity import XYAnonymity
 from dbanon.models.base import (
     HIERARCHICAL,
     ORDERED,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.domain.assignment import EncodedTable
+    from dbanon.domain.assignment import EncodedTable, GroupValues
     from dbanon.domain.policy import ModelSpec, Policy
 
 
@@ -93,9 +93,12 @@ def linked_demands(table: EncodedTable, policy: Policy) -> tuple[Demand, ...]:
     )
 
 
-def unlinked(published: Published, policy: Policy) -> ModelSpec | None:
+def unlinked(
+    table: EncodedTable, policy: Policy, *, group: NDArray[np.int32], values: GroupValues
+) -> ModelSpec | None:
     """Return a model that links columns and that the published values fail, if any."""
-    return next((spec for spec, model in _linking(policy) if not model.holds(published)), None)
+    linking = _linking(policy)
+    return next((spec for spec, model in linking if not model.holds(table, group, values)), None)
 
 
 def _linking(policy: Policy) -> Iterator[tuple[ModelSpec, XYAnonymity]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import PolicyError, Unsatisfiable
 from dbanon.domain.table import quote_identifier
@@ -15,34 +15,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.domain.assignment import Assignment, EncodedTable, GroupValues
+    from dbanon.domain.assignment import EncodedTable, GroupValues
     from dbanon.domain.policy import ModelSpec
 
 _SOME = Parameter(tuple, default=())
-
-
-class Published(Protocol):
-    """The published data of a table; classes: (n,) the class of each row, -1 if suppressed."""
-
-    @property
-    def table(self) -> EncodedTable:
-        """The rows."""
-        ...
-
-    @property
-    def assignment(self) -> Assignment:
-        """The group of each row."""
-        ...
-
-    @property
-    def values(self) -> GroupValues:
-        """Published values of each group."""
-        ...
-
-    @property
-    def classes(self) -> NDArray[np.int32]:
-        """The class of each row."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +46,14 @@ class XYAnonymity(DistinctModel):
             first, *others = columns.y_sensitive
             yield Demand(spec, self, first, columns.x_sensitive, tuple(others))
 
-    def holds(self, published: Published) -> bool:
-        """Return True if the published values meet it."""
+    def holds(self, table: EncodedTable, group: NDArray[np.int32], values: GroupValues) -> bool:
+        """Return True if the published values of the groups, (n,), meet it."""
         import numpy as np
 
         from dbanon.models.tally import joint_codes, tally, whole_of
 
-        table = published.table
-        columns, rows = _columns(self, table), np.flatnonzero(published.classes >= 0)
-        groups = published.assignment.group[rows]
-        shown = [column.index[groups] for column in published.values.columns]
+        columns, rows = _columns(self, table), np.flatnonzero(group >= 0)
+        shown = [column.index[group[rows]] for column in values.columns]
 
         def codes(quasi: tuple[int, ...], sensitive: tuple[int, ...]) -> NDArray[np.int32]:
             picked = [shown[i] for i in quasi] + [table.sensitive[rows, i] for i in sensitive]
