@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbanon.domain.assignment import Assignment, EncodedColumn, EncodedTable, ValueColumn
+    from dbanon.domain.assignment import Assignment, EncodedTable
     from dbanon.domain.policy import Policy
-    from dbanon.domain.table import Structure
     from dbanon.kernels.layout import Floats, Int32s, Int64s
     from dbanon.models.base import Demand
 
@@ -79,19 +78,6 @@ class Algorithm(Protocol):
         the same arguments and parameters. Raises Unsatisfiable if there is no partition, or if the
         table is too large for the algorithm; the message gives the limit and an alternative.
         """
-        ...
-
-
-class Recoding(Protocol):
-    """A way to turn the values of a group into one published value."""
-
-    @property
-    def accepts(self) -> frozenset[Structure]:
-        """Column structures that this recoding can publish."""
-        ...
-
-    def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
-        """Return the published value of every group."""
         ...
 
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dbanon.anonymization.interfaces import LISTENER, Algorithm, Recoding, listens, typed
+from dbanon.anonymization.interfaces import LISTENER, Algorithm, listens, typed
 from dbanon.anonymization.loss import metrics
 from dbanon.anonymization.recodings.central import Mean, Median, Midpoint, Mode
 from dbanon.anonymization.recodings.interval import DatePart, Global, Interval, IntervalText
@@ -34,7 +34,7 @@ from dbanon.domain.table import quote_identifier
 from dbanon.formats.document_reader import did_you_mean
 
 if TYPE_CHECKING:
-    from dbanon.domain.assignment import EncodedColumn
+    from dbanon.domain.assignment import EncodedColumn, Recoding
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Masking
 

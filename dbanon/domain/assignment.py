@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from dbanon.domain.table import ColumnKind, Structure
 
@@ -386,6 +386,19 @@ class GroupValues:
 
     columns: tuple[ValueColumn, ...]
     n_groups: int
+
+
+class Recoding(Protocol):
+    """A way to turn the values of a group into one published value."""
+
+    @property
+    def accepts(self) -> frozenset[Structure]:
+        """Column structures that this recoding can publish."""
+        ...
+
+    def publish(self, column: EncodedColumn, assignment: Assignment) -> ValueColumn:
+        """Return the published value of every group."""
+        ...
 
 
 _STANDS_OUT = 1.5

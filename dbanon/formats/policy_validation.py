@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import (
@@ -14,6 +14,7 @@ from dbanon.domain.policy import (
     GLOBAL,
     MEANS,
     OF_CELLS,
+    OF_STRUCTURE,
     OTHER,
     PERIODS,
     PREFIX,
@@ -44,6 +45,7 @@ from dbanon.models.registry import MODELS, of_scope, sensitive_of, texts
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from dbanon.domain.assignment import Recoding
     from dbanon.domain.policy import Masking
 
 _AS_IT_IS = frozenset({Role.SENSITIVE, Role.INSENSITIVE})
@@ -56,21 +58,12 @@ _ROUNDED = {
 }
 
 
-class Accepting(Protocol):
-    """The property of a recoding that decides which columns it fits."""
-
-    @property
-    def accepts(self) -> frozenset[Structure]:
-        """The column structures that it can publish."""
-        ...
-
-
 def validate(
     policy: Policy,
     info: TableInfo,
     *,
     taxonomies: Collection[str],
-    recodings: Mapping[str, Accepting],
+    recodings: Mapping[str, Recoding],
     masking: Callable[[MaskingStep], Masking],
 ) -> None:
     """Raise one PolicyError with all reasons against publishing a table by a policy.
@@ -326,7 +319,7 @@ def _of_recoding(
     rule: ColumnRule,
     column: ColumnInfo,
     taxonomies: Collection[str],
-    recodings: Mapping[str, Accepting],
+    recodings: Mapping[str, Recoding],
 ) -> Iterator[str]:
     if rule.taxonomy is not None and rule.taxonomy not in taxonomies:
         yield f"there is no taxonomy {rule.taxonomy}{did_you_mean(rule.taxonomy, taxonomies)}"
@@ -345,7 +338,7 @@ def _of_recoding(
 
 def _of_rounding(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
     """Yield reasons against rounding, because exact values would be published instead."""
-    default = "interval" if rule.taxonomy is None else "label"
+    default = OF_STRUCTURE[rule.structure(column.kind)]
     for key, recodings in _ROUNDED.items():
         if getattr(rule, key) is None:
             continue

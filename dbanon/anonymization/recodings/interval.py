@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.anonymization.interfaces import Recoding
+    from dbanon.domain.assignment import Recoding
 
 
 _UNITS_PER_SNAP = {
