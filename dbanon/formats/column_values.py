@@ -247,13 +247,10 @@ def _moments(found: NDArray[np.float64], kind: ColumnKind, of: pa.DataType) -> p
         return pa.array(whole.astype(np.int32)).cast(of)
     if pa.types.is_timestamp(of):
         return pa.array(whole).cast(pa.timestamp("s", of.tz)).cast(of)
-    if kind is ColumnKind.DATE:
-        return pa.array([str(_EPOCH + timedelta(days=day)) for day in whole.tolist()], pa.string())
-    start = datetime(1970, 1, 1, tzinfo=UTC)
-    moments = (start + timedelta(seconds=second) for second in whole.tolist())
+    moments = whole.astype("datetime64[D]" if kind is ColumnKind.DATE else "datetime64[s]")
     zone = "+00" if kind is ColumnKind.TIMESTAMPTZ else ""
-    spelled = [f"{m:%Y-%m-%d %H:%M:%S}"[-19:].rjust(19, "0") + zone for m in moments]
-    return pa.array(spelled, pa.string())
+    texts = np.datetime_as_string(moments).tolist()
+    return pa.array([text.replace("T", " ") + zone for text in texts], pa.string())
 
 
 def _declared_decimals(declared: str) -> int:

@@ -10,10 +10,6 @@ import numpy as np
 from dbanon.anonymization.interfaces import Requirement, require_at_most
 from dbanon.anonymization.loss.costs import BoxCosts, height_costs, pack, weighted_costs
 from dbanon.domain.assignment import Assignment, EncodedTable
-from dbanon.domain.errors import PolicyError
-
-_SEEDS = ("last-added", "first")
-_COSTS = ("il", "ncp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +29,6 @@ class KMember:
     cost: Literal["il", "ncp"] = "il"
 
     MAX_ROWS: ClassVar[int] = 100_000
-
-    def __post_init__(self) -> None:
-        _require(self.seed_from, _SEEDS, parameter="seed_from")
-        _require(self.cost, _COSTS, parameter="cost")
 
     def assign(self, table: EncodedTable, requirement: Requirement, *, seed: int) -> Assignment:
         """Group the rows; O(n^2 d)."""
@@ -83,9 +75,3 @@ class NearestNeighbour:
 def weighted_heights(table: EncodedTable) -> BoxCosts:
     """Return the weighted information loss of code sets, for all columns."""
     return pack([height_costs(column).times(column.rule.weight) for column in table.quasi])
-
-
-def _require(value: str, choices: tuple[str, ...], *, parameter: str) -> None:
-    if value not in choices:
-        msg = f"k-member: {parameter} is one of {', '.join(choices)}"
-        raise PolicyError(msg, hint=f"leave it out to use {choices[0]}")

@@ -15,7 +15,7 @@ from dbanon.anonymization.algorithms.clustering.growth import (
     NearestNeighbour,
     weighted_heights,
 )
-from dbanon.anonymization.interfaces import Requirement
+from dbanon.anonymization.interfaces import Requirement, typed
 from dbanon.anonymization.loss.costs import weighted_costs
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError, TaxonomyError, Unsatisfiable
@@ -191,13 +191,13 @@ def test_columns_of_more_values_than_rows_left_are_measured_alike():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"seed_from": "last"}, "seed_from is one of last-added, first"),
-        ({"cost": "sse"}, "cost is one of il, ncp"),
+        ({"seed_from": "last"}, "seed_from of k-member is one of last-added, first"),
+        ({"cost": "sse"}, "cost of k-member is one of il, ncp"),
     ],
 )
 def test_an_unknown_choice_is_refused_with_the_known_ones(parameters, message):
     with pytest.raises(PolicyError, match=message):
-        KMember(**parameters)
+        typed("k-member", KMember, parameters)
 
 
 @pytest.mark.parametrize("algorithm", [KMember(), NearestNeighbour()])
