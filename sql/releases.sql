@@ -283,6 +283,12 @@ BEGIN
     END LOOP;
 END
 
+-- name: may_drop
+-- Test if the current role may drop a relation.
+SELECT pg_has_role(c.relowner, 'USAGE')
+  FROM pg_class AS c
+ WHERE c.oid = to_regclass(%s)
+
 -- name: move_rows
 -- Replace the rows of the previous release. Older snapshots keep seeing the previous rows.
 INSERT INTO {former}

@@ -16,7 +16,7 @@ from dbanon.actions.preparation import members
 from dbanon.db import person_hashes
 from dbanon.db.histories import memory
 from dbanon.db.releases import immutability
-from dbanon.domain.errors import DatabaseError, DbanonError
+from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError
 from dbanon.domain.policy import (
     DROP,
     K_ANONYMITY,
@@ -481,6 +481,22 @@ def test_no_places_stay_after_the_release_though_a_reader_kept_the_refresh_from_
     if then == "forget":
         with suppress(DbanonError):
             dbanon.forget_series(numbers[0][0], settings=people.settings)
+    left = "SELECT relname::text FROM pg_class WHERE relname ~ '^places_' AND relkind = 'r'"
+    assert [] == people.execute(left)
+
+
+def test_a_series_is_not_forgotten_while_a_session_keeps_its_places(people):
+    number = release(people)
+    with people.connect(autocommit=False) as dump:
+        dump.execute(f"LOCK TABLE {places(people)} IN ACCESS SHARE MODE")
+        dbanon.publish(TABLE, name="people_b", settings=people.settings)
+        people.execute("UPDATE people SET mood = 'wild' WHERE id = 9")
+        dbanon.refresh(TABLE, settings=people.settings)
+        for (one,) in people.execute("SELECT release_id FROM dbanon.release WHERE served"):
+            dbanon.drop_release(one, settings=people.settings)
+        with pytest.raises(ConfigError, match="of a withdrawn release could not be dropped yet"):
+            dbanon.forget_series(number, settings=people.settings)
+    assert number in dbanon.forget_series(number, settings=people.settings).releases
     left = "SELECT relname::text FROM pg_class WHERE relname ~ '^places_' AND relkind = 'r'"
     assert [] == people.execute(left)
 

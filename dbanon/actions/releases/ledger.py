@@ -133,7 +133,8 @@ def forget_series(release_id: int, *, settings: Settings | None = None) -> Forgo
     Deletes the key of the hashes, the hashes and the published values; the ledger stays. Nothing
     can be compared with these releases afterwards, so the table can only be published as a new
     series. Raises NotPermitted without the right to delete, which the owner of the metadata has,
-    and ConfigError if a release of the series is served or if nothing is stored.
+    and ConfigError if a release of the series is served, if nothing is stored, or if a table of a
+    withdrawn release could not be dropped yet.
     """
     from dbanon.db.histories import memory
 
@@ -147,6 +148,7 @@ def forget_series(release_id: int, *, settings: Settings | None = None) -> Forgo
             sources = []  # of a table that no longer exists, which cannot be published
             with suppress(TableNotFound):
                 sources.append(catalog.describe(session, release.table))
+        withdrawal.tidy(session, release.table)
         operation = Operation(f"the series of release {release_id}", "forgotten", _LIST)
         with publication_lock.alone(
             session, sources, exclude_writers=False, keep=True, operation=operation
@@ -155,6 +157,7 @@ def forget_series(release_id: int, *, settings: Settings | None = None) -> Forgo
             if own is None:
                 raise ConfigError(f"release {release_id} left nothing behind", hint=_LIST)
             _require_idle(session, release, own)
+            withdrawal.require_dropped(session)
             releases = memory.forget_series(session, release.table, own)
             if not releases:
                 raise ConfigError(f"release {release_id} was forgotten before", hint=_LIST)

@@ -22,7 +22,7 @@ from dbanon.db.releases import aside, companions, copies, guards, immutability, 
 from dbanon.db.releases.publication import data_table
 from dbanon.db.schemas import DATA_SCHEMA
 from dbanon.db.session import at_once
-from dbanon.domain.errors import DbanonError
+from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.release import ReleaseKind
 
 if TYPE_CHECKING:
@@ -166,6 +166,20 @@ def tidy(session: Session, table: TableName) -> None:
         with session.transaction(snapshot=True):
             served = [entry for entry in _sweep(session) if entry.table == table]
         copies.vacuum(session, served)
+
+
+def require_dropped(session: Session) -> None:
+    """Raise ConfigError if a table of a withdrawn release remains that this role could drop."""
+    kept = [n for one in ledger.served_entries(session) for n in relations.needed_tables(one)]
+    for name, _ in session.pg.execute(query("releases.orphans"), (kept,)).fetchall():
+        table = data_table(*name.rsplit("_", 1)).as_string()
+        of_persons = re.fullmatch("(places|release|rows|groups)_[0-9]+", name)
+        if of_persons and session.one(query("releases.may_drop"), (table,)) == (True,):
+            raise ConfigError(
+                f"{DATA_SCHEMA}.{name} of a withdrawn release could not be dropped yet, and may"
+                " have persons or their hashes",
+                hint="run the command again when no session uses it any more",
+            )
 
 
 def _drop_table(session: Session, table: sql.Identifier) -> None:
