@@ -71,13 +71,6 @@ RETURNING taxonomy_id, version
 INSERT INTO dbanon.verification (release_id, verdict, results, reason)
 VALUES (%(release)s, %(verdict)s, %(results)s, %(reason)s)
 
--- name: chosen_releases
--- The condition for releases of a number, a table, a relation, or served ones; NULL restricts nothing.
-(%(release)s::bigint IS NULL OR r.release_id = %(release)s)
-   AND (%(table)s::text IS NULL OR r.table_schema = %(schema)s AND r.table_name = %(table)s)
-   AND (%(relation)s::text IS NULL OR r.relation_schema = %(relation_schema)s AND r.relation_name = %(relation)s)
-   AND (r.served OR NOT %(served)s)
-
 -- name: copy_nodes
 -- Store the nodes of a taxonomy.
 COPY dbanon.taxonomy_node (taxonomy_id, {columns}) FROM STDIN
@@ -109,7 +102,7 @@ SELECT r.release_id,
        r.overrides,
        coalesce(r.policy ->> 'name', 'default') AS policy_name
   FROM dbanon.release AS r
- WHERE {chosen}
+ WHERE {selection}
  ORDER BY r.release_id DESC
 
 -- name: extension_in
@@ -382,7 +375,7 @@ SELECT r.release_id,
            AND older.table_name = r.table_name
            AND older.release_id < r.release_id) AS earlier
   FROM dbanon.release AS r
- WHERE {chosen}
+ WHERE {selection}
  ORDER BY r.release_id DESC
 
 -- name: rights_on
@@ -427,6 +420,13 @@ VALUES (%(schema)s, %(table)s, %(name)s, %(document)s)
 ON CONFLICT (table_schema, table_name, name) DO UPDATE
    SET document = excluded.document,
        updated_at = now()
+
+-- name: selection
+-- The condition for releases of a number, a table, a relation, or served ones; NULL restricts nothing.
+(%(release)s::bigint IS NULL OR r.release_id = %(release)s)
+   AND (%(table)s::text IS NULL OR r.table_schema = %(schema)s AND r.table_name = %(table)s)
+   AND (%(relation)s::text IS NULL OR r.relation_schema = %(relation_schema)s AND r.relation_name = %(relation)s)
+   AND (r.served OR NOT %(served)s)
 
 -- name: serves_data
 -- Test if a served release uses the private tables of a number.

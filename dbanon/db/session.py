@@ -69,7 +69,7 @@ class Session:
     ``dbanon.db.identity`` manages both. ``operations`` records the outcome of commits. ``lasting``
     has what the open transaction wrote that is to be kept if it is rolled back. ``policies`` has
     the stored policies of the releases of tables, once the open transaction has read them, and
-    ``begun`` identifies that transaction.
+    ``transactions`` identifies that transaction.
     """
 
     pg: psycopg.Connection
@@ -82,7 +82,7 @@ class Session:
     operations: Operations = field(default_factory=outcomes.present)
     lasting: list[Callable[[Session], None]] = field(default_factory=list)
     policies: dict[TableName, Sequence[Any]] = field(default_factory=dict)
-    begun: list[object] = field(default_factory=list)
+    transactions: list[object] = field(default_factory=list)
 
     @contextmanager
     def transaction(
@@ -111,12 +111,12 @@ class Session:
         self.pg.read_only = read_only or None
         if operation is not None:
             self.operations.begin(operation)
-        self.begun[:] = [begun := object()]
+        self.transactions[:] = [transaction := object()]
         try:
             self._require_settings()
             yield
             if keep:
-                self._commit(operation, begun)
+                self._commit(operation, transaction)
             else:
                 self.pg.rollback()
         except BaseException:
@@ -142,9 +142,9 @@ class Session:
         if self.one("SHOW search_path") != (_SETTINGS["search_path"],):
             raise pooler_failure()
 
-    def _commit(self, operation: Operation | None, begun: object) -> None:
+    def _commit(self, operation: Operation | None, transaction: object) -> None:
         """Commit; without an answer, query the outcome over another connection."""
-        if self.begun != [begun]:
+        if self.transactions != [transaction]:
             raise AssertionError  # a transaction within this one has ended it
         if operation is None:
             self.pg.commit()

@@ -50,7 +50,7 @@ def add_release(session: Session, release: Release) -> Release:
     document = policies.to_document(release.policy)
     session.policies.clear()
     row = {
-        **_chosen(number=release.id, table=release.table, relation=release.relation),
+        **_selection(number=release.id, table=release.table, relation=release.relation),
         "kind": release.kind.value,
         "policy": Jsonb(document),
         "overrides": Jsonb(dict(release.overrides)),
@@ -77,17 +77,17 @@ def add_release(session: Session, release: Release) -> Release:
 
 def served_release(session: Session, relation: TableName) -> Release | None:
     """Return the release that a relation serves, None if there is none."""
-    return next(_releases(session, _chosen(relation=relation, served=True)), None)
+    return next(_releases(session, _selection(relation=relation, served=True)), None)
 
 
 def latest_entry(session: Session, relation: TableName) -> Entry | None:
     """Return the newest release of a relation, served or not, None if there is none."""
-    return next(_entries(session, _chosen(relation=relation)), None)
+    return next(_entries(session, _selection(relation=relation)), None)
 
 
 def served_entries(session: Session, *, table: TableName | None = None) -> list[Entry]:
     """Return the served releases, newest first, of all tables or one; reads no policies."""
-    return list(_entries(session, _chosen(table=table, served=True)))
+    return list(_entries(session, _selection(table=table, served=True)))
 
 
 def withdraw(session: Session, release_id: int) -> bool:
@@ -146,7 +146,7 @@ def releases(
     session: Session, *, table: TableName | None = None, served: bool = False
 ) -> list[Release]:
     """Return the releases, newest first; of one table, or only served ones, if requested."""
-    return list(_releases(session, _chosen(table=table, served=served)))
+    return list(_releases(session, _selection(table=table, served=served)))
 
 
 def policies_by_release(
@@ -180,26 +180,26 @@ def _read(text: str) -> Policy:
 
 def release_by_id(session: Session, release_id: int) -> Release | None:
     """Return one release, None if there is none."""
-    return next(_releases(session, _chosen(number=release_id)), None)
+    return next(_releases(session, _selection(number=release_id)), None)
 
 
-def _chosen(
+def _selection(
     *,
     number: int | None = None,
     table: TableName | None = None,
     relation: TableName | None = None,
     served: bool = False,
 ) -> dict[str, object]:
-    """Return the parameters that choose releases."""
+    """Return the parameters that select releases."""
     schema, name = (None, None) if table is None else (table.schema, table.name)
-    chosen = {"release": number, "schema": schema, "table": name, "served": served}
+    selection = {"release": number, "schema": schema, "table": name, "served": served}
     schema, name = (None, None) if relation is None else (relation.schema, relation.name)
-    return {**chosen, "relation_schema": schema, "relation": name}
+    return {**selection, "relation_schema": schema, "relation": name}
 
 
-def _entries(session: Session, chosen: Mapping[str, object]) -> Iterator[Entry]:
-    statement = template("metadata.entries", chosen=query("metadata.chosen_releases"))
-    for row in session.records(statement, chosen):
+def _entries(session: Session, selection: Mapping[str, object]) -> Iterator[Entry]:
+    statement = template("metadata.entries", selection=query("metadata.selection"))
+    for row in session.records(statement, selection):
         with _whole(row):
             entry = Entry(**_place(row))
         yield entry
@@ -225,9 +225,9 @@ def _place(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _releases(session: Session, chosen: Mapping[str, object]) -> Iterator[Release]:
-    statement = template("metadata.releases", chosen=query("metadata.chosen_releases"))
-    for row in session.records(statement, chosen):
+def _releases(session: Session, selection: Mapping[str, object]) -> Iterator[Release]:
+    statement = template("metadata.releases", selection=query("metadata.selection"))
+    for row in session.records(statement, selection):
         with _whole(row):
             release = _release(row)
         yield release

@@ -90,7 +90,7 @@ def _install(session: Session) -> Installed:
     for schema in (SCHEMA, DATA_SCHEMA):
         if session.pg.execute(query("catalog.schema_exists"), (schema,)).fetchone() is None:
             _create_schema(session, schema)
-    with _alchemy(session.pg) as connection:
+    with _sqlalchemy(session.pg) as connection:
         _upgrade(connection, lost=None if known == revision else revision)
         made = _mend_tables(session, connection)
     _grant_on(session, made)
@@ -112,8 +112,8 @@ def _create_schema(session: Session, schema: str) -> None:
         ) from None
 
 
-class _Lent:
-    """A connection of psycopg whose open transaction its borrower cannot end."""
+class _SharedTransaction:
+    """A connection of psycopg without the means to end its open transaction."""
 
     def __init__(self, pg: psycopg.Connection) -> None:
         self._pg = pg
@@ -128,13 +128,13 @@ class _Lent:
 
 
 @contextmanager
-def _alchemy(pg: psycopg.Connection) -> Iterator[sa.Connection]:
+def _sqlalchemy(pg: psycopg.Connection) -> Iterator[sa.Connection]:
     """Lend the open transaction to SQLAlchemy, for Alembic; failures are errors of psycopg."""
     import sqlalchemy as sa
 
     engine = sa.create_engine(
         "postgresql+psycopg://",
-        creator=lambda: _Lent(pg),
+        creator=lambda: _SharedTransaction(pg),
         poolclass=sa.StaticPool,
         use_native_hstore=False,
     )
