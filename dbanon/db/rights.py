@@ -125,9 +125,19 @@ class Reach(NamedTuple):
 def targets_of(
     session: Session, *, published: int, sources: Sequence[int]
 ) -> list[Mapping[str, object]]:
-    """Return the private objects, readers and views from which all path queries start; slow."""
+    """Return the private objects, readers and views from which all path queries start; slow.
+
+    Without readers of the release, there are no paths, and nothing else is looked for.
+    """
     where: list[dict[str, object]]
     where = [{"published": published, "source": source, **_USES} for source in sources]
+    nothing = _private([]) | _arrays([], "scene", "written")
+    with session.sparing_memory():
+        # If nothing is private, more views of the release count as the release.
+        readers = [_ask(session, "reach.readers", each | nothing) for each in where]
+    found = [_readers(one.fetchall()) for one in readers]
+    if not any(one["all_readers"] for one in found):
+        return [each | nothing | one for each, one in zip(where, found, strict=True)]
     with session.sparing_memory():
         private = [_ask(session, "reach.private", each) for each in where]
     where = [each | _private(found.fetchall()) for each, found in zip(where, private, strict=True)]
@@ -191,7 +201,11 @@ def _found(
 ) -> list[Reach]:
     """Run the queries of each target; keep one role per path, preferably a direct grantee."""
     with session.sparing_memory():
-        asked = [[_ask(session, way, subject) for way in ways] for ways, subject in each]
+        asked = [
+            [_ask(session, way, subject) for way in ways]
+            for ways, subject in each
+            if subject["all_readers"]
+        ]
     return sorted({one for ways in asked for one in _named(ways)}, key=_severity)
 
 
