@@ -12,7 +12,7 @@ from dbanon.actions.publish import carry_out, publishing
 from dbanon.db import identity
 from dbanon.db.metadata import ledger, store
 from dbanon.db.metadata.migrate import current_session
-from dbanon.db.releases import guards
+from dbanon.db.releases import copies, guards
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import least_deadline
@@ -425,6 +425,7 @@ def _is_same(
 
     with stages("compare"):
         same = not any(guards.alterations(session, release) for release in releases)
+        same = same and not any(copies.needs_repair(session, release) for release in releases)
         same = same and not _is_due(session, loaded, releases)
         if same:
             asked = Request.from_ledger(releases[0].overrides)

@@ -47,6 +47,22 @@ def test_who_is_gone_and_shown_is_compared_once(patients):
     assert growth(patients) is None
 
 
+OPENED = (
+    "ALTER TABLE dbanon_data.release_1 DISABLE TRIGGER ALL",
+    "CREATE OR REPLACE VIEW anon.patients WITH (security_barrier) AS TABLE dbanon_data.release_1",
+    "DROP VIEW anon.patients",
+)
+
+
+@pytest.mark.parametrize("opened", OPENED)
+def test_a_release_that_was_opened_or_dropped_is_published_again(patients, opened):
+    patients.execute(opened)
+    (found,) = dbanon.refresh("patients", if_changed=True, settings=patients.settings)
+    assert found.changed
+    assert [(40,)] == patients.execute("SELECT count(*) FROM anon.patients")
+    assert growth(patients) is None
+
+
 def test_what_is_only_tried_leaves_no_trace(patients):
     arrive(patients, 40)
     assert 1 == growth(patients, dry_run=True).waiting

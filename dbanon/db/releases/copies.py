@@ -54,6 +54,19 @@ def is_closed(session: Session, previous: Entry) -> bool:
     return not any(immutability.broken_seals(session, published, previous.data_id))
 
 
+def needs_repair(session: Session, served: Entry) -> bool:
+    """Return True if a copy or its view is gone or open, which publishing again repairs."""
+    if served.kind is not ReleaseKind.TABLE:
+        return False
+    published = relations.oid_of(session, served.relation)
+    if published is None or served.content is None:
+        return True
+    return any(
+        seal.remedy is None
+        for seal in immutability.broken_seals(session, published, served.data_id)
+    )
+
+
 def is_sealed(session: Session, publication: Publication, previous: Entry) -> bool:
     """Return True if the previous copy is unchanged and has the columns of the new one."""
     return is_closed(session, previous) and _is_shaped(session, publication, previous, but="")
