@@ -115,6 +115,17 @@ def test_every_statement_has_a_name_of_its_own_opens_with_a_sentence_and_is_used
                 assert f'"{path.stem}.{name}"' in source, name
 
 
+def test_what_is_broken_on_purpose_and_the_tests_that_notice_exist():
+    root = Path(__file__).parents[2]
+    text = (root / "tests/mutation.py").read_text(encoding="utf-8")
+    named = set(re.findall(r'"((?:dbanon|sql|tests)/[^"]+)"', text))
+    assert len(named) > 50
+    for path, _, statement in sorted(name.partition("#") for name in named):
+        assert (root / path).exists(), path
+        if statement:
+            assert f"-- name: {statement}\n" in (root / path).read_text(encoding="utf-8")
+
+
 def test_the_only_binary_files_that_are_tracked_are_data_and_pictures():
     tree = Path(__file__).parents[2]
     if not (tree / ".git").exists():
