@@ -491,13 +491,7 @@ def from_edges(
 
 def assemble(nodes: Nodes, problems: Problems, *, version: int = 0) -> Taxonomy:
     """Build the tree with nodes in depth-first preorder; raises all ``problems``. O(nodes)."""
-    order, above = _preorder(nodes.parent)
-    labels = [nodes.labels[node] for node in order]
-    inner = set(above)
-    leaves = [node for node in range(len(order)) if node not in inner]
-    taxonomy = Taxonomy.of_nodes(
-        problems.name, labels, parent=above, leaves=leaves, version=version
-    )
+    taxonomy, order = in_preorder(nodes, problems.name, version=version)
     _check_labels([nodes.line[node] for node in order], taxonomy, problems)
     _check_shape(taxonomy, problems)
     problems.raise_if_any()
@@ -673,22 +667,25 @@ def _check_cycles(nodes: Nodes, problems: Problems) -> None:
         problems.add(first, f"part of a cycle of length {len(cycle)}")
 
 
-def _preorder(parent: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return the nodes in depth-first preorder, with the parent of each by new number."""
-    children: list[list[int]] = [[] for _ in parent]
-    for node, up in enumerate(parent):
+def in_preorder(nodes: Nodes, name: str, *, version: int = 0) -> tuple[Taxonomy, list[int]]:
+    """Return the tree with nodes in depth-first preorder, and the index that each had. O(nodes)."""
+    children: list[list[int]] = [[] for _ in nodes.parent]
+    for node, up in enumerate(nodes.parent):
         if up != _ROOT:
             children[up].append(node)
     order: list[int] = []
-    above: list[int] = []
-    stack = [(parent.index(_ROOT), _ROOT)]
+    parent: list[int] = []
+    stack = [(nodes.parent.index(_ROOT), _ROOT)]
     while stack:
         node, up = stack.pop()
         number = len(order)
         order.append(node)
-        above.append(up)
+        parent.append(up)
         stack.extend((child, number) for child in reversed(children[node]))
-    return order, above
+    labels = [nodes.labels[node] for node in order]
+    leaves = [number for number, node in enumerate(order) if not children[node]]
+    taxonomy = Taxonomy.of_nodes(name, labels, parent=parent, leaves=leaves, version=version)
+    return taxonomy, order
 
 
 def _check_labels(lines: list[int], taxonomy: Taxonomy, problems: Problems) -> None:

@@ -36,6 +36,7 @@ from dbanon.domain.errors import PolicyError, TaxonomyError, Unsatisfiable
 from dbanon.domain.policy import DERIVE, OTHER, PREFIX, ColumnRule, Policy, Role
 from dbanon.domain.table import ColumnKind, Structure, quote_identifier
 from dbanon.domain.text import command
+from dbanon.formats.taxonomies import Nodes, in_preorder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -518,30 +519,10 @@ def _shape(text: str) -> str:
 
 def _with_places(taxonomy: Taxonomy, places: Mapping[int, Sequence[str]]) -> Taxonomy:
     """Return the tree with new leaves, by parent, after its own."""
-    behind = {int(taxonomy.leaves[taxonomy.leaf_hi[node]]): node for node in places}
-    leaves = set(taxonomy.leaves.tolist())
-    labels: list[str] = []
-    parent: list[int] = []
-    found: list[int] = []
-    added: list[bool] = []
-    place_of: dict[int, int] = {-1: -1}
-    for node, label in enumerate(taxonomy.labels):
-        place_of[node] = len(labels)
-        above = place_of[int(taxonomy.parent[node])]
-        more = [(label, above)]
-        if node in behind:
-            more += [(text, above) for text in places[behind[node]]]
-        for text, upper in more:
-            if node in leaves:
-                found.append(len(labels))
-                added.append(text is not label)
-            labels.append(text)
-            parent.append(upper)
-    return Taxonomy.of_nodes(
-        taxonomy.name,
-        labels,
-        parent=parent,
-        leaves=found,
-        version=taxonomy.version,
-        added=np.array(added, np.bool_),
-    )
+    n_nodes = len(taxonomy.labels)
+    nodes = Nodes([*taxonomy.labels], taxonomy.parent.tolist(), [0] * n_nodes)
+    for node, texts in places.items():
+        for text in texts:
+            nodes.add(text, node, 0)
+    grown, order = in_preorder(nodes, taxonomy.name, version=taxonomy.version)
+    return replace(grown, added=np.array(order)[grown.leaves] >= n_nodes)
