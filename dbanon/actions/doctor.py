@@ -352,7 +352,7 @@ def _defined(
             yield _failure(subject, change, repair)
         if release.content is None:
             return
-        same = immutability.same_definition(session, published, release.content)
+        same = immutability.same_definition(session, published.oid, release.content)
         if same is None:
             message = "published on another version of PostgreSQL: its definition was not compared"
             yield Finding(Level.WARNING, subject, message, repair)

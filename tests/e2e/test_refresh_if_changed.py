@@ -63,6 +63,23 @@ def test_a_release_that_was_opened_or_dropped_is_published_again(patients, opene
     assert growth(patients) is None
 
 
+def test_a_live_view_that_shows_something_else_is_published_again(patients):
+    dbanon.publish("patients", kind="view", new_series=True, settings=patients.settings)
+    assert growth(patients) is None
+    shown = "NULL::int4range AS age, sex, NULL::daterange AS born, NULL::numrange AS weight"
+    where = "FROM patients WHERE id IN (SELECT k1 FROM dbanon_data.rows_2)"
+    for change in (
+        f"CREATE OR REPLACE VIEW anon.patients AS SELECT {shown}, disease, note {where}",
+        "ALTER VIEW anon.patients RESET (security_barrier)",
+        "DROP VIEW anon.patients",
+    ):
+        patients.execute(change)
+        (found,) = dbanon.refresh("patients", if_changed=True, settings=patients.settings)
+        assert found.changed, change
+        assert dbanon.check("anon.patients", settings=patients.settings).passed
+        assert growth(patients) is None
+
+
 def test_what_is_only_tried_leaves_no_trace(patients):
     arrive(patients, 40)
     assert 1 == growth(patients, dry_run=True).waiting

@@ -484,7 +484,7 @@ def _entry(session: Session, plan: PublicationPlan, work: Work) -> Release:
 
 def _content(session: Session, publication: Publication, published: TableInfo) -> str:
     if publication.kind is ReleaseKind.VIEW:
-        return immutability.definition(session, published)
+        return immutability.definition(session, published.oid)
     if not publication.policy.anatomy:
         return immutability.numbered_content(session, published, publication.data_id)
     beside = catalog.describe(session, BUCKETS.name(published.name))

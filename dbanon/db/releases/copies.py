@@ -55,12 +55,12 @@ def is_closed(session: Session, previous: Entry) -> bool:
 
 
 def needs_repair(session: Session, served: Entry) -> bool:
-    """Return True if a copy or its view is gone or open, which publishing again repairs."""
-    if served.kind is not ReleaseKind.TABLE:
-        return False
+    """Return True if a view is gone or another, or its copy open, and publishing repairs it."""
     published = relations.oid_of(session, served.relation)
     if published is None or served.content is None:
         return True
+    if served.kind is not ReleaseKind.TABLE:
+        return immutability.same_definition(session, published, served.content) is False
     return any(
         seal.remedy is None
         for seal in immutability.broken_seals(session, published, served.data_id)

@@ -120,14 +120,14 @@ def broken_seals(session: Session, published: int, data_id: int) -> Iterator[Bro
     yield from (seal for seal, is_broken in zip(_BROKEN, row, strict=True) if is_broken)
 
 
-def definition(session: Session, published: TableInfo) -> str:
-    """Return the server's major version, on which the text depends, and its digest."""
-    text: str = session.one(query("catalog.view_definition"), (published.oid,))[0]
+def definition(session: Session, published: int) -> str:
+    """Return the server's major version, on which the text depends, and its digest (of an OID)."""
+    text: str = session.one(query("catalog.view_definition"), (published,))[0]
     digest = hashlib.sha256(text.encode()).hexdigest()
     return f"{session.pg.info.server_version // 10_000}:{digest}"
 
 
-def same_definition(session: Session, published: TableInfo, digest: str) -> bool | None:
+def same_definition(session: Session, published: int, digest: str) -> bool | None:
     """Return True if a view still has that definition, None if another version printed it."""
     now = definition(session, published)
     if now.partition(":")[0] != digest.partition(":")[0]:
