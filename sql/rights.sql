@@ -250,7 +250,9 @@ SELECT coalesce(r.rolname::text, ''), n.nspname::text, array_agg(DISTINCT concat
            AND c.relname IN ('history_key', 'history_leaver', 'history_member', 'sampling_key')
            AND NOT EXISTS (SELECT
                              FROM granted AS p
-                            WHERE p.oid = to_regclass('dbanon.release')
+                             JOIN pg_class AS l ON l.oid = p.oid
+                            WHERE l.relnamespace = n.oid
+                              AND l.relname = 'release'
                               AND p.grantee = g.grantee
                               AND p.privilege_type = 'INSERT'))
  GROUP BY r.rolname, n.nspname
