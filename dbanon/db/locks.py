@@ -75,6 +75,15 @@ def patiently(
         time.sleep(PAUSE)
 
 
+def unless_held(session: Session, act: Callable[[], object]) -> bool:
+    """Run ``act`` in one short attempt; return False if a lock prevented it."""
+    try:
+        patiently(session, act, on=(), budget=0)
+    except Held:
+        return False
+    return True
+
+
 def holders(session: Session, relations: Collection[int]) -> tuple[Holder, ...]:
     """Return the other sessions that hold a lock on relations."""
     rows = session.pg.execute(query("session.holders"), (list(relations),)).fetchall()

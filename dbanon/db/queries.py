@@ -40,6 +40,11 @@ def relation(name: TableName) -> sql.Identifier:
     return sql.Identifier(name.schema, name.name)
 
 
+def named(name: TableName) -> dict[str, str | None]:
+    """Return the name of a relation as parameters of a statement."""
+    return {"schema": name.schema, "name": name.name}
+
+
 def text_of(column: ColumnInfo, value: sql.Composable) -> sql.Composed:
     """Compose the text of a value of the column.
 

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from dbanon.db.histories import memory
 from dbanon.db.person_hashes import person_hash
-from dbanon.db.queries import identifiers, query, template
+from dbanon.db.queries import identifiers, named, query, template
 from dbanon.db.session import at_once
 from dbanon.db.transfer import write_table
 from dbanon.domain.errors import DatabaseError
@@ -79,7 +79,7 @@ def recall(
 
 def columns(session: Session, table: TableName) -> frozenset[str]:
     """Return the columns with row-level values in any release of a table."""
-    found = session.pg.execute(query("atoms.columns"), _named(table))
+    found = session.pg.execute(query("atoms.columns"), named(table))
     return frozenset(row[0] for row in found)
 
 
@@ -97,7 +97,7 @@ def _placed(
     with at_once(session.pg):
         session.pg.execute(template("atoms.places", **slots))
         placed = session.pg.execute(query("atoms.placed"), {"first": known.first(relation)})
-        numbered = session.pg.execute(query("atoms.values"), _named(known.table))
+        numbered = session.pg.execute(query("atoms.values"), named(known.table))
     values = _numbered(numbered)
     rows, size = placed.fetchall(), len(persons)
     place, number, members, listed = zip(*rows, strict=True) if rows else ((), (), (), ())
@@ -170,7 +170,7 @@ def elsewhere(session: Session, known: memory.Memory, relation: TableName) -> El
         return None
     places, atom, listed, born = zip(*found, strict=True)
     texts, shown = np.unique(np.array(listed, object).astype(str), return_inverse=True)
-    values = _numbered(session.pg.execute(query("atoms.values"), _named(known.table)))
+    values = _numbered(session.pg.execute(query("atoms.values"), named(known.table)))
     return Elsewhere(
         np.array(places, np.int64),
         np.array(atom, np.int32),
@@ -183,10 +183,6 @@ def elsewhere(session: Session, known: memory.Memory, relation: TableName) -> El
 def _numbered(rows: Iterable[Sequence[Any]]) -> dict[str, Values]:
     """Return the combination of sensitive values of each number."""
     return {str(n): json.loads(text, parse_float=Decimal) for n, text in rows}
-
-
-def _named(table: TableName) -> dict[str, str | None]:
-    return {"schema": table.schema, "name": table.name}
 
 
 def write_persons(

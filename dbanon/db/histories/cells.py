@@ -353,11 +353,8 @@ def first_pair(session: Session, known: Memory, policy: Policy) -> Against:
     exposures = []
     for column, l in required_of(policy, policy).items():
         asked = {"column": column, "l": l}
-        few, to_one = session.pg.execute(query("overlays.intersect_first"), asked).fetchone() or (
-            0,
-            0,
-        )
-        exposures.append(Exposure(column, l, few, to_one))
+        few = session.one(query("overlays.intersect_first"), asked)
+        exposures.append(Exposure(column, l, *few))
     return Against(
         release=number,
         relation=relation,

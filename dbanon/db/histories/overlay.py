@@ -20,7 +20,7 @@ from dbanon.db.histories.cells import CELLS, COUNTED, NOW
 from dbanon.db.histories.figures import Figures, carried, carried_pair
 from dbanon.db.histories.memory import BEFORE
 from dbanon.db.metadata import ledger
-from dbanon.db.queries import query, template
+from dbanon.db.queries import named, query, template
 from dbanon.db.session import at_once, only
 from dbanon.domain.release import CellResult, Composition
 
@@ -371,8 +371,8 @@ def _numbers(session: Session, compared: _Compared) -> Numbers:
 
 def _numeric(session: Session, known: Memory) -> tuple[str, ...]:
     """Return the columns with only numeric stored values."""
-    named = {"schema": known.table.schema, "name": known.table.name}
-    return tuple(sorted(row[0] for row in session.pg.execute(query("overlays.numbers"), named)))
+    found = session.pg.execute(query("overlays.numbers"), named(known.table))
+    return tuple(sorted(row[0] for row in found))
 
 
 def _of_each(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dbanon.db import rights
 from dbanon.db.histories import memory
 from dbanon.db.metadata import ledger
-from dbanon.db.queries import template
+from dbanon.db.queries import named, template
 from dbanon.db.releases import relations
 from dbanon.domain.errors import NotPermitted
 
@@ -33,18 +33,14 @@ def is_unread(connection: psycopg.Connection, table: TableInfo, relation: TableN
     and members of the owner's role who can read the table count as the owner.
     """
     statement = template("rights.is_unread", mark=template("rights.relation_mark"))
-    named = {"table_schema": table.name.schema, "table_name": table.name.name, "source": table.oid}
-    return connection.execute(statement, {**_named(relation), **named}).fetchone() == (True,)
+    asked = {"table_schema": table.name.schema, "table_name": table.name.name, "source": table.oid}
+    return connection.execute(statement, {**named(relation), **asked}).fetchone() == (True,)
 
 
 def mark(session: Session, relation: TableName, *, release: int) -> None:
     """Store what identifies the relation of a release, for ``is_unread``."""
     statement = template("rights.mark_relation", mark=template("rights.relation_mark"))
-    session.pg.execute(statement, {**_named(relation), "release": release})
-
-
-def _named(relation: TableName) -> dict[str, str | None]:
-    return {"schema": relation.schema, "name": relation.name}
+    session.pg.execute(statement, {**named(relation), "release": release})
 
 
 def elsewhere(

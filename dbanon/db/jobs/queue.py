@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from selectors import EVENT_READ, DefaultSelector
 from time import monotonic
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import psycopg
-from psycopg.rows import dict_row, scalar_row
+from psycopg.rows import dict_row
 
 from dbanon.db import locks
-from dbanon.db.queries import query
+from dbanon.db.queries import named, query
 from dbanon.db.session import Session, listening
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.release import Mark
@@ -26,11 +26,13 @@ from dbanon.domain.text import command
 from dbanon.formats.cron import Cron
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from threading import Event
 
     from dbanon.settings import Settings
 
 
+T = TypeVar("T")
 ATTEMPTS = 8
 _FIRST_PAUSE = timedelta(seconds=15)
 _LONGEST_PAUSE = timedelta(minutes=30)
@@ -70,13 +72,7 @@ class Standing:
 
 def now(session: Session) -> datetime:
     """Return the time of the database's clock."""
-    cursor = session.pg.cursor(row_factory=scalar_row)
-    return cast("datetime", cursor.execute(query("jobs.now")).fetchone())
-
-
-def named(table: TableName) -> dict[str, object]:
-    """Return the name of a table as parameters of a statement."""
-    return {"schema": table.schema, "name": table.name}
+    return cast("datetime", session.one(query("jobs.now"))[0])
 
 
 class Bell:
@@ -181,20 +177,20 @@ def put_back(session: Session, job: Job, *, reason: str | None = None) -> None:
         merged = session.pg.execute(query("jobs.merge"), values).rowcount > 0
         session.pg.execute(query("jobs.put_back"), values | {"state": "waiting", "merged": merged})
 
-    try:
-        locks.patiently(session, wait, on=(), budget=0)
-    except locks.Held:
+    if not locks.unless_held(session, wait):
         session.pg.execute(query("jobs.put_back"), values | {"state": "running", "merged": False})
     session.pg.execute(query("jobs.tell"))
 
 
 def standing(session: Session) -> list[Standing]:
     """Return the job counts of each table, by table."""
-    cursor = session.pg.cursor(row_factory=dict_row)
-    rows = cursor.execute(query("jobs.standing")).fetchall()
-    return [
-        Standing(TableName(row.pop("table_schema"), row.pop("table_name")), **row) for row in rows
-    ]
+    return _by_table(session, "jobs.standing", Standing)
+
+
+def _by_table(session: Session, name: str, make: Callable[..., T]) -> list[T]:
+    """Return the rows of a statement, each made of its table and its other columns."""
+    rows = session.pg.cursor(row_factory=dict_row).execute(query(name)).fetchall()
+    return [make(TableName(row.pop("table_schema"), row.pop("table_name")), **row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,11 +223,7 @@ class Schedule:
 
 def schedules(session: Session) -> list[Schedule]:
     """Return all schedules, by table."""
-    cursor = session.pg.cursor(row_factory=dict_row)
-    rows = cursor.execute(query("jobs.schedules")).fetchall()
-    return [
-        Schedule(TableName(row.pop("table_schema"), row.pop("table_name")), **row) for row in rows
-    ]
+    return _by_table(session, "jobs.schedules", Schedule)
 
 
 def store(session: Session, table: TableName, cron: Cron) -> None:
@@ -302,8 +294,4 @@ def _enter(session: Session, table: TableName, due: datetime, *, now: datetime) 
         values = {**named(table), "due": due, "now": now}
         session.pg.execute(query("jobs.enter_due"), values)
 
-    try:
-        locks.patiently(session, enter, on=(), budget=0)
-    except locks.Held:
-        return False
-    return True
+    return locks.unless_held(session, enter)

@@ -106,9 +106,12 @@ def prove_persons(
         session.pg.execute(_create(publication, subject, quasi, used, more=more))
         persons, column = publication.persons, f"{demand.column} by {by}"
         if MODELS[demand.spec.name].of_persons and set(demand.quasi) == set(every):
-            yield judge_persons(session, persons, demand, subject=subject, column=column)
+            statement = persons_statement(persons, demand, subject=subject)
+            yield result_of_persons(demand, session.one(statement), column=column)
         else:
-            yield judge_rows(session, persons, demand, column=column, trees=publication.trees)
+            table = sql.SQL("{}::regclass").format(sql.Literal(persons.as_string(session.pg)))
+            statement = model_statement(table, demand, trees=publication.trees)
+            yield result_of_rows(demand, session.one(statement), column=column)
         session.pg.execute(sql.SQL("DROP TABLE {}").format(publication.persons))
 
 
@@ -137,14 +140,6 @@ def _create(
     )
 
 
-def judge_persons(
-    session: Session, persons: sql.Composable, demand: Demand, *, subject: str, column: str
-) -> CheckResult:
-    """Check a table of persons by a model's definition for persons; column: in the result."""
-    statement = persons_statement(persons, demand, subject=subject)
-    return result_of_persons(demand, session.one(statement), column=column)
-
-
 def result_of_persons(demand: Demand, row: Sequence[Any], *, column: str) -> CheckResult:
     """Convert a row of ``persons_statement`` into a result for that column."""
     required, least, most, classes, below, above, members = row
@@ -152,20 +147,6 @@ def result_of_persons(demand: Demand, row: Sequence[Any], *, column: str) -> Che
     failing, achieved = (above, most) if at_most else (below, least)
     figures = required, achieved, classes, failing, members
     return CheckResult(demand.spec.name, column, *(*figures, verdict(classes, failing)))
-
-
-def judge_rows(
-    session: Session,
-    rows: sql.Identifier,
-    demand: Demand,
-    *,
-    column: str,
-    trees: Mapping[str, object],
-) -> CheckResult:
-    """Check a private table with the check of a model; column: its name in the result."""
-    table = sql.SQL("{}::regclass").format(sql.Literal(rows.as_string(session.pg)))
-    statement = model_statement(table, demand, trees=trees)
-    return result_of_rows(demand, session.one(statement), column=column)
 
 
 def result_of_rows(demand: Demand, row: Sequence[Any], *, column: str) -> CheckResult:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from psycopg import sql
 
 from dbanon.db import catalog, identity, rights
-from dbanon.db.locks import Held, patiently
+from dbanon.db.locks import Held, patiently, unless_held
 from dbanon.db.metadata import ledger, spending
 from dbanon.db.queries import identifiers, lasting_value, query, relation, template
 from dbanon.db.releases import aside, relations
@@ -129,9 +129,9 @@ class Companion:
             return
         self.withdraw(session, view)
         session.admitted[oid] = self.name(view)
-        with suppress(Held, relations.DependedOn):
-            patiently(session, partial(self.drop, session, view), on=[], budget=0)
-            identity.dismiss(session, self.name(view))
+        with suppress(relations.DependedOn):
+            if unless_held(session, partial(self.drop, session, view)):
+                identity.dismiss(session, self.name(view))
 
     def withdraw(self, session: Session, view: TableName) -> None:
         """Revoke all rights and delete all rows; takes no lock that conflicts with readers."""

@@ -266,8 +266,8 @@ def _changed(publication: Publication, columns: Sequence[str], event: str) -> sq
 
 
 def _settings(publication: Publication) -> sql.Composed:
-    """Fix the settings that format values, so that a guard formats them as the proof does."""
-    if not depends_on_settings(publication):
+    """Fix the settings that format texts and numbers, if a model compares them as the proof."""
+    if all(MODELS[spec.name].reads is Reads.NOTHING for spec in publication.policy.models):
         return sql.Composed([])
     return sql.SQL("\n").join(map(sql.SQL, VALUE_SETTINGS))
 
@@ -343,11 +343,6 @@ def plain_conditions(publication: Publication) -> sql.Composed:
         distinct = sql.SQL("count(DISTINCT s.{0}) + (count(*) > count(s.{0}))::integer >= {1}")
         conditions += [distinct.format(value, sql.Literal(policy.l)) for value in sensitive]
     return sql.SQL(" AND ").join(conditions)
-
-
-def depends_on_settings(publication: Publication) -> bool:
-    """Return True if a model compares texts or numbers: their format depends on settings."""
-    return any(MODELS[s.name].reads is not Reads.NOTHING for s in publication.policy.models)
 
 
 def model_blocks(publication: Publication, members: sql.Composable) -> Iterator[sql.Composed]:

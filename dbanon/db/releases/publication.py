@@ -46,11 +46,6 @@ _SCALARS = {
 }
 
 
-def stored_type(recoding: str, column: ColumnInfo) -> str:
-    """Return the type of a value in the group table; a pair of columns is stored as a range."""
-    return published_type("interval" if recoding in PAIRS else recoding, column)
-
-
 def published_type(recoding: str, column: ColumnInfo) -> str:
     """Return the type of a published column (of two, the first); integers keep their width."""
     kind = column.kind
@@ -256,8 +251,12 @@ class Publication:
 
     @property
     def stored_types(self) -> tuple[str, ...]:
-        """The type of every quasi-identifier in the table of groups, in policy order."""
-        return self._typed(stored_type)
+        """The type of every quasi-identifier in the table of groups; a pair is one range."""
+        return self._typed(
+            lambda recoding, column: published_type(
+                "interval" if recoding in PAIRS else recoding, column
+            )
+        )
 
     def _typed(self, type_of: Callable[[str, ColumnInfo], str]) -> tuple[str, ...]:
         if self.policy.anatomy:

@@ -63,12 +63,8 @@ def read(session: Session, name: TableName, columns: Iterable[ColumnInfo]) -> li
     statement = sql.SQL("COPY (SELECT {} FROM {}) TO STDOUT (FORMAT csv)").format(
         sql.SQL(", ").join(part.expression for part in flat), relation(name)
     )
-    buffer = io.BytesIO()
-    with session.pg.cursor().copy(statement) as rows:
-        for block in rows:
-            buffer.write(block)
     types = {str(i): part.type for i, part in enumerate(flat)}
-    found = iter(_parsed(buffer, types).columns)
+    found = iter(_copied(session, statement, types).columns)
     return [pa.table({key: next(found) for key in own}) for own in parts]
 
 
@@ -86,15 +82,18 @@ def texts(
     statement = sql.SQL("COPY (SELECT {}, {} FROM {} GROUP BY {}) TO STDOUT (FORMAT csv)").format(
         sql.SQL(", ").join(shown), count, relation(name), numbers
     )
+    types = {str(i): pa.string() for i in range(len(shown))} | {COUNTED: pa.int64()}
+    return _copied(session, statement, types).rename_columns([*columns, COUNTED])
+
+
+def _copied(
+    session: Session, statement: sql.Composed, types: Mapping[str, pa.DataType]
+) -> pa.Table:
+    """Run a COPY to CSV, and parse what it gives."""
     buffer = io.BytesIO()
     with session.pg.cursor().copy(statement) as rows:
         for block in rows:
             buffer.write(block)
-    types = {str(i): pa.string() for i in range(len(shown))} | {COUNTED: pa.int64()}
-    return _parsed(buffer, types).rename_columns([*columns, COUNTED])
-
-
-def _parsed(buffer: io.BytesIO, types: Mapping[str, pa.DataType]) -> pa.Table:
     if not buffer.tell():
         return pa.schema(types.items()).empty_table()
     convert = csv.ConvertOptions(

@@ -15,7 +15,7 @@ import psycopg
 from psycopg import sql
 
 from dbanon.db import identity, rights
-from dbanon.db.locks import Held, patiently
+from dbanon.db.locks import patiently, unless_held
 from dbanon.db.metadata import ledger
 from dbanon.db.queries import query, template
 from dbanon.db.releases import aside, companions, copies, guards, immutability, relations
@@ -26,6 +26,8 @@ from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.release import ReleaseKind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dbanon.db.session import Session
     from dbanon.domain.release import Entry
     from dbanon.domain.table import TableName
@@ -44,11 +46,8 @@ def retire(session: Session, previous: Entry, *, by: Entry) -> None:
             if previous.data_id != by.data_id:
                 relations.drop_copy(session, previous.data_id)
 
-    try:
-        patiently(session, drop, on=[], budget=0)
-    except Held:
-        if previous.data_id != by.data_id:
-            guards.disarm(session, previous.data_id)
+    if not unless_held(session, drop) and previous.data_id != by.data_id:
+        guards.disarm(session, previous.data_id)
 
 
 def withdraw(session: Session, release: Entry) -> bool:
@@ -144,18 +143,18 @@ def _sweep(session: Session) -> list[Entry]:
     served = ledger.served_entries(session)
     kept = [name for release in served for name in relations.needed_tables(release)]
     for name, kind in session.pg.execute(query("releases.orphans"), (kept,)).fetchall():
-        if aside.is_retired(name):
-            with suppress(Held, psycopg.Error):
-                patiently(session, partial(aside.drop, session, name, kind), on=[], budget=0)
-        if re.fullmatch("places_[0-9]+", name):
-            drop_it = partial(_drop_table, session, sql.Identifier(DATA_SCHEMA, name))
-            with suppress(Held, psycopg.Error):
-                patiently(session, drop_it, on=[], budget=0)
+        drop_it: Callable[[], object] | None = None
         found = re.fullmatch("(release|rows|groups)_([0-9]+)", name)
-        if found and ledger.release_by_id(session, int(found[2])):
+        if aside.is_retired(name):
+            drop_it = partial(aside.drop, session, name, kind)
+        elif re.fullmatch("places_[0-9]+", name):
+            drop_it = partial(_drop_table, session, sql.Identifier(DATA_SCHEMA, name))
+        elif found and ledger.release_by_id(session, int(found[2])):
             drop_one = relations.drop_copy if found[1] == "release" else relations.drop_membership
-            with suppress(Held, psycopg.Error):
-                patiently(session, partial(drop_one, session, int(found[2])), on=[], budget=0)
+            drop_it = partial(drop_one, session, int(found[2]))
+        with suppress(psycopg.Error):
+            if drop_it is not None:
+                unless_held(session, drop_it)
     return served
 
 
