@@ -101,10 +101,9 @@ def compare_request(table: str | TableName, request: Request) -> Comparison:
     wanted = {*request.ks} if request.k is None else {*request.ks, request.k}
     if wanted:
         request = replace(request, k=min(wanted))
-    where = table if isinstance(table, TableName) else TableName.parse(table)
     with (
         connect(request.settings or Settings.load()) as session,
-        looking(session, partial(find_published, session, where)) as (info,),
+        looking(session, partial(find_published, session, TableName.parse(table))) as (info,),
     ):
         identity.admit(session, info)
         loaded = load(session, info, request.policy, draft=given)

@@ -97,10 +97,9 @@ def inspect(
 
     Raises TableNotFound, NotPermitted, DatabaseError.
     """
-    name = table if isinstance(table, TableName) else TableName.parse(table)
     with (
         connect(settings or Settings.load()) as session,
-        looking(session, partial(catalog.describe, session, name)) as (info,),
+        looking(session, partial(catalog.describe, session, TableName.parse(table))) as (info,),
     ):
         return _inspected(session, info, stages or Stages())
 

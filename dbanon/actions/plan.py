@@ -245,7 +245,7 @@ def _grouped(
     tables: Sequence[str | TableName], request: Request, given: Policy | None = None
 ) -> Iterator[_Grouped]:
     """Group tables as a publication does, on a snapshot that stays open during the block."""
-    names = [one if isinstance(one, TableName) else TableName.parse(one) for one in tables]
+    names = [TableName.parse(one) for one in tables]
 
     def is_remembered(info: TableInfo) -> bool:
         relation = relation_of(info.name, request)

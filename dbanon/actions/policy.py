@@ -72,11 +72,11 @@ def set_policy(
     Raises PolicyError with all problems, ConfigError if the file cannot be read, and TableNotFound.
     """
     given = _given(policy, name)
-    table = table or given.table
+    table = TableName.parse(table or given.table)
     with connect(settings or Settings.load(), writes=True) as session:
         with session.transaction(read_only=True, keep=False):
             require_current(session)
-            before, given = _checked(session, given, _name(table), strict=strict, warn=warn)
+            before, given = _checked(session, given, table, strict=strict, warn=warn)
         with session.transaction(operation=_operation(table, given.name, "stored")):
             info, given, known = _fitted(session, given, before.name)
             identity.require_same(before, info)
@@ -228,12 +228,8 @@ def _require_own_taxonomies(
             )
 
 
-def _name(table: str | TableName) -> TableName:
-    return table if isinstance(table, TableName) else TableName.parse(table)
-
-
 def _operation(table: str | TableName, policy: str, done: str) -> Operation:
-    name = _name(table)
+    name = TableName.parse(table)
     what = "the policy" if policy == DEFAULT_NAME else f"the policy {policy}"
     show = command("dbanon policy show", name, options=policy_option(policy))
     return Operation(f"{what} of {name}", done, show)
@@ -259,7 +255,7 @@ def load_policy(
 ) -> Policy:
     """Return a stored policy of a table; raises PolicyError if there is none of that name."""
     with current_session(settings or Settings.load()) as session:
-        return load(session, catalog.describe(session, _name(table)), name).written
+        return load(session, catalog.describe(session, TableName.parse(table)), name).written
 
 
 def export_policy(
@@ -303,7 +299,7 @@ def drop_policy(
     table: str | TableName, *, name: str = DEFAULT_NAME, settings: Settings | None = None
 ) -> None:
     """Delete a policy of a table; its releases stay. Raises PolicyError."""
-    where, operation = _name(table), _operation(table, name, "dropped")
+    where, operation = TableName.parse(table), _operation(table, name, "dropped")
     with current_session(settings or Settings.load(), operation=operation) as session:
         schemas = session.search_path if where.schema is None else (where.schema,)
         for found in (TableName(schema, where.name) for schema in schemas):
@@ -328,7 +324,7 @@ def diff_policies(
     about another table, and ConfigError if a file cannot be read.
     """
     with current_session(settings or Settings.load()) as session:
-        info = catalog.describe(session, _name(table))
+        info = catalog.describe(session, TableName.parse(table))
         new = _policy(session, info, after)
         old = _policy(session, info, new.name if before is None else before)
     return differences(policies.to_document(old), policies.to_document(new))
@@ -348,7 +344,7 @@ def policy_history(
     Each was stored, dropped or used to publish, with the changes.
     """
     with current_session(settings or Settings.load()) as session:
-        found = catalog.describe(session, _name(table)).name
+        found = catalog.describe(session, TableName.parse(table)).name
         versions = store.policy_versions(session, found, name=name)
         releases = ledger.releases(session, table=found)
     if name is not None:

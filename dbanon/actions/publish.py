@@ -167,7 +167,7 @@ def publishing(
     live, keep = request.relation_kind is ReleaseKind.VIEW, not request.dry_run
     with connect(request.settings or Settings.load(), writes=True) as session:
         require_current(session)
-        found = [find_source(session, _name(table)) for table in tables]
+        found = [find_source(session, TableName.parse(table)) for table in tables]
         for info in found if live else ():
             require(Mode.VIEW, info)
             guards.require_owner(session, info)
@@ -209,7 +209,3 @@ def _make_schemas(session: Session, found: Sequence[TableInfo], views: Sequence[
             catalog.require_readable(session, info)
         for name in missing:
             schemas.ensure(session, name)
-
-
-def _name(table: str | TableName) -> TableName:
-    return table if isinstance(table, TableName) else TableName.parse(table)

@@ -101,11 +101,10 @@ def derive_taxonomy(
     ``kind`` is flat, intervals (of the given ``widths``, each a multiple of the previous one),
     dates (day, month, quarter, year, decade) or prefix (postcodes). Raises TaxonomyError.
     """
-    where = table if isinstance(table, TableName) else TableName.parse(table)
     with connect(settings or Settings.load(), writes=True) as session:
         with session.transaction(read_only=True):
             require_current(session)
-            values = _values(session, where, column)
+            values = _values(session, TableName.parse(table), column)
         with session.transaction(operation=_operation(name, "stored")):
             return _add(session, _derive(name, values, kind=kind, widths=widths))
 
@@ -164,8 +163,7 @@ def missing_values_sql(name: str, column: str, *, table: str | TableName) -> str
 
     dbanon itself never prints values: run it in psql, as a role that may see them.
     """
-    where = table if isinstance(table, TableName) else TableName.parse(table)
-    return store.missing_values_query(name, table=where, column=column)
+    return store.missing_values_query(name, table=TableName.parse(table), column=column)
 
 
 def drop_taxonomy(name: str, *, settings: Settings | None = None) -> int:

@@ -34,8 +34,10 @@ class TableName:
     name: str
 
     @classmethod
-    def parse(cls, text: str) -> TableName:
+    def parse(cls, text: str | TableName) -> TableName:
         """Read ``name`` or ``schema.name`` as SQL does: quoted parts keep their case."""
+        if isinstance(text, TableName):
+            return text
         parts = _split_identifiers(text)
         if len(parts) == 1:
             return cls(None, parts[0])

@@ -48,7 +48,7 @@ def parse(text: str) -> Dataset:
 
 def dataset_of(names: Iterable[str | TableName]) -> Dataset:
     """Return a dataset of some tables, that of the persons first; raises ConfigError."""
-    parsed = [name if isinstance(name, TableName) else TableName.parse(name) for name in names]
+    parsed = [TableName.parse(name) for name in names]
     twice = next((name for name in parsed if parsed.count(name) > 1), None)
     if twice is not None:
         raise ConfigError(f"the dataset names {twice} twice", hint=_EXAMPLE)

@@ -44,7 +44,7 @@ def set_schedule(
     the table has no served release.
     """
     times = Cron(cron, zone)
-    name = table if isinstance(table, TableName) else TableName.parse(table)
+    name = TableName.parse(table)
     operation = Operation(f"the schedule of {name}", "stored", _LIST)
     with current_session(settings or Settings.load(), operation=operation) as session:
         found = find_source(session, name).name
@@ -83,7 +83,7 @@ def remove_schedule(table: str | TableName, *, settings: Settings | None = None)
 
     Raises ConfigError if it has none.
     """
-    name = table if isinstance(table, TableName) else TableName.parse(table)
+    name = TableName.parse(table)
     operation = Operation(f"the schedule of {name}", "removed", _LIST)
     with current_session(settings or Settings.load(), operation=operation) as session:
         known = (one.table for one in queue.schedules(session))

@@ -106,10 +106,9 @@ def check_one(
     settings: Settings | None = None,
 ) -> Checked:
     """Check like ``check``, and return the failure instead of raising it."""
-    where = relation if isinstance(relation, TableName) else TableName.parse(relation)
     own = k is None and l is None and not quasi and not sensitive
     with connect(settings or Settings.load()) as session:
-        found = _found(session, where)
+        found = _found(session, TableName.parse(relation))
         with _held(session, found) as info:
             promise = _promise(session, info, k=k, l=l, quasi=quasi, sensitive=sensitive)
             if own:
@@ -304,8 +303,7 @@ def describe(relation: str | TableName, *, settings: Settings | None = None) -> 
 
 def described(session: Session, relation: str | TableName) -> tuple[TableInfo, Described]:
     """Return a published relation with its description; raises as ``describe``."""
-    where = relation if isinstance(relation, TableName) else TableName.parse(relation)
-    info = catalog.describe(session, where)
+    info = catalog.describe(session, TableName.parse(relation))
     promise = read_promise(session, info)
     if promise is None:
         raise ConfigError(

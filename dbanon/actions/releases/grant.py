@@ -145,8 +145,7 @@ def _settled(
 
 def _served(session: Session, relation: str | TableName) -> list[Release]:
     """Return the release that a relation serves, or all of a table; raises ConfigError."""
-    where = relation if isinstance(relation, TableName) else TableName.parse(relation)
-    name = catalog.describe(session, where, hint="dbanon release list").name
+    name = catalog.describe(session, TableName.parse(relation), hint="dbanon release list").name
     served = ledger.served_release(session, name)
     releases = [served] if served else ledger.releases(session, table=name, served=True)
     if not releases:

@@ -67,7 +67,7 @@ def history(table: str | TableName, *, settings: Settings | None = None) -> Hist
     """
     from dbanon.db.histories import memory, overlay
 
-    name = table if isinstance(table, TableName) else TableName.parse(table)
+    name = TableName.parse(table)
     with (
         connect(settings or Settings.load()) as session,
         # Membership is unpacked into temporary tables, which a read-only transaction cannot create.
@@ -178,7 +178,7 @@ def _datasets(session: Session, entries: Sequence[Entry]) -> list[dict[TableName
 def _served(session: Session, relation: str | TableName | None) -> Sequence[Entry]:
     if relation is None:
         return ledger.served_entries(session)
-    name = relation if isinstance(relation, TableName) else TableName.parse(relation)
+    name = TableName.parse(relation)
     served = ledger.served_release(session, catalog.describe(session, name).name)
     if served is None:
         raise ConfigError(f"{name} serves no release", hint="dbanon release list")

@@ -36,8 +36,9 @@ def list_releases(
     with current_session(settings or Settings.load()) as session:
         if table is None:
             return ledger.releases(session)
-        name = table if isinstance(table, TableName) else TableName.parse(table)
-        return ledger.releases(session, table=catalog.describe(session, name).name)
+        return ledger.releases(
+            session, table=catalog.describe(session, TableName.parse(table)).name
+        )
 
 
 def count_hidden(

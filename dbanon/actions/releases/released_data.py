@@ -100,7 +100,7 @@ class Reconciliation:
 
 def served(relation: str | TableName, settings: Settings) -> Release:
     """Return the release that a relation serves; raises ConfigError, TableNotFound."""
-    where = relation if isinstance(relation, TableName) else TableName.parse(relation)
+    where = TableName.parse(relation)
     with current_session(settings) as session:
         try:
             name = catalog.describe(session, where).name
