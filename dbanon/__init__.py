@@ -36,10 +36,11 @@ if TYPE_CHECKING:
     from dbanon.actions.releases.check import check, check_all, describe
     from dbanon.actions.releases.counting import count
     from dbanon.actions.releases.grant import grant, revoke
-    from dbanon.actions.releases.history import check_history, history
     from dbanon.actions.releases.ledger import (
+        check_history,
         drop_release,
         forget_series,
+        history,
         list_releases,
         list_verifications,
         load_release,
@@ -101,9 +102,8 @@ _HOMES = {
     "actions.releases.check": "check check_all describe",
     "actions.releases.counting": "count",
     "actions.releases.grant": "grant revoke",
-    "actions.releases.history": "check_history history",
-    "actions.releases.ledger": "drop_release forget_series list_releases list_verifications"
-    " load_release",
+    "actions.releases.ledger": "check_history drop_release forget_series history list_releases"
+    " list_verifications load_release",
     "actions.releases.read": "read",
     "actions.releases.report": "report report_dataset",
     "actions.server": "server_psql server_status server_stop server_url",

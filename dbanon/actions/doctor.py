@@ -20,7 +20,7 @@ from dbanon.actions.preparation.loading import (
 )
 from dbanon.actions.preparation.members import is_dealt_by_seed
 from dbanon.actions.releases.check import explain
-from dbanon.actions.releases.history import retained
+from dbanon.actions.releases.ledger import retained
 from dbanon.db import audit, catalog, identity, rights
 from dbanon.db.audit import OLDEST, hidden, private_publications, role_facts, server_version
 from dbanon.db.metadata import damage, ledger, migrate, store

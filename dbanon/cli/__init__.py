@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from dbanon.domain.outcomes import Operations
 
 COMMANDS = {
-    "demo": ("init:demo", "Publish real patients on an embedded PostgreSQL."),
-    "init": ("init:init", "Install or upgrade the metadata schema."),
+    "demo": ("system:demo", "Publish real patients on an embedded PostgreSQL."),
+    "init": ("system:init", "Install or upgrade the metadata schema."),
     "inspect": (
         "inspect:inspect",
         "Show columns, types, counts, suggested roles and recodings.",
@@ -38,11 +38,11 @@ COMMANDS = {
         "Predict the cost of a publication or refresh; store nothing.",
     ),
     "publish": ("publish:publish", "Publish an anonymized relation, proved by the database."),
-    "grant": ("releases.grant:grant", "Grant roles read access to a published relation."),
-    "revoke": ("releases.grant:revoke", "Revoke access to a published relation."),
-    "check": ("releases.check:check", "Prove a published relation again, or all of them."),
+    "grant": ("releases.relations:grant", "Grant roles read access to a published relation."),
+    "revoke": ("releases.relations:revoke", "Revoke access to a published relation."),
+    "check": ("releases.relations:check", "Prove a published relation again, or all of them."),
     "describe": (
-        "releases.check:describe",
+        "releases.relations:describe",
         "Describe the columns and the proved models of a relation.",
     ),
     "report": (
@@ -50,20 +50,20 @@ COMMANDS = {
         "Report the risk and the utility of a published relation.",
     ),
     "attack": (
-        "releases.attack:attack",
+        "releases.relations:attack",
         "Simulate attacks on a published relation.",
     ),
     "count": (
-        "releases.count:count",
+        "releases.relations:count",
         "Publish noisy counts of the source, within a privacy budget.",
     ),
     "refresh": (
         "refresh:refresh",
         "Refresh served releases: keep classes, add new persons.",
     ),
-    "schedule": ("jobs:app", "Manage refresh schedules; `dbanon worker` runs them."),
+    "schedule": ("refresh:app", "Manage refresh schedules; `dbanon worker` runs them."),
     "worker": (
-        "jobs:worker",
+        "refresh:worker",
         "Run scheduled refreshes until stopped.",
     ),
     "history": (
@@ -71,9 +71,9 @@ COMMANDS = {
         "Show all releases of a table, and their combined disclosure.",
     ),
     "release": ("releases.ledger:app", "Read the ledger of releases."),
-    "doctor": ("init:doctor", "Check versions, privileges and possible leaks."),
-    "server": ("server:app", "Manage the embedded server, and compile in advance."),
-    "help": ("help:explain", "Explain a command, or a warning by its code."),
+    "doctor": ("system:doctor", "Check versions, privileges and possible leaks."),
+    "server": ("system:app", "Manage the embedded server, and compile in advance."),
+    "help": ("system:explain", "Explain a command, or a warning by its code."),
 }
 """Place of each command or group below this package, and the first line of its help."""
 

@@ -214,9 +214,9 @@ def moved(request, monkeypatch):
 
     Is a list of whether the class that was left has k persons, too.
     """
-    from dbanon.actions.preparation import linked
+    from dbanon.actions.preparation import prepare
 
-    search, part, spare = linked.solve_linked, request.param, []
+    search, part, spare = prepare.solve_linked, request.param, []
 
     def move(persons, tables, **options):
         outcomes = search(persons, tables, **options)
@@ -233,7 +233,7 @@ def moved(request, monkeypatch):
         return outcomes
 
     with monkeypatch.context() as patch:
-        patch.setattr(linked, "solve_linked", move)
+        patch.setattr(prepare, "solve_linked", move)
         yield spare
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import ipaddress
 import multiprocessing
 import signal
-from concurrent.futures import ProcessPoolExecutor
+import warnings
+from concurrent.futures import CancelledError, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
 
 from dbanon.actions.distribution.tasks import completed, perform, retry_limit_reached
 from dbanon.anonymization.threads import GivenUp, aside, processors
-from dbanon.domain.errors import ConfigError
+from dbanon.domain import errors
+from dbanon.domain.errors import ConfigError, DbanonError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -47,8 +51,6 @@ def executor_named(text: str) -> Executor:
     if text == PROCESSES:
         return Processes()
     if text.startswith(DASK):
-        from dbanon.actions.distribution.cluster import Cluster
-
         return Cluster.of(text.removeprefix(DASK))
     raise ConfigError(
         f"there is no executor {text!r}",
@@ -147,3 +149,119 @@ def _begin(job: Job, settings: Settings) -> None:
 def _perform_here(task: Task) -> Result:
     job, settings = _mine[-1]
     return perform(job, task, settings)
+
+
+_CONNECTING = 10.0  # seconds to reach a scheduler
+_CLOSING = 2.0  # seconds to take leave of it
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A scheduler and its workers.
+
+    A lost worker is replaced by another, because it has written nothing. A lost scheduler ends the
+    publication.
+    """
+
+    address: str
+
+    @classmethod
+    def of(cls, where: str) -> Cluster:
+        """Return the cluster of a scheduler, ``host:port``; raises ConfigError."""
+        errors.require_library(
+            "distributed", what="the executor dask://", also=", here and on every worker"
+        )
+        host, colon, port = where.rpartition(":")
+        if not (host and colon and port.isascii() and port.isdigit()):
+            raise ConfigError(
+                f"dask://{where} names no scheduler", hint="--executor dask://HOST:8786"
+            )
+        import distributed
+
+        security: Any = distributed.Security
+        if security().require_encryption:
+            return cls(f"tls://{where}")
+        if not _is_this_machine(host):
+            raise ConfigError(
+                f"dask://{where} is another machine, and keys and sensitive values of rows would"
+                " travel to it as they are",
+                hint="let distributed.comm.require-encryption be true in the configuration of Dask,"
+                " with the certificates of distributed.comm.tls",
+            )
+        return cls(f"tcp://{where}")
+
+    @contextmanager
+    def opened(
+        self,
+        job: Job,
+        settings: Settings,  # noqa: ARG002 - each worker has its own
+        *,
+        stopped: Callable[[], bool],
+    ) -> Iterator[Run]:
+        """Connect for one job."""
+        client = self._client()
+        name = uuid4().hex  # a key tells nothing of the job
+
+        def run(tasks: Sequence[Task]) -> Iterator[tuple[int, Result]]:
+            shared = _submit(client, _kept, job, key=f"dbanon-job-{name}")
+            futures: dict[Future, int] = {
+                _submit(client, perform, shared, task, key=f"dbanon-{uuid4().hex}"): number
+                for number, task in enumerate(tasks)
+            }
+            with _failures():
+                yield from completed(futures, stopped=stopped)
+
+        try:
+            yield run
+        finally:
+            with suppress(Exception):  # it is gone, and so is all that it had of the job
+                client.close(timeout=_CLOSING)
+
+    def _client(self) -> Any:  # noqa: ANN401 - distributed comes without types
+        import distributed
+
+        connect: Any = distributed.Client
+        try:
+            return connect(self.address, timeout=_CONNECTING, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"no scheduler of Dask answers at {self.address}",
+                hint="dask scheduler --host 127.0.0.1 --dashboard-address 127.0.0.1:0, and a dask"
+                " worker of the same version",
+            ) from error
+
+
+def _kept(job: Job) -> Job:
+    """Return the shared data of all tasks; as a task, it is created again where it is lost."""
+    return job
+
+
+def _submit(client: Any, function: Callable[..., object], *given: object, key: str) -> Any:  # noqa: ANN401
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sending large graph")
+        return client.submit(function, *given, key=key, pure=False)
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    """Convert errors of a cluster into errors of dbanon, without the original text."""
+    from distributed import KilledWorker
+
+    try:
+        yield
+    except KilledWorker:
+        raise retry_limit_reached() from None
+    except (CancelledError, OSError) as error:
+        raise DbanonError(
+            f"the scheduler of Dask was lost ({type(error).__name__}); nothing was published",
+            hint="run the command again once it is back",
+        ) from None
+
+
+def _is_this_machine(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from dbanon.actions.preparation.linked import LinkedSource
 from dbanon.actions.preparation.prepare import (
+    LinkedSource,
     Prepared,
     Source,
     among,

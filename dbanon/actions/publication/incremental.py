@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from dbanon.actions.preparation.linked import LinkedSource, read_linked
 from dbanon.actions.preparation.members import digest_of_rows
-from dbanon.actions.preparation.prepare import cautions, read_source
+from dbanon.actions.preparation.prepare import LinkedSource, cautions, read_linked, read_source
 from dbanon.actions.publication.group_reuse import with_late
 from dbanon.actions.publication.pooling import narrowed, pooled, requirements, widened
 from dbanon.actions.publication.steps import build

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.actions.preparation.linked import LinkedSource
     from dbanon.actions.preparation.members import Member
-    from dbanon.actions.preparation.prepare import Source
+    from dbanon.actions.preparation.prepare import LinkedSource, Source
     from dbanon.db.session import Session
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.release import Published

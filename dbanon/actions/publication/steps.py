@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from dbanon.actions.distribution.dividing import prepare_in_blocks
-from dbanon.actions.preparation.linked import prepare
 from dbanon.actions.preparation.masking import mask_classes
+from dbanon.actions.preparation.prepare import prepare
 from dbanon.actions.publication.group_reuse import require_unshared, share
 from dbanon.actions.publication.series import (
     UNREAD,

@@ -15,7 +15,7 @@ from dbanon.domain.outcomes import Stages
 from dbanon.request import LARGEST_NUMBER
 
 if TYPE_CHECKING:
-    from dbanon.actions.releases.history import History
+    from dbanon.actions.releases.ledger import History
 
 
 app = typer.Typer(help="Read the ledger of releases.", no_args_is_help=True)

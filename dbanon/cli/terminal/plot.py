@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dbanon.actions.compare import Comparison
-    from dbanon.actions.releases.history import History, HistoryEntry
+    from dbanon.actions.releases.ledger import History, HistoryEntry
     from dbanon.domain.table import TableName
 
 # Okabe and Ito's colours for color-blind readers, without yellow, which is invisible on white.

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon.db.histories import cells, figures, membership, memory
-from dbanon.db.histories.cells import CELLS, COUNTED, NOW
-from dbanon.db.histories.figures import Figures, carried, carried_pair
+from dbanon.db.histories import cells, membership, memory
+from dbanon.db.histories.cells import CELLS, COUNTED, NOW, Figures, carried, carried_pair
 from dbanon.db.histories.memory import BEFORE
 from dbanon.db.metadata import ledger
 from dbanon.db.queries import named, query, template
@@ -96,7 +95,7 @@ def _remembered(
     with at_once(session.pg):
         memory.forget(session)
         if is_kept:
-            figures.keep(session, found)
+            cells.keep(session, found)
     return _composition(compared, found, of_cells)
 
 
@@ -291,7 +290,7 @@ def _comparable(session: Session, found: Sequence[Memory], new: Sequence[Publica
         for number, policy in policies.items()
         if number in added or memory.series_of(series, number, own) == own
     }
-    base, changed = figures.kept(session, known), memory.changes(session, known.table)
+    base, changed = cells.kept(session, known), memory.changes(session, known.table)
     damaged = {
         release
         for kept in base.values()

@@ -16,7 +16,7 @@ import pytest
 from tables import make_patients, patients_policy, rows_proved
 
 import dbanon
-from dbanon.actions.distribution.cluster import Cluster
+from dbanon.actions.distribution.executors import Cluster
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.table import TableName
 
@@ -301,7 +301,7 @@ def test_a_cluster_is_reached_over_tls_where_dask_says_so(copied, monkeypatch, c
 
 
 def test_a_scheduler_that_does_not_answer_is_named(copied, monkeypatch):
-    monkeypatch.setattr("dbanon.actions.distribution.cluster._CONNECTING", 0.2)
+    monkeypatch.setattr("dbanon.actions.distribution.executors._CONNECTING", 0.2)
     database = copied(define)
     with pytest.raises(ConfigError, match=r"no scheduler of Dask answers at tcp://127\.0\.0\.1:9"):
         dbanon.publish("patients", settings=database.settings, executor="dask://127.0.0.1:9")

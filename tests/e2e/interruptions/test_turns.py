@@ -11,7 +11,7 @@ import pytest
 from tables import define_patients, patients_policy
 
 import dbanon
-from dbanon.actions.preparation import linked
+from dbanon.actions.preparation import prepare
 from dbanon.actions.publication import group_reuse
 from dbanon.actions.publication import steps as publishing
 from dbanon.db import catalog
@@ -99,7 +99,7 @@ def test_a_revocation_does_not_wait_for_a_search_and_outlives_it(patients, monke
     def refresh():
         return dbanon.refresh("patients", new_series=True, settings=patients.settings)
 
-    with in_flight(monkeypatch, linked.LinkedSource, "solve", refresh) as future:
+    with in_flight(monkeypatch, prepare.LinkedSource, "solve", refresh) as future:
         start = time.monotonic()
         dbanon.revoke("patients", ["turns_analyst"], settings=patients.settings)
         assert time.monotonic() - start < 10
@@ -181,7 +181,7 @@ def test_publications_of_a_table_wait_for_each_other(patients, monkeypatch, kind
         return dbanon.publish("patients", k=7, kind=kind, name="other", settings=patients.settings)
 
     with ThreadPoolExecutor(1) as pool:
-        with in_flight(monkeypatch, linked.LinkedSource, "solve", refresh):
+        with in_flight(monkeypatch, prepare.LinkedSource, "solve", refresh):
             second = pool.submit(publish)
             time.sleep(1)
             assert not second.done()
@@ -195,7 +195,7 @@ def test_a_publication_that_waited_sees_what_was_committed_meanwhile(patients, m
         return dbanon.refresh("patients", new_series=True, settings=patients.settings)
 
     with ThreadPoolExecutor(3) as pool:
-        with in_flight(monkeypatch, linked.LinkedSource, "solve", refresh):
+        with in_flight(monkeypatch, prepare.LinkedSource, "solve", refresh):
             others = [pool.submit(refresh) for _ in range(3)]
             time.sleep(1)
             assert not any(other.done() for other in others)

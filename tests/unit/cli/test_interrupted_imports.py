@@ -28,7 +28,9 @@ getattr(importlib.import_module(module), function)()
 """
 
 
-@pytest.mark.parametrize("module", ["dbanon.cli", "typer", "dbanon.cli.releases.check", "psycopg"])
+@pytest.mark.parametrize(
+    "module", ["dbanon.cli", "typer", "dbanon.cli.releases.relations", "psycopg"]
+)
 def test_an_interrupted_import_prints_no_traceback(module):
     script = PYPROJECT["project"]["scripts"]["dbanon"]
     words = [script, module, "check", "people", "--dsn", "host=/nowhere"]

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from dbanon.actions.compare import Compared, Comparison
-from dbanon.actions.releases.history import History, HistoryEntry
+from dbanon.actions.releases.ledger import History, HistoryEntry
 from dbanon.cli.terminal import plot
 from dbanon.domain.assignment import LossReport
 from dbanon.domain.errors import ConfigError

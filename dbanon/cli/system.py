@@ -1,7 +1,8 @@
-"""``dbanon init``, ``dbanon doctor`` and ``dbanon demo``."""
+"""``dbanon init``, ``doctor``, ``demo``, ``server`` and ``help``."""
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,7 +11,10 @@ import dbanon
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.console import interruptible
+from dbanon.domain.errors import ConfigError
+from dbanon.domain.policy_warning import EXPLANATIONS, Code
 from dbanon.domain.text import command
+from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,14 +60,14 @@ def init(
     if json:
         console.document(result)
     else:
-        console.say(f"metadata schema {_state(result)}")
+        console.say(f"metadata schema {_installed(result)}")
     for sentence in result["lost"]:
         console.warn(f"{sentence}; next: dbanon doctor")
     for sentence in result["lacking"]:
         console.warn(sentence)
 
 
-def _state(result: Mapping[str, Any]) -> str:
+def _installed(result: Mapping[str, Any]) -> str:
     former, revision = result["former"], result["revision"]
     if not result["changed"]:
         return f"was current already (revision {revision})"
@@ -119,7 +123,9 @@ def demo(
         )
     console.say(f"Loaded {shown.sample.origin}.")
     for one in shown.published:
-        _show(one, publish="dbanon publish --dataset clinic.toml" if shown.sample.tables else None)
+        _show_published(
+            one, publish="dbanon publish --dataset clinic.toml" if shown.sample.tables else None
+        )
     console.say("")
     console.say("What an analyst could run next (dbanon server psql, pgAdmin, pandas ...):")
     console.say("")
@@ -127,7 +133,7 @@ def demo(
         console.verbatim(f"{query};\n\n")
 
 
-def _show(one: Published, *, publish: str | None) -> None:
+def _show_published(one: Published, *, publish: str | None) -> None:
     table = one.release.table
     console.say(f"{table}:")
     console.table(one.source_columns, one.source_rows)
@@ -136,3 +142,112 @@ def _show(one: Published, *, publish: str | None) -> None:
     console.table(one.columns, one.rows)
     report.checks(one.checks)
     report.loss(one.release.loss, one.release.policy)
+
+
+app = typer.Typer(help="Manage the embedded server, and compile in advance.", no_args_is_help=True)
+
+
+@app.command()
+def status(*, json: Annotated[bool, typer.Option("--json", help="print JSON")] = False) -> None:
+    """Show the state and the location of the embedded server."""
+    found = dbanon.server_status(Settings.load())
+    if json:
+        console.document(found)
+        return
+    for name, value in console.plain(found).items():
+        console.say(f"{name}: {value}")
+
+
+@app.command()
+def stop() -> None:
+    """Stop the embedded server; the next command that needs it starts it again."""
+    dbanon.server_stop(Settings.load())
+    console.say("the embedded server is stopped")
+
+
+@app.command()
+def url() -> None:
+    """Print the embedded server's URI, for psql, pgAdmin or pandas."""
+    typer.echo(dbanon.server_url(Settings.load()))
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def psql(context: typer.Context) -> None:
+    """Open psql on the embedded server; further arguments go to psql.
+
+    \b
+    dbanon server psql
+    dbanon server psql -- -c 'SELECT * FROM anon.patients LIMIT 5'
+    """
+    raise typer.Exit(dbanon.server_psql(Settings.load(), context.args))
+
+
+@app.command()
+def warm(*, json: options.Json = False) -> None:
+    """Compile the search of the algorithm auto in advance.
+
+    The first publish, plan or refresh on a machine compiles it to machine code, which is stored in
+    the user's cache folder, or in the one that NUMBA_CACHE_DIR names. This command does so
+    beforehand, for example when an image is built. It compiles only what is missing, and connects
+    to no database.
+
+    \b
+    dbanon server warm
+    NUMBA_CACHE_DIR=/var/cache/dbanon dbanon server warm --json
+    """
+    from dbanon.actions import server
+
+    done = server.warm(on_step=lambda title: console.err().print(f"trying {title}"))
+    if json:
+        console.document(done)
+    elif done.seconds:
+        console.say(f"compiled in {done.seconds:.0f} s, and kept in {done.cache}")
+    else:
+        console.say(f"nothing to compile: all is in {done.cache}")
+
+
+def _topics() -> list[str]:
+    from dbanon.cli import COMMANDS
+
+    return [*COMMANDS, *Code]
+
+
+def explain(
+    topic: Annotated[
+        str | None,
+        typer.Argument(
+            help="a command, or the code of a warning",
+            show_default=False,
+            autocompletion=_topics,
+        ),
+    ] = None,
+) -> None:
+    """Explain a command, or a warning by its code.
+
+    \b
+    dbanon help publish
+    dbanon help near-unique
+    dbanon help             # the codes of all warnings
+    """
+    from dbanon.cli import COMMANDS, app
+
+    if topic is None:
+        console.table(("code", "finding"), [(code, EXPLANATIONS[code].finding) for code in Code])
+    elif topic in {*Code}:
+        _explain(Code(topic))
+    elif topic in COMMANDS:
+        app([topic, "--help"])
+    else:
+        hint = "dbanon help, for the codes of warnings; dbanon --help, for the commands"
+        raise ConfigError(f"{topic!r} is no command and no code of a warning", hint=hint)
+
+
+def _explain(code: Code) -> None:
+    found = EXPLANATIONS[code]
+    for title, text in ((code, found.finding), ("risk", found.risk), ("remedy", found.remedy)):
+        for line in wrap(f"{title}: {text}", 100, subsequent_indent="  "):
+            console.say(line)
+    console.say("acknowledge it in the policy, with a reason:")
+    if code.of_column:
+        console.say("  [columns.NAME]")
+    console.say(f'  allow = ["{code}: REASON"]')
