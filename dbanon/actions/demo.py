@@ -24,7 +24,7 @@ from dbanon.request import Request
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from dbanon.domain.release import CheckReport, Release
 
@@ -175,7 +175,10 @@ def _refreshed(chosen: Sample, settings: Settings, stages: Stages) -> list[Relea
 def _shown(release: Release, settings: Settings, stages: Stages) -> Published:
     with stages("prove again"):
         report = check(release.relation, settings=settings)
-    before, after = _samples((release.table, release.relation), settings)
+    with connect(settings) as session, session.transaction(read_only=True):
+        relations = release.table, release.relation
+        before, after = (demo_tables.first_rows(session, one, limit=8) for one in relations)
+        identity.require_admitted(session)
     return Published(*before, release, report, *after)
 
 
@@ -198,12 +201,3 @@ def _define(sample: Sample, table: TableName, settings: Settings) -> None:
             import_taxonomy(name, resources.data(file), settings=settings)
     file = f"{sample.name}/{table.name}.toml" if sample.tables else f"{table.name}.toml"
     set_policy(table, resources.data(file), settings=settings)
-
-
-def _samples(
-    relations: Sequence[TableName], settings: Settings
-) -> list[tuple[tuple[str, ...], tuple[tuple[str | None, ...], ...]]]:
-    with connect(settings) as session, session.transaction(read_only=True):
-        rows = [demo_tables.first_rows(session, relation, limit=8) for relation in relations]
-        identity.require_admitted(session)
-        return rows

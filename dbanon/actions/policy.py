@@ -35,7 +35,6 @@ from dbanon.domain.table import ColumnKind, TableInfo, TableName, quote_identifi
 from dbanon.domain.text import command
 from dbanon.formats import policies
 from dbanon.formats.policies import differences, draft, to_document
-from dbanon.formats.policy_validation import validate
 from dbanon.request import Request
 from dbanon.settings import Settings
 
@@ -186,13 +185,12 @@ def _fitted(
 ) -> tuple[TableInfo, Policy, dict[str, Taxonomy]]:
     """Return a table, its fitting policy and taxonomies; raises PolicyError, TaxonomyError."""
     from dbanon.anonymization.encoding.bands import level_of
-    from dbanon.anonymization.registry import RECODINGS, make_masking
 
     info = catalog.describe(session, table)
     policy = loading.of_table(session, policy, info)
     known = store.newest_taxonomies(session, policy.taxonomies)
     info = policy.keyed(info)
-    validate(policy, info, taxonomies=known, recodings=RECODINGS, masking=make_masking)
+    loading.require_valid(policy, info, known)
     for rule in policy.with_role(Role.QUASI):
         if rule.taxonomy is not None and rule.at_least is not None:
             level_of(known[rule.taxonomy], rule)

@@ -148,15 +148,11 @@ _COLUMN = (
 
 
 def _column(own: dict[str, Any]) -> ColumnInfo:
-    kind = _kind(own["base_type"], own["base_schema"], own["labels"])
-    return ColumnInfo(**own | {"labels": tuple(own["labels"] or ())}, kind=kind)
-
-
-def _kind(base: str, schema: str, labels: Sequence[str] | None) -> ColumnKind:
-    if labels:
-        return ColumnKind.ORDINAL
     # a type of the user's may bear the name of a built-in one
-    return _KINDS.get(base, ColumnKind.OTHER) if schema == "pg_catalog" else ColumnKind.OTHER
+    is_built_in = own["base_schema"] == "pg_catalog"
+    kind = _KINDS.get(own["base_type"], ColumnKind.OTHER) if is_built_in else ColumnKind.OTHER
+    kind = ColumnKind.ORDINAL if own["labels"] else kind
+    return ColumnInfo(**own | {"labels": tuple(own["labels"] or ())}, kind=kind)
 
 
 def readable_columns(session: Session, info: TableInfo, names: Collection[str]) -> set[str]:

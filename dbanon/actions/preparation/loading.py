@@ -279,19 +279,18 @@ def gained_rights(
         yield Change(None, f"{found}, and may read {release.relation}", hint, of_rights=True)
 
 
-def violations(loaded: Loaded) -> Iterator[Change]:
-    """Yield the mismatches of the policy and the table, from the catalog alone."""
+def require_valid(policy: Policy, info: TableInfo, taxonomies: Mapping[str, Taxonomy]) -> None:
+    """Raise PolicyError with all mismatches of policy and table."""
     from dbanon.anonymization.registry import RECODINGS, make_masking
 
+    validate(policy, info, taxonomies=taxonomies, recodings=RECODINGS, masking=make_masking)
+
+
+def violations(loaded: Loaded) -> Iterator[Change]:
+    """Yield the mismatches of the policy and the table, from the catalog alone."""
     info = loaded.info
     try:
-        validate(
-            loaded.policy,
-            info,
-            taxonomies=loaded.taxonomies,
-            recodings=RECODINGS,
-            masking=make_masking,
-        )
+        require_valid(loaded.policy, info, loaded.taxonomies)
     except PolicyError as error:
         yield Change(None, str(error), error.hint or command("dbanon policy suggest", info.name))
 

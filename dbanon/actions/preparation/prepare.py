@@ -13,7 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbanon.actions.preparation.loading import Loaded, cautions_of_rows, notes, require_no_cautions
+from dbanon.actions.preparation.loading import (
+    Loaded,
+    cautions_of_rows,
+    notes,
+    require_no_cautions,
+    require_valid,
+)
 from dbanon.actions.preparation.masking import draw, draws, mask
 from dbanon.anonymization.encoding.encode import encode
 from dbanon.anonymization.encoding.population import Population, encode_population
@@ -22,8 +28,6 @@ from dbanon.anonymization.linked import subjects_of as linked_subjects
 from dbanon.anonymization.outcome import Outcome, losses_by_recoding
 from dbanon.anonymization.problem import Problem
 from dbanon.anonymization.registry import (
-    RECODINGS,
-    make_masking,
     masks_among_rows,
     require_installed,
 )
@@ -35,7 +39,6 @@ from dbanon.domain.policy import Policy, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableInfo, quote_identifier
 from dbanon.formats.column_values import with_own_values
-from dbanon.formats.policy_validation import validate
 from dbanon.formats.policy_warnings import repeated
 from dbanon.formats.support import Counted, Mode, require
 from dbanon.models.base import HIERARCHICAL, ORDERED, Scope
@@ -244,13 +247,16 @@ def read_source(
     loaded, policy = member.loaded, member.own
     info = loaded.info
     with as_drift(loaded):
-        require_valid(loaded, policy)
+        require_valid(policy, info, loaded.taxonomies)
         mode = Mode.VIEW if kind is ReleaseKind.VIEW else None
         several = linked or several_a_person(session, policy, info, mode=mode)
         transfer.require_fit(session, info, policy)
         transfer.require_one_text(session, info, policy)
         with stages("read"), _loading_kernels() if within is None else nullcontext():
-            rows, n_not_drawn = _read(session, info, policy, several=several, within=within)
+            owned = several or policy.sample is not None or bool(policy.masking) or policy.anatomy
+            shown = with_subject(policy) if owned else policy
+            read = transfer.read(session, info, shown, within=within or queries.ALL)
+            rows, n_not_drawn = draw(session, read, policy)  # of the sample, and of the others
         source = _encoded(session, member, rows, stages, several=several, quasi=quasi)
     n_filtered = transfer.count_left_out(session, info, policy)
     return replace(source, n_filtered=n_filtered, n_not_drawn=n_not_drawn)
@@ -325,28 +331,6 @@ def as_drift(loaded: Loaded) -> Iterator[None]:
         if loaded.served and not loaded.is_draft:
             raise DriftError(f"{error} (the served release stays)", hint=error.hint) from None
         raise
-
-
-def require_valid(loaded: Loaded, policy: Policy) -> None:
-    """Raise PolicyError with all mismatches of policy and table."""
-    validate(
-        policy, loaded.info, taxonomies=loaded.taxonomies, recodings=RECODINGS, masking=make_masking
-    )
-
-
-def _read(
-    session: Session,
-    info: TableInfo,
-    policy: Policy,
-    *,
-    several: bool,
-    within: Within | None,
-) -> tuple[SourceRows, int]:
-    """Read the rows of the sample, and count the others."""
-    owned = several or policy.sample is not None or bool(policy.masking) or policy.anatomy
-    shown = with_subject(policy) if owned else policy
-    source = transfer.read(session, info, shown, within=within or queries.ALL)
-    return draw(session, source, policy)
 
 
 def _read_population(

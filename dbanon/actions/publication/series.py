@@ -75,8 +75,7 @@ def compare(
             is_compared=place.is_compared,
         )
         if not starts:
-            served = previous if previous is not None and previous.served else None
-            _require_no_worse(session, [publication], found, served=served)
+            _require_no_worse(session, [publication], found, previous=previous)
         if starts:
             memory.forget_pools(session, publication.view)
         else:
@@ -275,21 +274,27 @@ def _starts(session: Session, table: TableName, request: Request) -> bool:
     return request.new_series
 
 
+def state_after(previous: Entry | None) -> str:
+    """Say what is served after a refusal; previous: the release that was to be replaced."""
+    if previous is not None and previous.served:
+        return f"release {previous.id} is served on"
+    return "nothing was published"
+
+
 def _require_no_worse(
     session: Session,
     publications: Sequence[Publication],
     found: Composition,
     *,
-    served: Entry | None = None,
+    previous: Entry | None = None,
 ) -> None:
-    """Raise RevealsMore if more cells fail than before; served: what still is, instead."""
+    """Raise RevealsMore if more cells fail than before; previous: the release to replace."""
     if not (found.failed or found.small):
         return
     before, first = overlay.recall_before(session, publications), publications[0]
-    state = f"release {served.id} is served on" if served else "nothing was published"
     if found.is_worse_than(before):
         raise RevealsMore(
-            "\n  ".join([*found.reasons_against(before), state]),
+            "\n  ".join([*found.reasons_against(before), state_after(previous)]),
             CheckReport(first.view, tuple(one.result for one in found.failed)),
             hint=f"{command('dbanon history', first.info.name)}; {OTHER_READERS}",
         )
@@ -468,12 +473,10 @@ def _too_few(
     elif (one.came, one.left) == (0, 0):
         reason = f"masked values have changed since release {one.number}, and nobody came or left"
         reason += f" (k = {k})"
-    state = "nothing was published"
-    if previous is not None and previous.served:
-        state = f"release {previous.id} is served on"
     named = quote_identifier(column) + (f", masked by {method}" if method else "")
     return CheckFailed(
-        f"comparing releases could give exact values of column {named}: {reason}; {state}",
+        f"comparing releases could give exact values of column {named}: {reason};"
+        f" {state_after(previous)}",
         CheckReport(publication.view, ()),
         hint=hint,
     )

@@ -16,6 +16,7 @@ from dbanon.actions.publication.series import (
     compare_linked,
     difference,
     require_unread,
+    state_after,
 )
 from dbanon.db import catalog, identity, rights, schemas
 from dbanon.db.histories import memory, overlay, readers
@@ -514,16 +515,13 @@ def _require_separated(
 
 def _put_in_place(session: Session, work: Work, create: Statement) -> TableName | None:
     """Replace the published view by the proved one; raises DatabaseError if readers lock it."""
-    publication, previous = work.publication, work.previous
-    view = publication.view
+    publication, view = work.publication, work.publication.view
     try:
         return relations.put_in_place(session, view, create, candidate=publication.candidate)
     except Held as held:
-        state = "nothing was published"
-        if previous is not None and previous.served:
-            state = f"release {previous.id} is served on"
         raise DatabaseError(
-            f"{view} gets other columns or tables, and {held} is using it; {state}",
+            f"{view} gets other columns or tables, and {held} is using it;"
+            f" {state_after(work.previous)}",
             hint=f"{held.remedy}run the command again",
         ) from None
 

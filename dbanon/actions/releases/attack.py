@@ -106,7 +106,12 @@ def attack_both(
     releases = [served(one, settings) for one in (relation, other)]
     _require_same_table(*releases)
     first, second = reconcile(releases, settings, stages)
-    _require_same_key(first, second)
+    if first.keys.schema != second.keys.schema:
+        raise ConfigError(
+            f"{first.release.relation} and {second.release.relation} tell the rows of their table"
+            " apart by different keys",
+            hint="the same key in both policies",
+        )
     is_judged = _is_judged(releases[0], releases[1], settings)
     rows = _same_rows(first.keys, second.keys)
     with stages("attack"):
@@ -162,15 +167,6 @@ def _attacker(name: Attacker | str, relation: str | TableName) -> Attacker:
 def _require_positive(samples: int) -> None:
     if samples < 1:
         raise ConfigError("attacks are tried on one person at least", hint="--samples 10000")
-
-
-def _require_same_key(first: Reconciliation, second: Reconciliation) -> None:
-    if first.keys.schema != second.keys.schema:
-        raise ConfigError(
-            f"{first.release.relation} and {second.release.relation} tell the rows of their table"
-            " apart by different keys",
-            hint="the same key in both policies",
-        )
 
 
 def _require_same_table(first: Release, second: Release) -> None:

@@ -148,8 +148,6 @@ def forget_series(release_id: int, *, settings: Settings | None = None) -> Forgo
     and ConfigError if a release of the series is served, if nothing is stored, or if a table of a
     withdrawn release could not be dropped yet.
     """
-    from dbanon.db.histories import memory
-
     with connect(settings or Settings.load(), writes=True) as session:
         with session.transaction(keep=False):
             require_current(session)
@@ -178,8 +176,6 @@ def forget_series(release_id: int, *, settings: Settings | None = None) -> Forgo
 
 def _require_owner(session: Session) -> None:
     """Raise NotPermitted without the right to delete membership, which publishers lack."""
-    from dbanon.db.histories import memory
-
     if not memory.may_forget(session):
         raise NotPermitted(
             "this role may not delete what is remembered",
@@ -188,8 +184,6 @@ def _require_owner(session: Session) -> None:
 
 
 def _require_idle(session: Session, release: Release, own: int) -> None:
-    from dbanon.db.histories import memory
-
     series = memory.series(session, release.table)
     served = ledger.served_entries(session, table=release.table)
     for one in served:
@@ -244,7 +238,7 @@ def history(table: str | TableName, *, settings: Settings | None = None) -> Hist
     Needs SELECT on the stored membership, like the role that publishes. Raises ConfigError if the
     table was never published.
     """
-    from dbanon.db.histories import memory, overlay
+    from dbanon.db.histories import overlay
 
     name = TableName.parse(table)
     with (
@@ -285,8 +279,6 @@ def retained(session: Session, release: Release) -> Retained:
 
 def _relations(session: Session, entries: Sequence[Entry]) -> list[dict[TableName, TableName]]:
     """Return the table and newest relation of each series; entries: newest first."""
-    from dbanon.db.histories import memory
-
     series = {table: memory.series(session, table) for table in {one.table for one in entries}}
     newest: dict[tuple[TableName, TableName], int] = {}
     for one in entries:

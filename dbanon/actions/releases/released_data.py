@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
@@ -158,9 +158,7 @@ def _released_data(
     return ReleasedData(
         released=released,
         population_counts=population_counts,
-        columns={column.name: column.type for column in view.columns},
-        readers=_readers(session, view.name),
-        statements=_statements(session, view),
+        **_described(session, view),
         warnings=tuple(warnings_of_release(session, release)),
         sizes=shown.sizes,
     )
@@ -195,9 +193,7 @@ def read_released_alone(release: Release, settings: Settings, stages: Stages) ->
             label_loss=label_loss(
                 texts, counts, policy, kinds=kinds, ranges=ranges, taxonomies=trees
             ),
-            columns={column.name: column.type for column in view.columns},
-            readers=_readers(session, view.name),
-            statements=_statements(session, view),
+            **_described(session, view),
         )
 
 
@@ -323,17 +319,18 @@ def _everybody(
     return PopulationCounts(persons or rows.table.n_rows, counted, str(people.name))
 
 
-def _readers(session: Session, view: TableName) -> tuple[str, ...]:
-    granted = relations.grants(session, view)
-    return tuple(sorted({one.grantee or "PUBLIC" for one in granted if one.privilege == "SELECT"}))
-
-
-def _statements(session: Session, view: TableInfo) -> tuple[str, ...]:
-    """Return the SQL with which any reader of the relation repeats its checks."""
+def _described(session: Session, view: TableInfo) -> dict[str, Any]:
+    """Return the columns, the readers, and the SQL with which any of them repeats the checks."""
+    granted = relations.grants(session, view.name)
+    readers = {one.grantee or "PUBLIC" for one in granted if one.privilege == "SELECT"}
     name, promise = checks.named(view.name), read_promise(session, view)
     proofs = () if promise is None else checks.proofs(name, promise)
     composed = [checks.verification(name), *(proof.statement for proof in proofs)]
-    return tuple(printed(statement).strip() for statement in composed)
+    return {
+        "columns": {column.name: column.type for column in view.columns},
+        "readers": tuple(sorted(readers)),
+        "statements": tuple(printed(statement).strip() for statement in composed),
+    }
 
 
 class Rows(NamedTuple):

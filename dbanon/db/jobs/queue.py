@@ -261,16 +261,14 @@ class Agenda:
                 except Exception as error:  # noqa: BLE001 - it keeps no other from being due
                     unread.append(_unread(schedule, error))
                     continue
-                if due is not None and not self._is_entered(session, schedule, due):
+                if due not in {None, schedule.entered} and not _enter(
+                    session, schedule.table, due, now=now
+                ):
                     continue
             if coming is not None:
                 known[schedule] = coming
         self._next = known
         return unread
-
-    def _is_entered(self, session: Session, schedule: Schedule, due: datetime) -> bool:
-        now = self._looked or due
-        return due == schedule.entered or _enter(session, schedule.table, due, now=now)
 
     @property
     def coming(self) -> datetime | None:

@@ -192,7 +192,13 @@ def prove_linked(
     session.pg.execute(template("proofs.create_cells", cells=cells, members=union))
     session.pg.execute(sql.SQL("ALTER TABLE {} ADD PRIMARY KEY (person)").format(cells))
     session.pg.execute(sql.SQL("ANALYZE {}").format(cells))
-    found = [_prove(session, publication, cells) for publication in publications]
+    found = []
+    for one in publications:
+        by, k = f"{one.policy.subject} by all tables", sql.Literal(one.policy.k)
+        result = _of_k(by, session.one(template("proofs.prove_cells", k=k, cells=cells)))
+        cell = sql.SQL("(SELECT c.cell FROM {} AS c WHERE c.person = {})")
+        apart = cell.format(cells, _person(one))
+        found.append((*prove_persons(session, one, by=by, apart=apart), result))
     session.pg.execute(sql.SQL("DROP TABLE {}").format(cells))
     return found
 
@@ -213,19 +219,6 @@ def _members(publication: Publication, number: int) -> sql.Composed:
         columns=sql.SQL(", ").join(columns),
         **publication.joined,
     )
-
-
-def _prove(
-    session: Session, publication: Publication, cells: sql.Identifier
-) -> tuple[CheckResult, ...]:
-    subject = publication.policy.subject or ""
-    by = f"{subject} by all tables"
-    statement = template("proofs.prove_cells", k=sql.Literal(publication.policy.k), cells=cells)
-    result = _of_k(by, session.one(statement))
-    cell = sql.SQL("(SELECT c.cell FROM {} AS c WHERE c.person = {})").format(
-        cells, _person(publication)
-    )
-    return (*prove_persons(session, publication, by=by, apart=cell), result)
 
 
 def require_unique(session: Session, publication: Publication) -> None:

@@ -260,14 +260,14 @@ def bucket_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield the statement that creates the candidate's relation, if the policy uses anatomy."""
     if not publication.policy.anatomy:
         return
-    (rule,) = publication.policy.with_role(Role.SENSITIVE)
-    yield template(
-        "beside.create_buckets",
-        buckets=relation(BUCKETS.name(publication.candidate)),
-        value=lasting_value(publication.info.column(rule.column), sql.Identifier("s", rule.column)),
-        sensitive=sql.Identifier(rule.column),
-        **publication.joined,
-    )
+    buckets = relation(BUCKETS.name(publication.candidate))
+    yield template("beside.create_buckets", buckets=buckets, **_value_slots(publication))
+
+
+def _value_slots(publication: Publication) -> dict[str, sql.Composable]:
+    name = bucket_column(publication) or ""
+    value = lasting_value(publication.info.column(name), sql.Identifier("s", name))
+    return {"value": value, "sensitive": sql.Identifier(name), **publication.joined}
 
 
 def bucket_column(publication: Publication) -> str | None:
@@ -280,24 +280,15 @@ def bucket_column(publication: Publication) -> str | None:
 
 def bucket_values(publication: Publication) -> sql.Composed:
     """Compose the query of the sensitive values that the relation will hold, one per row."""
-    name = bucket_column(publication) or ""
-    return template(
-        "beside.values",
-        value=lasting_value(publication.info.column(name), sql.Identifier("s", name)),
-        sensitive=sql.Identifier(name),
-        **publication.joined,
-    )
+    return template("beside.values", **_value_slots(publication))
 
 
 def values_of_buckets(
     session: Session, publication: Publication, view: TableName
 ) -> sql.Composed | None:
     """Compose the query of a served relation's values; None if others could change it."""
-    name, sensitive, found = (
-        BUCKETS.name(view),
-        bucket_column(publication),
-        BUCKETS.looked_up(session, view),
-    )
+    name, sensitive = BUCKETS.name(view), bucket_column(publication)
+    found = BUCKETS.looked_up(session, view)
     if found.oid is None or not found.is_ours or sensitive is None:
         return None
     if sensitive not in {one.name for one in catalog.describe(session, name).columns}:
@@ -330,9 +321,8 @@ def fill_bucket_statements(publication: Publication) -> list[sql.Composed]:
     """Return the statements that copy the proved values into the relation of the view."""
     if not publication.policy.anatomy:
         return []
-    name, candidate = (
-        relation(BUCKETS.name(one)) for one in (publication.view, publication.candidate)
-    )
+    views = publication.view, publication.candidate
+    name, candidate = (relation(BUCKETS.name(one)) for one in views)
     return [
         sql.SQL("INSERT INTO {} TABLE {}").format(name, candidate),
         sql.SQL("DROP TABLE {}").format(candidate),
