@@ -33,7 +33,6 @@ from dbanon.anonymization.regions.grouping import Groups, join
 from dbanon.anonymization.registry import require_installed
 from dbanon.anonymization.threads import GivenUp
 from dbanon.db import transfer
-from dbanon.db.blocks import reading
 from dbanon.db.transfer import SourceRows
 from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError, Unsatisfiable
 from dbanon.domain.policy import Policy, Role
@@ -97,7 +96,7 @@ def prepare_in_blocks(
     warnings = cautions(session, member, counted_texts(domains), strict=strict)
     requirement = _require_feasible(domains, policy)
     ordered = policy.with_orders(info)
-    job = Job(loaded.info, ordered, domains, reading.export(session), request.seed)
+    job = Job(loaded.info, ordered, domains, transfer.export(session), request.seed)
     outcome, rows = _grouped(session, job, requirement, division, stages=stages)
     loss = replace(outcome.loss, n_filtered=transfer.count_left_out(session, info, policy))
     trees = trees_of(ordered, loaded.taxonomies)
@@ -137,7 +136,7 @@ def _domains(session: Session, loaded: Loaded, policy: Policy) -> Domains:
     """Return the values of all columns, by which any block is encoded."""
     info = loaded.info
     rules = (*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE))
-    counted = {rule.column: reading.value_counts(session, info, policy, rule) for rule in rules}
+    counted = {rule.column: transfer.value_counts(session, info, policy, rule) for rule in rules}
     kinds = {column.name: column.kind for column in info.columns}
     ordered = policy.with_orders(info)
     return domains_of(counted, ordered, kinds=kinds, taxonomies=loaded.taxonomies)
@@ -167,7 +166,7 @@ def _cut(
     share = min(1.0, wanted / max(n_rows, 1))
     if n_rows <= division.rows_per_block:
         share = 0.0  # nothing is cut
-    rows = reading.read_sample(session, job.info, job.policy, share=share, seed=job.seed)
+    rows = transfer.read_sample(session, job.info, job.policy, share=share, seed=job.seed)
     sample = job.domains.encoded(rows.columns, class_label=job.policy.class_label)
     try:
         return cut_regions(

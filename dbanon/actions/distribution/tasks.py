@@ -17,7 +17,7 @@ from dbanon.anonymization.regions.grouping import (
     group_rows,
     improve_border,
 )
-from dbanon.db.blocks import reading
+from dbanon.db import transfer
 from dbanon.db.session import connect
 from dbanon.domain.errors import DatabaseError, DbanonError
 from dbanon.domain.outcomes import Stages
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.regions.cutting import Domains
-    from dbanon.db.blocks.reading import Snapshot
+    from dbanon.db.transfer import Snapshot
     from dbanon.domain.assignment import Slice
     from dbanon.domain.policy import Policy
     from dbanon.domain.table import TableInfo
@@ -73,8 +73,8 @@ class ReadBlock:
     def perform(self, job: Job, settings: Settings) -> Grouped:
         """Return the groups; raises Unsatisfiable if the block does not meet the policy alone."""
         domains, names = job.domains, job.domains.sensitive_names
-        with connect(settings) as session, reading.sharing(session, job.snapshot, job.info):
-            source = reading.read_block(session, job.info, job.policy, self.slices)
+        with connect(settings) as session, transfer.sharing(session, job.snapshot, job.info):
+            source = transfer.read_block(session, job.info, job.policy, self.slices)
         source = source.take(_in_order(source.keys))
         places = np.empty((source.keys.num_rows, len(names)), np.int32)
         for i, name in enumerate(names):

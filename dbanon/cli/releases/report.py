@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from dbanon.actions.releases.differences import Differences
+    from dbanon.actions.releases.report import Differences
     from dbanon.domain.outcomes import Stages
     from dbanon.settings import Settings
 
@@ -124,7 +124,7 @@ def report(
     dbanon report anon.patients --population-size 144000
     dbanon report --dataset clinic.toml
     """
-    from dbanon.actions.releases.differences import read
+    from dbanon.actions.releases.report import read
     from dbanon.actions.releases.report import report as action
 
     settings = options.settings(dsn, owner=owner)
@@ -183,7 +183,7 @@ def _report_dataset(
 
 def _tell(found: Report, before: dict[str, Any] | None, *, json: bool, html: Path | None) -> None:
     """Print a report, or its differences from another, and write its page."""
-    from dbanon.actions.releases.differences import compare
+    from dbanon.actions.releases.report import compare
 
     if before is not None:
         compared = compare(before, console.plain(found))

@@ -19,7 +19,7 @@ import dbanon
 from dbanon.actions.distribution import tasks
 from dbanon.actions.distribution.executors import executor_named
 from dbanon.anonymization.regions import cutting
-from dbanon.db.blocks import reading
+from dbanon.db import transfer
 from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError, Unsatisfiable
 from dbanon.domain.policy import ColumnRule, MaskingStep, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
@@ -290,13 +290,13 @@ def test_a_search_that_is_stopped_leaves_nothing_behind(patients, executor):
 
 
 def test_workers_that_see_fewer_rows_publish_nothing(patients, monkeypatch):
-    read = reading.read_block
+    read = transfer.read_block
 
     def fewer(session, info, policy, slices):
         source = read(session, info, policy, slices)
         return source.take(np.arange(1, source.keys.num_rows))
 
-    monkeypatch.setattr(reading, "read_block", fewer)
+    monkeypatch.setattr(transfer, "read_block", fewer)
     with pytest.raises(DatabaseError, match=r"the table has 2,000"):
         publish(patients)
     assert patients.execute("SELECT count(*) FROM dbanon.release") == [(0,)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dbanon.actions.releases import differences
+from dbanon.actions.releases import report
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.report import Change
 
@@ -13,11 +13,11 @@ def test_what_nests_without_end_is_no_report(tmp_path):
     path = tmp_path / "before.json"
     path.write_text(100_000 * "[")
     with pytest.raises(ConfigError, match="holds no report"):
-        differences.read(path)
+        report.read(path)
 
 
 def compared(before, now):
-    return differences.compare(EMPTY | before, EMPTY | now).different
+    return report.compare(EMPTY | before, EMPTY | now).different
 
 
 def test_reports_of_two_tables_are_not_compared():

@@ -6,14 +6,14 @@ import pytest
 
 from dbanon.actions import publish
 from dbanon.actions.preparation.loading import given
-from dbanon.actions.releases import differences
+from dbanon.actions.releases import report
 from dbanon.domain.errors import DbanonError
 from dbanon.formats.taxonomies import read_csv
 
 READERS = {
     "policy": given,
     "dataset": publish.dataset_of,
-    "report": differences.read,
+    "report": report.read,
     "taxonomy": lambda path: read_csv(path, name="t"),
 }
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dbanon.actions.releases.differences import compare
+from dbanon.actions.releases.report import compare
 from dbanon.cli.releases import report
 
 NOW = SimpleNamespace(relation="anon.patients", release=2)

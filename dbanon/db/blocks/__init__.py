@@ -1,1 +1,0 @@
-"""Read a table in blocks, by several sessions on one snapshot."""
