@@ -265,9 +265,8 @@ SELECT e.class, e.value_id, count(*) AS persons
  GROUP BY e.class, e.value_id
 
 -- name: count_moved
--- How many of those whose cell may be another one had none, whether a cell was split, and how many all
--- are.
-SELECT count(*) FILTER (WHERE m.former IS NULL), coalesce(bool_or(m.is_split), false), count(*)
+-- Whether a cell was split, and how many persons there are whose cell may be another one.
+SELECT coalesce(bool_or(m.is_split), false), count(*)
   FROM pg_temp.history_moved AS m
 
 -- name: count_owed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import psycopg
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # A waiting exclusive lock also blocks all later requests for the relation. So each attempt is
 # short, and other sessions proceed between attempts.
+T = TypeVar("T")
 ATTEMPT = "300ms"
 PAUSE = 0.7
 
@@ -52,9 +53,7 @@ class Held(Exception):
         return "ROLLBACK PREPARED what pg_prepared_xacts lists, then " if self.holders else ""
 
 
-def patiently(
-    session: Session, act: Callable[[], object], *, on: Collection[int], budget: float
-) -> None:
+def patiently(session: Session, act: Callable[[], T], *, on: Collection[int], budget: float) -> T:
     """Run ``act``, which needs exclusive locks ``on`` relations (OIDs), in short attempts.
 
     Each is a savepoint; a budget of 0 seconds allows one. Raises Held if none succeeds.
@@ -64,12 +63,12 @@ def patiently(
         try:
             with session.pg.transaction():
                 _set_timeout(session, ATTEMPT)
-                act()
+                done = act()
                 _set_timeout(session, LOCK_TIMEOUT)
         except _HELD:
             held = Held(holders(session, on))
         else:
-            return
+            return done
         if time.monotonic() + PAUSE > end:
             raise held
         time.sleep(PAUSE)

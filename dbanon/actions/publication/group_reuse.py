@@ -104,8 +104,15 @@ def share(
     own = narrowed(source, policy)
     plan.sampled[:] = parts(own.problem(policy))
     warnings = cautions(session, member, own.rows.columns, strict=plan.request.strict)
-    recall = partial(_recalled, session, member, relation)
-    recall = partial(recall, counts=whole is not member, stages=stages)
+
+    def recall(source: Source) -> Remembered | None:
+        persons: pa.Table = source.rows.keys
+        if policy.subject is not None:
+            persons = pa.table([source.owners], names=[policy.subject])
+        look = partial(remembered.recall, relation=relation, counts=whole is not member)
+        with stages("compare"):
+            return look(session, member.info.name, persons)
+
     known, found = recall(source), list[GroupReuse]()
     if known is None:
         return None
@@ -196,24 +203,6 @@ def _are_masked_alike(session: Session, policy: Policy, info: TableInfo) -> bool
     )
 
 
-def _recalled(
-    session: Session,
-    member: Member,
-    relation: TableName,
-    source: Source,
-    *,
-    counts: bool,
-    stages: Stages,
-) -> Remembered | None:
-    """Return the published data of the persons of some rows; counts: as in ``atoms.recall``."""
-    subject, table = member.policy.subject, member.loaded.info.name
-    persons: pa.Table = source.rows.keys
-    if subject is not None:
-        persons = pa.table([source.owners], names=[subject])
-    with stages("compare"):
-        return remembered.recall(session, table, persons, relation=relation, counts=counts)
-
-
 def frozen(
     source: Source,
     policy: Policy,
@@ -239,7 +228,10 @@ def frozen(
         kinds=kinds,
         taxonomies=loaded.taxonomies,
     )
-    kept = None if rows.kept is None else _replaced(rows.kept, found.columns)
+    kept = rows.kept  # the published columns of rows that are read once
+    for place, name in enumerate([] if kept is None else kept.column_names):
+        if kept is not None and name in found.columns.column_names:
+            kept = kept.set_column(place, name, found.columns.column(name))
     rows = replace(rows, columns=found.columns, kept=kept, frozen=found.changed)
     return replace(source, rows=rows, encoded=encoded), found
 
@@ -252,37 +244,18 @@ def _frozen(
     persons = source.subjects
     if persons is None:
         persons = np.arange(source.encoded.n_rows, dtype=np.int32)
+    unknown = found.unknown.copy()
+    if source.quasi is not None:  # the bounds of a class would disclose another value by now
+        look = partial(freeze, persons=persons, shown=known.shown, values=known.values)
+        moved = look(as_published(source.quasi), loaded.info)
+        unknown |= moved.unknown
+        unknown[persons[moved.changed]] = True
     shown = known.is_whole.copy()
-    unknown = found.unknown | _moved(source, known, loaded, persons)
     broken = known.atom[unknown & (known.atom >= 0)]
     shown[broken] = False
     of_person = np.where(np.append(shown, False)[known.atom], known.atom, -1).astype(np.int32)
     atom = safe(source, of_person[persons], known, policy, persons)
     return source, _Atoms(atom, known.atom[persons] < 0, found.changed)
-
-
-def _moved(
-    source: Source, known: Remembered, loaded: Loaded, persons: NDArray[np.int32]
-) -> NDArray[np.bool_]:
-    """Return a mask of persons with another published value of a quasi-identifier.
-
-    The bounds of their class would disclose the current value.
-    """
-    if source.quasi is None:
-        return np.zeros(len(known.shown), bool)
-    columns = as_published(source.quasi)
-    found = freeze(columns, loaded.info, persons=persons, shown=known.shown, values=known.values)
-    moved = found.unknown.copy()
-    moved[persons[found.changed]] = True
-    return moved
-
-
-def _replaced(kept: pa.Table, columns: pa.Table) -> pa.Table:
-    """Return the published columns of rows that are read once, with the given sensitive values."""
-    for place, name in enumerate(kept.column_names):
-        if name in columns.column_names:
-            kept = kept.set_column(place, name, columns.column(name))
-    return kept
 
 
 def safe(

@@ -11,6 +11,7 @@ history check counts everything again; both must agree.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from psycopg import sql
@@ -464,8 +465,7 @@ class Increment:
     """The changes between the newest release and the previous one of its relation.
 
     former: the previous release; last: results of all but the newest; base: results per release;
-    added: number of persons in no earlier release; is_split: a cell was split; pairs: also update
-    pairs.
+    is_split: a cell was split; pairs: also update pairs.
     """
 
     session: Session
@@ -474,7 +474,6 @@ class Increment:
     former: int
     last: Figures
     base: Mapping[int, Figures]
-    added: int
     is_split: bool
     pairs: bool
 
@@ -499,9 +498,10 @@ class Increment:
     ) -> dict[int, tuple[CheckResult, ...] | None]:
         """Update results by some persons; before: the release that provides each initial result."""
         policies = {number: self.policies[one] for number, one in before.items()}
-        removed = self._of_values(policies, numbers, entries, known_as="former", shown=before)
-        policies = {number: self.policies[number] for number in before}
-        added = self._of_values(policies, numbers, entries, known_as="cell")
+        count = partial(cells.of_values, self.session, self.known, numbers=numbers)
+        count = partial(count, cells=_MOVED, entries=entries)
+        removed = count(policies=policies, known_as="former", shown=before)
+        added = count(policies={number: self.policies[number] for number in before})
         found: dict[int, tuple[CheckResult, ...] | None] = dict.fromkeys(before)
         for number, one in before.items():
             base = self.last.results[one]
@@ -512,26 +512,6 @@ class Increment:
                 found[number] = known if len(known) == len(told) else None
         return found
 
-    def _of_values(
-        self,
-        policies: Mapping[int, Policy],
-        numbers: tuple[str, ...],
-        entries: sql.Identifier,
-        *,
-        known_as: str,
-        shown: Mapping[int, int] | None = None,
-    ) -> dict[int, list[CheckResult]]:
-        return cells.of_values(
-            self.session,
-            self.known,
-            policies,
-            numbers,
-            shown=shown,
-            cells=_MOVED,
-            known_as=known_as,
-            entries=entries,
-        )
-
     def compared(self) -> dict[int, Against | None]:
         """Compare the newest release with each, itself included; None to count all persons."""
         found: dict[int, Against | None] = dict.fromkeys(self.policies)
@@ -540,8 +520,11 @@ class Increment:
         newest = max(self.policies)
         bases = {n: base for n in self.policies if (base := self._base(n)) is not None}
         of_former = {n: self.former if n == newest else n for n in bases}
-        removed = self._against(of_former, now=_WAS)
-        added = self._against({number: number for number in bases}, now=_IS)
+        # All members of the classes of affected persons count.
+        against = partial(cells.against, self.session, self.known, policies=self.policies)
+        against = partial(against, before=_OF_PAIRED, shown=_CLASSES)
+        removed = against(compared=of_former, now=_WAS)
+        added = against(compared={number: number for number in bases}, now=_IS)
         for number, base in bases.items():
             found[number] = carried_pair(base, removed[number], added[number])
         return found
@@ -554,18 +537,6 @@ class Increment:
             return None
         pair = self.base[second].pairs[first]
         return replace(pair, release=number, relation=self.known.relations[number])
-
-    def _against(self, compared: Mapping[int, int], *, now: sql.Identifier) -> dict[int, Against]:
-        """Compare the affected persons, in ``now``; all members of their classes count."""
-        return cells.against(
-            self.session,
-            self.known,
-            compared,
-            self.policies,
-            now=now,
-            before=_OF_PAIRED,
-            shown=_CLASSES,
-        )
 
     def end(self) -> None:
         """Drop the temporary tables."""
@@ -606,13 +577,11 @@ def begin(
     with at_once(session.pg):
         near = _find_near(session, known)
         counted = _find_moved(session, near)
-    added, is_split, moved = only(counted)
+    is_split, moved = only(counted)
     increment, found = None, [_NEWEST, _EARLIER, _LEFT, *([_NEAR] if near is _NEAR else [])]
     if moved <= most:
         pairs = _find_paired(session, known, newest, former=same[-1], near=near, most=most)
-        increment = Increment(
-            session, known, policies, same[-1], last, base, added, is_split, pairs
-        )
+        increment = Increment(session, known, policies, same[-1], last, base, is_split, pairs)
     else:
         found += [_MOVED, _OF_MOVED, _OF_SPLIT, CELLS]
     memory.drop(session, *found)

@@ -155,20 +155,16 @@ class Companion:
         session does not release it.
         """
         name = self.name(view)
-        left: list[TableName | None] = []
-
-        def act() -> None:
-            left[:] = [aside.set_aside(session, name, oid=oid)]
-
+        act = partial(aside.set_aside, session, name, oid=oid)
         try:
-            patiently(session, act, on=[oid], budget=relations.PATIENCE)
+            left = patiently(session, act, on=[oid], budget=relations.PATIENCE)
         except Held as held:
             raise DatabaseError(
                 f"{name} gets other columns, and {held} is using it; nothing was published",
                 hint=f"{held.remedy}run the command again",
             ) from None
         identity.dismiss(session, name)
-        return left[0]
+        return left
 
     def drop(self, session: Session, view: TableName) -> None:
         """Drop the relation if it exists; raises DependedOn if other objects depend on it."""

@@ -7,6 +7,7 @@ import json
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -333,17 +334,14 @@ def put_in_place(
     Replacing needs an exclusive lock, in short attempts. Raises Held if readers do not release
     theirs; returns the result of ``replace``.
     """
-    left: list[TableName | None] = []
+    left = None
     if not same(session, view, candidate):
-
-        def act() -> None:
-            left[:] = [replace(session, view, create)]
-
-        patiently(session, act, on=oids_of(session, [view]), budget=PATIENCE)
+        act = partial(replace, session, view, create)
+        left = patiently(session, act, on=oids_of(session, [view]), budget=PATIENCE)
         if not same(session, view, candidate):
             raise DatabaseError(f"{view} is not the view that was proved", hint="dbanon doctor")
     session.pg.execute(sql.SQL("DROP VIEW {}").format(relation(candidate)))
-    return left[0] if left else None
+    return left
 
 
 def grants(session: Session, view: TableName) -> list[Privilege]:
