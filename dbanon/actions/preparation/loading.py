@@ -6,7 +6,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from dbanon.db import catalog, identity, rights
 from dbanon.db.metadata import ledger, store
@@ -26,7 +26,6 @@ from dbanon.domain.policy_warning import Code, Contents, PolicyWarning
 from dbanon.domain.table import (
     ColumnKind,
     ColumnStats,
-    ForeignKey,
     TableInfo,
     TableName,
     quote_identifier,
@@ -380,15 +379,6 @@ _MOST_ROWS = 10_000  # are looked at for what values look like
 _MOST_VALUES = 100_000  # of a column are read to see whether they are alike
 
 
-class _Looked(NamedTuple):
-    """Findings about a table: contents, counts and some rows by column, and its keys."""
-
-    contents: Mapping[str, Contents]
-    stats: Mapping[str, ColumnStats]
-    keys: Sequence[ForeignKey]
-    rows: Mapping[str, Sequence[str | None]]
-
-
 def cautions_of_table(
     session: Session, policy: Policy, info: TableInfo, *, complete: bool = False
 ) -> list[PolicyWarning]:
@@ -410,8 +400,15 @@ def cautions_of_table(
             values = catalog.distinct_values(session, info, rule.column, _MOST_VALUES)
             known = contents[rule.column]
             contents[rule.column] = Contents(known.n_filled, known.n_distinct, alike(values))
-    looked = _Looked(contents, stats, keys, rows)
-    return _of(session, policy, info, looked, complete=complete)
+    return cautions(
+        policy,
+        info,
+        contents=contents,
+        unique=catalog.unique_columns(session, info),
+        complete=complete,
+        persons=find(info, keys, stats),
+        rows=rows,
+    )
 
 
 def warnings_of_release(session: Session, release: Release) -> list[PolicyWarning]:
@@ -450,22 +447,16 @@ def cautions_of_rows(
         column, is_text = columns.column(name), info.column(name).kind in _TEXTS
         n_filled = len(column) - column.null_count if filled is None else filled[name]
         contents[name] = Contents(n_filled, len(own), alike(own) if is_text else 0)
-    looked = _Looked(contents, stats, keys, rows)
-    return [*_of(session, policy, info, looked, complete=True), *unknown(policy, values)]
-
-
-def _of(
-    session: Session, policy: Policy, info: TableInfo, looked: _Looked, *, complete: bool
-) -> list[PolicyWarning]:
-    return cautions(
+    found = cautions(
         policy,
         info,
-        contents=looked.contents,
+        contents=contents,
         unique=catalog.unique_columns(session, info),
-        complete=complete,
-        persons=find(info, looked.keys, looked.stats),
-        rows=looked.rows,
+        complete=True,
+        persons=find(info, keys, stats),
+        rows=rows,
     )
+    return [*found, *unknown(policy, values)]
 
 
 def require_no_cautions(found: Sequence[PolicyWarning]) -> None:

@@ -114,11 +114,11 @@ def draw(session: Session, rows: SourceRows, policy: Policy) -> tuple[SourceRows
         drawn = pa.array(_are_drawn(persons, policy.sample, key=key, of=policy.table))
     else:
         drawn = _with_a_subject(rows.columns.column(policy.subject), policy.sample, key=key)
-    kept = None if rows.kept is None else _filtered(rows.kept, drawn)
+    kept = None if rows.kept is None else with_own_values(rows.kept.filter(drawn))
     found = replace(
         rows,
         keys=rows.keys.filter(drawn),
-        columns=_filtered(rows.columns, drawn),
+        columns=with_own_values(rows.columns.filter(drawn)),
         kept=kept,
     )
     return found, len(rows.keys) - len(found.keys)
@@ -150,11 +150,6 @@ def _are_drawn(
         number = hmac.digest(key, message, "sha256")[:_NUMBER]
         drawn.append(int.from_bytes(number, "big") < threshold)
     return drawn
-
-
-def _filtered(table: pa.Table, drawn: pa.Array) -> pa.Table:
-    """Return rows whose dictionaries hold only their own values."""
-    return with_own_values(table.filter(drawn))
 
 
 _NUMBERS = 8  # that one hash gives

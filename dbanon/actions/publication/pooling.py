@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Pooled:
-    """New persons after each large enough pool was tried.
+    """New persons after each large enough pool was tried, or those of one pool.
 
     places: of their rows in the first table, by pool; outcomes: the groups of each table, in that
     order, empty unless published; pending, required: the persons of the pool that lacks
@@ -50,16 +50,6 @@ class Pooled:
     """
 
     places: NDArray[np.int64]
-    outcomes: list[Outcome]
-    pending: int
-    required: int | None
-    failed: bool
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Tried:
-    """A pool after an attempt, as in ``Pooled``."""
-
     outcomes: list[Outcome]
     pending: int
     required: int | None
@@ -84,7 +74,6 @@ def pooled(
     """
     whole = read.take(places)
     parts = list(parts_of(whole))
-    order = np.concatenate([rows for rows, _ in parts])
     failures = memory.failed_pools(session, read.members[0].info.name)
     attempt = partial(_tried, session, relation, asked=asked, published=published)
     found = []
@@ -92,9 +81,10 @@ def pooled(
         # A person may belong to both pools if no kept value contradicts.
         former = [n for other, n in failures if all(kept.get(k, v) == v for k, v in other.items())]
         part, most = whole.take(rows), max(former, default=0)
-        found.append(attempt(part, kept, former=most, seed=seed, stages=stages))
+        tried = attempt(part, kept, former=most, seed=seed, stages=stages)
+        found.append(replace(tried, places=places[rows]))
     return Pooled(
-        places=places[order],
+        places=np.concatenate([one.places for one in found]),
         outcomes=[join(of_table) for of_table in zip(*(o.outcomes for o in found), strict=True)],
         pending=(nearest := min(found, key=_lacking)).pending,
         required=nearest.required,
@@ -102,7 +92,7 @@ def pooled(
     )
 
 
-def _lacking(one: _Tried) -> tuple[bool, bool, int]:
+def _lacking(one: Pooled) -> tuple[bool, bool, int]:
     """Return the key by which the pool that lacks fewest persons is first."""
     return not one.pending, one.required is None, (one.required or 0) - one.pending
 
@@ -118,12 +108,13 @@ def _tried(
     former: int,
     seed: int,
     stages: Stages,
-) -> _Tried:
+) -> Pooled:
     """Group a pool if it is large enough; former: the persons of a pool that failed before."""
     size, least = persons_of(part.sources[0]), least_size(asked, published, kept)
     encoded = part.sources[0].encoded
     nothing = [nobody(encoded), *(nobody(beside(table, encoded)) for table in part.tables)]
-    pending = _Tried(nothing, size, None if least is None else least + former, failed=False)
+    required = None if least is None else least + former
+    pending = Pooled(np.arange(encoded.n_rows), nothing, size, required, failed=False)
     if least is None or size < least + former:
         return pending
     try:
@@ -134,7 +125,7 @@ def _tried(
         return replace(pending, required=least + size, failed=True)
     if former:
         memory.forget_pools(session, relation, kept)
-    return _Tried(outcomes, 0, least, failed=False)
+    return replace(pending, outcomes=outcomes, pending=0, required=least)
 
 
 def parts_of(whole: LinkedSource) -> Iterator[tuple[NDArray[np.int64], Kept]]:

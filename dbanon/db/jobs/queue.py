@@ -14,7 +14,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import psycopg
-from psycopg.rows import dict_row
 
 from dbanon.db import locks
 from dbanon.db.queries import named, query
@@ -189,7 +188,7 @@ def standing(session: Session) -> list[Standing]:
 
 def _by_table(session: Session, name: str, make: Callable[..., T]) -> list[T]:
     """Return the rows of a statement, each made of its table and its other columns."""
-    rows = session.pg.cursor(row_factory=dict_row).execute(query(name)).fetchall()
+    rows = session.records(query(name))
     return [make(TableName(row.pop("table_schema"), row.pop("table_name")), **row) for row in rows]
 
 
