@@ -21,7 +21,7 @@ class Purpose(Enum):
 
 
 ALLOWED = {
-    "dbanon/actions/distribution/cluster.py": (Purpose.NAME, {"uuid4"}),
+    "dbanon/actions/distribution/executors.py": (Purpose.NAME, {"uuid4"}),
     "dbanon/actions/jobs/worker.py": (Purpose.WAIT, {"random."}),
     "dbanon/actions/releases/report.py": (Purpose.REPORT, {"default_rng"}),
     "dbanon/actions/server.py": (Purpose.DEMO, {"default_rng"}),
