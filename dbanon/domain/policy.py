@@ -26,7 +26,7 @@ class Key:
     empty, unique: of the texts of a list; has_schema: a relation must name its schema; absent:
     value of an omitted key; roles: of columns that may have it, empty for any; shown: format in
     ``policy show`` and reports, name and value if empty, omitted if None; is_always: written even
-    with its default; is_of_refresh: it changes how refreshes run, and no class.
+    with its default; moves_classes: False if published classes can stay when it changes.
     """
 
     form: Form
@@ -44,7 +44,7 @@ class Key:
     roles: tuple[str, ...] = ()
     shown: str | None = ""
     is_always: bool = False
-    is_of_refresh: bool = False
+    moves_classes: bool = True
 
 
 def made(make: Callable[..., Made], values: Mapping[str, object]) -> Made:
@@ -56,6 +56,15 @@ def keys_of(described: type) -> Mapping[str, Key]:
     """Return the keys of a policy, or of a column, by name."""
     found = {field.name: (get_args(field.type) or (None,))[-1] for field in fields(described)}
     return {name: key for name, key in found.items() if isinstance(key, Key)}
+
+
+Described = TypeVar("Described", "Policy", "ColumnRule")
+
+
+def unmoved(one: Described, other: Described) -> Described:
+    """Return a policy or rule with the keys of another one that move no class."""
+    names = (name for name, key in keys_of(type(one)).items() if not key.moves_classes)
+    return replace(one, **{name: getattr(other, name) for name in names})
 
 
 def meanings_of(described: type) -> Mapping[str, tuple[str, str]]:
@@ -102,7 +111,7 @@ SUPPRESS = "suppress"
 _OF_INTEGERS, _OF_FRACTIONS = 1, 3  # decimals of a mean
 _quasi = partial(Key, roles=(Role.QUASI,))
 _of_values = partial(Key, roles=(Role.QUASI, Role.SENSITIVE), shown=None)
-_of_refresh = partial(Key, is_of_refresh=True)
+_of_refresh = partial(Key, moves_classes=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +167,7 @@ class ColumnRule:
     snap: Annotated[float | None, _quasi("number", above=0)] = None
     digits: Annotated[int | None, _quasi("count", least=0, shown=None)] = None
     order: Annotated[tuple[str, ...] | None, _of_values("texts", empty=True, unique=True)] = None
-    allow: Annotated[tuple[str, ...], Key("own", shown=None)] = ()
+    allow: Annotated[tuple[str, ...], Key("own", shown=None, moves_classes=False)] = ()
     at_least: Annotated[str | int | None, _quasi("word or count", among=PERIODS)] = None
     bands: Annotated[float | None, _quasi("number", above=0)] = None
     top: Annotated[float | None, _quasi("number")] = None
@@ -324,8 +333,8 @@ PROBABILISTIC = "probabilistic-l-diversity"
 BUCKET, COUNT = "bucket", "count"
 """The columns of anatomy: which bucket somebody is in, and how many in it have a value."""
 DEFAULT_NAME = "default"
-AUTO = "auto"
 """Of the policy of a table that is meant when none is named."""
+AUTO = "auto"
 WITHDRAW_SHARE = 0.6
 """The share of a class that is gone when a refresh withdraws it, if the policy names none."""
 COMPATIBLE, INDEPENDENT = "compatible", "independent"
@@ -429,7 +438,7 @@ class Policy:
     ] = 0.0
     block: Annotated[int | None, Key("count", least=1, shown=None)] = None
     class_label: Annotated[str | None, Key("text", shown="judged by: {}")] = None
-    allow: Annotated[tuple[str, ...], Key("own", shown=None)] = ()
+    allow: Annotated[tuple[str, ...], Key("own", shown=None, moves_classes=False)] = ()
     name: Annotated[
         str,
         Key(
@@ -492,7 +501,9 @@ class Policy:
     ] = None
     masking: Annotated[tuple[MaskingStep, ...], Key("own", shown="masked: {}")] = ()
     pseudonym: Annotated[str | None, Key("text", shown="pseudonym of the person: {}")] = None
-    budget: Annotated[float | None, Key("number", above=0, shown="budget of counts: {}")] = None
+    budget: Annotated[
+        float | None, Key("number", above=0, shown="budget of counts: {}", moves_classes=False)
+    ] = None
 
     def completed(self, info: TableInfo) -> "Policy":
         """Return the policy with a rule for every column that ``rest`` drops."""
@@ -562,9 +573,10 @@ class Policy:
         return replace(info, columns=tuple(columns))
 
     def refreshed_as(self, other: "Policy") -> "Policy":
-        """Return the policy with what another one says of refreshes, which moves no class."""
-        names = (name for name, key in keys_of(type(self)).items() if key.is_of_refresh)
-        return replace(self, **{name: getattr(other, name) for name in names})
+        """Return the policy with what another one says otherwise that moves no class."""
+        rules = {rule.column: rule for rule in other.columns}
+        columns = (unmoved(rule, rules.get(rule.column, rule)) for rule in self.columns)
+        return replace(unmoved(self, other), columns=tuple(columns))
 
     @property
     def deadline(self) -> timedelta | None:

@@ -7,7 +7,7 @@ parts of it can be searched before the rest is known, and ``Counted`` afterwards
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
@@ -26,6 +26,7 @@ from dbanon.domain.policy import (
     Role,
     diversity_level,
     of_buckets,
+    unmoved,
 )
 from dbanon.domain.table import TableInfo, quote_identifier
 from dbanon.domain.text import command
@@ -320,9 +321,9 @@ def _taken(policy: Policy) -> Iterator[Found]:
 
 
 def _coarser(rule: ColumnRule, _: Policy) -> bool:
-    """Return True if a rule has more keys than role, weight and order."""
+    """Return True if a rule has more keys that move classes than role, weight and order."""
     exact = ColumnRule(rule.column, rule.role, weight=rule.weight, order=rule.order)
-    return replace(rule, allow=()) != exact
+    return rule != unmoved(exact, rule)
 
 
 def _n_sensitive(policy: Policy) -> Iterator[Found]:

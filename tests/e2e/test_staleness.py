@@ -77,6 +77,21 @@ def limited(database, **changes):
     dbanon.set_policy("patients", policy, settings=database.settings)
 
 
+def test_classes_stay_if_warnings_are_acknowledged_or_a_budget_is_set(patients, run, tmp_path):
+    policy = dbanon.load_policy("patients", settings=patients.settings)
+    rules = tuple(
+        replace(rule, allow=("near-unique: by hand",)) if rule.allow else rule
+        for rule in policy.columns
+    )
+    assert rules != policy.columns
+    same = tmp_path / "same.toml"
+    same.write_text(policies.dump(replace(policy, columns=rules, allow=(), budget=2.0)))
+    assert "older policy" not in run("policy", "set", "--file", same).out
+    change(patients)
+    (found,) = dbanon.refresh("patients", settings=patients.settings)
+    assert (None, 8) == (found.regrouped, found.growth.deferred)
+
+
 def test_rows_with_former_values_are_counted_by_column(patients, run):
     change(patients)
     (found,) = dbanon.refresh("patients", settings=patients.settings)

@@ -161,7 +161,7 @@ class Commented(Policy):
     comment: a remark | none
     """
 
-    comment: Annotated[str | None, Key("text", shown="remark: {}", is_of_refresh=True)] = None
+    comment: Annotated[str | None, Key("text", shown="remark: {}", moves_classes=False)] = None
 
 
 def test_a_new_key_needs_nothing_but_its_field():

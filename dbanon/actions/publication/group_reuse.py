@@ -396,7 +396,8 @@ def _covered(
     policy, policies = member.policy, policies_of_series(session, member, relation)
     known = memory.of_series(session, member.loaded.info.name, relation).relations
     own = [n for n in policies if known[n] == relation]
-    since = min((n for n in own if _required(policies[n]) == _required(policy)), default=None)
+    required = {n: _required(policies[n].refreshed_as(policy)) for n in own}
+    since = min((n for n in own if required[n] == _required(policy)), default=None)
     sensitive = {rule.column for rule in policy.with_role(Role.SENSITIVE)}
     new_of = [sensitive - columns_of(shown) for shown in late.values]
     covered: dict[int, set[str]] = {}
