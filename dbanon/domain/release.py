@@ -65,6 +65,12 @@ class CheckReport:
         return Verdict.PASSED if found == {Verdict.PASSED} else Verdict.NOT_CHECKED
 
     @property
+    def of_k(self) -> CheckResult | None:
+        """The check of k by rows, None if there is none."""
+        found = (one for one in self.results if (one.model, one.column) == (K_ANONYMITY, None))
+        return next(found, None)
+
+    @property
     def shortfalls(self) -> tuple[str, ...]:
         """Required and achieved value of each failed model."""
         return tuple(

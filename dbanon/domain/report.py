@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from dbanon.domain.policy import K_ANONYMITY, Policy
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
     from dbanon.domain.assignment import LossReport
+    from dbanon.domain.policy import Policy
     from dbanon.domain.policy_warning import PolicyWarning
     from dbanon.domain.release import CheckReport, CheckResult
     from dbanon.domain.table import TableName
@@ -329,8 +328,7 @@ class Report:
     @property
     def now(self) -> CheckResult | None:
         """The check of k, or the first one, with the rows and classes that are served now."""
-        found = sorted(self.checks.results, key=lambda one: one.model != K_ANONYMITY)
-        return found[0] if found else None
+        return self.checks.of_k or next(iter(self.checks.results), None)
 
     @property
     def hiding(self) -> CheckResult | None:

@@ -25,7 +25,7 @@ from dbanon.db.histories import atoms, membership, memory, overlay
 from dbanon.db.releases import copies, immutability
 from dbanon.db.releases.publication import Publication
 from dbanon.domain.errors import Unsatisfiable
-from dbanon.domain.policy import K_ANONYMITY, WITHDRAW_SHARE, Role, least_deadline
+from dbanon.domain.policy import WITHDRAW_SHARE, Role, least_deadline
 from dbanon.domain.text import command
 from dbanon.formats.support import Mode, reasons
 
@@ -396,8 +396,8 @@ def of_published(loss: LossReport, mean: float) -> float:
 
 def counted(work: Work) -> Prepared:
     """Return the prepared data with the class counts of the whole copy, from the database."""
-    assert work.report is not None  # noqa: S101 - it was proved
-    of_k = next(r for r in work.report.results if (r.model, r.column) == (K_ANONYMITY, None))
+    of_k = None if work.report is None else work.report.of_k
+    assert of_k is not None  # noqa: S101 - it was proved
     outcome = work.prepared.outcome
     loss = replace(outcome.loss, n_classes=of_k.classes, smallest_class=int(of_k.achieved or 0))
     return replace(work.prepared, outcome=replace(outcome, loss=loss))

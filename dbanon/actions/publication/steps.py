@@ -30,7 +30,6 @@ from dbanon.db.releases.publication import Publication
 from dbanon.db.releases.relations import promise_of
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.messages import set_aside_in_words
-from dbanon.domain.policy import K_ANONYMITY
 from dbanon.domain.release import CheckFailed, Release, ReleaseKind
 from dbanon.domain.text import command
 from dbanon.models.base import Scope
@@ -573,7 +572,8 @@ def _require_same_classes(publication: Publication, report: CheckReport, loss: L
     """
     if publication.withdrawn is not None or publication.policy.anatomy:
         return
-    (found,) = [result.classes for result in report.results if result.model == K_ANONYMITY]
+    of_k = report.of_k
+    found = 0 if of_k is None else of_k.classes
     if found != loss.n_classes:
         raise DatabaseError(
             f"{publication.view} has {found:,} classes in the database, and its loss is that of"

@@ -318,8 +318,8 @@ def _assessed(
 def _hidden(release: Release, report: CheckReport) -> int:
     """Return the number of rows that a live view lost or gained since its publication."""
     published = release.loss.n_rows - release.loss.n_suppressed
-    found = (one.n_rows for one in report.results if one.model == K_ANONYMITY)
-    return abs(published - next(found, published))
+    of_k = report.of_k
+    return 0 if of_k is None else abs(published - of_k.n_rows)
 
 
 def _proved(release: Release, results: tuple[CheckResult, ...]) -> tuple[CheckResult, ...]:

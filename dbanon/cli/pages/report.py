@@ -32,7 +32,7 @@ from dbanon.domain.messages import (
     method_in_words,
     settings_in_words,
 )
-from dbanon.domain.policy import K_ANONYMITY, ColumnRule, Policy, Role
+from dbanon.domain.policy import ColumnRule, Policy, Role
 from dbanon.domain.release import CheckResult, Verdict
 from dbanon.domain.report import (
     BEYOND,
@@ -395,14 +395,13 @@ def facts(report: Report) -> list[tuple[str, str]]:
     loss, now = report.loss, report.now
     one, all_of_them = alike_in_words(report.policy)
     if loss is None or report.hidden:
-        results = report.checks.results
-        smallest = (result.achieved for result in results if result.model == K_ANONYMITY)
+        of_k = report.checks.of_k
         hidden = [("rows hidden since", number(report.hidden))] if report.hidden else []
         return [
             ("rows shown now", number(None if now is None else now.n_rows)),
             *hidden,
             (all_of_them, number(None if now is None else now.classes)),
-            (f"smallest {one}", number(next(smallest, None))),
+            (f"smallest {one}", number(None if of_k is None else of_k.achieved)),
         ]
     return [
         ("rows published", number(loss.n_rows - loss.n_suppressed)),
