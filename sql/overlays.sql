@@ -323,7 +323,11 @@ SELECT count(*)
    AND e.release_id < %(newest)s
    AND (e.until = %(newest)s OR e.until IS NULL)
    AND e.place = 1
-   AND e.shown IN (SELECT w.shown FROM pg_temp.history_earlier AS w WHERE w.until = %(newest)s AND w.class <> 0)
+   AND e.shown IN (SELECT w.shown
+                     FROM pg_temp.history_entries AS w
+                    WHERE w.relation = %(relation)s
+                      AND w.until = %(newest)s
+                      AND w.class <> 0)
 
 -- name: create_linked
 -- The persons of the tables of a dataset, with all that is shown of the classes of each in one of them.

@@ -566,15 +566,13 @@ def begin(
     most = _SHARE * last.persons
     if changed[newest] > most:
         return None
-    with at_once(session.pg):
-        for name in ("overlays.find_newest", "overlays.find_earlier"):
-            session.pg.execute(query(name), {"newest": newest})
     if changed[newest] > _FEW * last.persons:
         asked = {"newest": newest, "relation": known.firsts()[newest]}
         if session.one(query("overlays.count_touched"), asked)[0] > most:
-            memory.drop(session, _NEWEST, _EARLIER)
             return None
     with at_once(session.pg):
+        for name in ("overlays.find_newest", "overlays.find_earlier"):
+            session.pg.execute(query(name), {"newest": newest})
         near = _find_near(session, known)
         counted = _find_moved(session, near)
     is_split, moved = only(counted)
