@@ -77,7 +77,11 @@ TARGETS = {
     "dbanon/db/proofs/checks.py": _PROOF,
     "dbanon/db/releases/copies.py": ["tests/e2e/interruptions/test_idle_readers.py"],
     "dbanon/actions/releases/counting.py": _COUNTS,
-    "dbanon/actions/publication/series.py": [*_PSEUDONYMS, "tests/security/test_masked_series.py"],
+    "dbanon/actions/publication/series.py": [
+        *_PSEUDONYMS,
+        "tests/security/test_masked_series.py",
+        "tests/security/histories/test_composition.py",
+    ],
     "dbanon/formats/support.py": ["tests/unit/test_support.py"],
     "dbanon/actions/releases/released_data.py": ["tests/e2e/reports/test_noninterference.py"],
     "dbanon/db/histories/overlay.py": [

@@ -190,6 +190,8 @@ def test_live_views_are_said_to_be_compared_with_nothing(patients):
     (warning,) = live.warnings
     assert "release 2 of public.patients is a live view" in warning
     assert "no release before or after is compared with it" in warning
+    with pytest.raises(CheckFailed, match=r"release 2 of public\.patients is a live view"):
+        publish(patients, name="others", strict=True)
     (later,) = publish(patients, name="others").composition.warnings
     assert "release 2 of public.patients is a live view" in later
 

@@ -218,9 +218,10 @@ def test_a_table_alone_is_not_joined_with_the_dataset_that_it_was_in(dataset, ta
 
 
 def test_a_dataset_is_not_joined_with_a_table_that_was_published_alone(database):
-    """The last release in the ledger is one of before, too."""
+    """The last release in the ledger is one of before, too, and here not the first."""
     make_three(database)
     dbanon.publish("people", k=K, settings=database.settings)
+    dbanon.publish("people", k=K, settings=database.settings, **FOR_OTHERS)
     with pytest.raises(CheckFailed, match="how many rows each has in every release"):
         dbanon.publish_dataset(dataset_of(TABLES), k=K, settings=database.settings)
     assert [(None,)] == database.execute("SELECT to_regclass('anon.visits')")
