@@ -81,6 +81,7 @@ TARGETS = {
         *_PSEUDONYMS,
         "tests/security/test_masked_series.py",
         "tests/security/histories/test_composition.py",
+        "tests/security/histories/test_forgotten_series.py",
     ],
     "dbanon/formats/support.py": ["tests/unit/test_support.py"],
     "dbanon/actions/releases/released_data.py": ["tests/e2e/reports/test_noninterference.py"],
@@ -162,6 +163,7 @@ TARGETS = {
         *_NAMES,
         "tests/security/readers/test_access.py",
         "tests/e2e/test_drift.py",
+        *_JOINT,
     ],
 }
 

@@ -160,6 +160,20 @@ def test_of_two_who_are_gone_the_one_who_comes_back_is_not_gone(patients):
     assert 1 == refresh(patients).growth.overdue
 
 
+def test_a_refresh_forgets_nobody_who_is_gone_of_another_relation(patients):
+    patients.execute(
+        "CREATE TABLE public.others (LIKE public.patients INCLUDING ALL);"
+        "INSERT INTO public.others SELECT * FROM public.patients"
+    )
+    set_policy(patients, "others", noted=is_noted(patients))
+    dbanon.publish("others", settings=patients.settings)
+    patients.execute("DELETE FROM public.others WHERE id = %s", (LEAVER,))
+    dbanon.refresh("others", settings=patients.settings)
+    leave(patients, LEAVER + 1)
+    refresh(patients)
+    assert [(2,)] == remembered(patients)
+
+
 def test_a_moment_that_is_yet_to_come_puts_nothing_off(patients):
     leave(patients, LEAVER)
     refresh(patients)
