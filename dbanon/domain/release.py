@@ -67,8 +67,7 @@ class CheckReport:
     @property
     def of_k(self) -> CheckResult | None:
         """The check of k by rows, None if there is none."""
-        found = (one for one in self.results if (one.model, one.column) == (K_ANONYMITY, None))
-        return next(found, None)
+        return next((r for r in self.results if (r.model, r.column) == (K_ANONYMITY, None)), None)
 
     @property
     def shortfalls(self) -> tuple[str, ...]:
