@@ -131,14 +131,14 @@ def hold(session: Session, job: Job) -> bool:
 
     One that looked for a job meanwhile may have locked this one until the end of its transaction.
     """
-    values, found = {"job": job.id, "attempts": job.attempts}, list[object]()
+    values = {"job": job.id, "attempts": job.attempts}
 
-    def lock() -> None:
-        found[:] = session.pg.execute(query("jobs.hold"), values).fetchall()
+    def lock() -> bool:
+        return session.pg.execute(query("jobs.hold"), values).fetchone() is not None
 
     with suppress(locks.Held):
-        locks.patiently(session, lock, on=(), budget=_MOMENT.total_seconds() / 2)
-    return bool(found)
+        return locks.patiently(session, lock, on=(), budget=_MOMENT.total_seconds() / 2)
+    return False
 
 
 def end(
