@@ -60,6 +60,7 @@ _GUARDS = [
 ]
 _NAMES = ["tests/security/names/test_names.py"]
 _OPENED = ["tests/security/names/test_opened.py"]
+_VIEWS = ["tests/security/names/test_views_of_strangers.py"]
 _REACH = [
     "tests/security/readers/test_rights_of_readers.py",
     "tests/security/readers/test_inside_statements.py",
@@ -84,7 +85,10 @@ TARGETS = {
         "tests/security/histories/test_forgotten_series.py",
     ],
     "dbanon/formats/support.py": ["tests/unit/test_support.py"],
-    "dbanon/actions/releases/released_data.py": ["tests/e2e/reports/test_noninterference.py"],
+    "dbanon/actions/releases/released_data.py": [
+        "tests/e2e/reports/test_noninterference.py",
+        "tests/e2e/readers/test_attack.py",
+    ],
     "dbanon/db/histories/overlay.py": [
         *_JOINT,
         *_OVERLAYS,
@@ -108,7 +112,7 @@ TARGETS = {
         "tests/db/proofs/test_model_checks.py",
         "tests/db/proofs/test_verify.py",
     ],
-    "dbanon/db/identity.py": [*_OPENED, *_NAMES, "tests/security/names/test_owner.py"],
+    "dbanon/db/identity.py": [*_OPENED, *_VIEWS, *_NAMES, "tests/security/names/test_owner.py"],
     "dbanon/db/releases/guards.py": [
         "tests/db/releases/test_guarded_models.py",
         "tests/db/releases/test_altered_sources.py",
@@ -130,7 +134,7 @@ TARGETS = {
     "sql/models/anonymity/k_anonymity.sql": ["tests/db/proofs/test_checks.py"],
     "sql/models/diversity/l_diversity.sql": ["tests/db/proofs/test_checks.py"],
     "sql/releases.sql#broken_seals": ["tests/security/test_immutable.py"],
-    "sql/identity.sql#foreign_code": ["tests/security/names/test_owner.py", *_NAMES],
+    "sql/identity.sql#foreign_code": ["tests/security/names/test_owner.py", *_VIEWS, *_NAMES],
     "sql/identity.sql#moved_names": [*_OPENED, *_NAMES],
     "sql/identity.sql#opened_relations": [*_OPENED, *_NAMES],
     "sql/reach.sql#by_reading": ["tests/security/readers/test_reach.py", *_REACH],

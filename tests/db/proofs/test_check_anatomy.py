@@ -69,3 +69,12 @@ def test_a_relation_that_shows_the_value_of_each_row_is_refused(connection):
             connection.transaction(),
         ):
             connection.execute(CHECK, (2,))
+
+
+@pytest.mark.parametrize("level", [None, 0, 0.99, float("inf"), float("nan")])
+def test_a_level_that_proves_nothing_is_refused(connection, level):
+    with (
+        pytest.raises(psycopg.errors.InvalidParameterValue, match="l >= 1"),
+        connection.transaction(),
+    ):
+        connection.execute(CHECK, (level,))

@@ -228,3 +228,47 @@ def test_who_waits_in_vain_is_told_for_whom(patients, monkeypatch):
     other.rollback()
     dbanon.refresh("patients", new_series=True, settings=patients.settings)
     assert [2] == served(patients)
+
+
+def test_a_writer_that_does_not_end_stops_a_live_publication_in_time(patients, monkeypatch):
+    """The writer ends later than the publication, so that one without patience would succeed."""
+    monkeypatch.setattr(publication_lock, "PATIENCE_SECONDS", 1.0)
+    writer = patients.connect(autocommit=False)
+    writer.execute("UPDATE public.patients SET note = note")
+    end = threading.Timer(10, writer.rollback)
+    end.start()
+    holder = rf"process {writer.info.backend_pid} \({patients.server.owner}\)"
+    with pytest.raises(
+        DatabaseError, match=f"public.patients cannot be locked, because of {holder}"
+    ):
+        dbanon.publish("patients", kind="view", name="live", settings=patients.settings)
+    end.cancel()
+    writer.rollback()
+    assert [1] == served(patients)
+
+
+def test_who_is_overtaken_waits_for_the_turn_without_the_lock_on_the_source(patients, monkeypatch):
+    """Between the wait for the turn and its use, another publication takes it and keeps it."""
+    monkeypatch.setattr(publication_lock, "PATIENCE_SECONDS", 3.0)
+    lock, other = publication_lock._lock, patients.connect(autocommit=False)  # noqa: SLF001
+    source = "(SELECT 'public.patients'::regclass::oid)"
+
+    def overtaken(*arguments, **options):
+        lock(*arguments, **options)
+        other.execute(f"SELECT FROM dbanon.publishing WHERE source = {source} FOR UPDATE")
+
+    monkeypatch.setattr(publication_lock, "_lock", overtaken)
+    with ThreadPoolExecutor(1) as pool:
+        publishing = pool.submit(
+            dbanon.publish, "patients", kind="view", name="live", settings=patients.settings
+        )
+        try:
+            time.sleep(1.5)
+            with patients.connect() as writer:
+                writer.execute("SET lock_timeout = '500ms'")
+                writer.execute("UPDATE public.patients SET note = note")
+            with pytest.raises(DatabaseError, match=r"public\.patients is being published by"):
+                publishing.result(timeout=30)
+        finally:
+            other.rollback()
+    assert [1] == served(patients)

@@ -1,10 +1,13 @@
 """Views that somebody else defines, or that are replaced while they are read."""
 
+from contextlib import nullcontext
+
 import pytest
 from tables import rows_proved
 
 import dbanon
-from dbanon.db import identity, transfer
+from dbanon.db import catalog, identity, transfer
+from dbanon.db.session import connect
 from dbanon.domain.policy import K_ANONYMITY, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 
@@ -174,6 +177,33 @@ def test_a_schema_that_is_exchanged_meanwhile_is_noticed(database, stranger, mon
     with pytest.raises(dbanon.DatabaseError, match="another relation by now"):
         dbanon.publish(VIEW, settings=database.settings)
     assert database.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
+
+
+def test_a_view_that_was_exchanged_while_it_was_locked_is_not_admitted(
+    database, stranger, monkeypatch
+):
+    """The lock is on the trap: whoever may replace the view could do so before it is read."""
+    stranger.execute("CREATE SCHEMA trap; CREATE VIEW trap.people AS SELECT 1 AS id")
+    stranger.execute("GRANT ALL ON SCHEMA trap TO PUBLIC; GRANT SELECT ON trap.people TO PUBLIC")
+    lock, code_of = identity._lock, identity._code_of  # noqa: SLF001
+
+    exchange = "BEGIN; ALTER SCHEMA clinic RENAME TO {}; ALTER SCHEMA {} RENAME TO clinic; COMMIT"
+
+    def locked(session, info):
+        stranger.execute(exchange.format("aside", "trap"))
+        lock(session, info)
+
+    def looked_at(session, info):
+        stranger.execute(exchange.format("trap", "aside"))
+        return code_of(session, info)
+
+    with connect(database.settings) as session, session.transaction(keep=False):
+        info = catalog.describe(session, VIEW)
+        monkeypatch.setattr(identity, "at_once", nullcontext)
+        monkeypatch.setattr(identity, "_lock", locked)
+        monkeypatch.setattr(identity, "_code_of", looked_at)
+        with pytest.raises(dbanon.DatabaseError, match=r"people.* is another relation"):
+            identity.admit(session, info)
 
 
 def test_a_view_over_a_stranger_s_table_is_published(database, stranger):
