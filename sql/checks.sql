@@ -51,6 +51,69 @@ RETURNS TABLE (
     row_count bigint,
     verdict text
 )
+LANGUAGE sql
+STABLE
+SECURITY INVOKER
+SET search_path = pg_catalog, pg_temp
+AS $function$
+SELECT v.* FROM dbanon.verify_promise(relation, dbanon.promise(relation)) AS v
+$function$;
+
+COMMENT ON FUNCTION dbanon.verify(regclass) IS
+    'Checks every model that a relation published by dbanon promises; needs SELECT on the relation only.';
+
+-- name: create_verify_model
+-- Run the check of one model by its name, with the parameters that a policy gives it.
+CREATE OR REPLACE FUNCTION dbanon.verify_model(
+    relation regclass,
+    model text,
+    quasi_identifiers text[],
+    sensitive text,
+    params jsonb,
+    tree jsonb
+)
+RETURNS TABLE (
+    required double precision,
+    achieved double precision,
+    classes bigint,
+    failing_classes bigint,
+    row_count bigint,
+    verdict text
+)
+LANGUAGE plpgsql
+STABLE
+SECURITY INVOKER
+SET search_path = pg_catalog, pg_temp
+AS $function$
+#variable_conflict use_variable
+BEGIN
+    -- Every name is spelled out: a promise is text that somebody wrote, and names no function.
+    CASE model
+{cases}
+    ELSE
+        RAISE EXCEPTION 'there is no privacy model %', quote_literal(model)
+            USING ERRCODE = 'invalid_parameter_value';
+    END CASE;
+END
+$function$;
+
+COMMENT ON FUNCTION dbanon.verify_model(regclass, text, text[], text, jsonb, jsonb) IS
+    'One row: what the check of a model finds in a relation.';
+
+-- name: create_verify_promise
+-- Prove each model of a promise, which has the form of a published relation's comment, in one call.
+CREATE OR REPLACE FUNCTION dbanon.verify_promise(relation regclass, promise jsonb)
+RETURNS TABLE (
+    model text,
+    sensitive text,
+    parameters jsonb,
+    required double precision,
+    achieved double precision,
+    classes bigint,
+    failing_classes bigint,
+    row_count bigint,
+    verdict text
+)
 LANGUAGE plpgsql
 STABLE
 SECURITY INVOKER
@@ -58,16 +121,14 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 #variable_conflict use_column
 DECLARE
-    promise jsonb;
     all_quasi text[];
     all_sensitive text[];
     of_columns text[] := {of_columns};
     of_links text[] := {of_links};
     asked record;
 BEGIN
-    promise := dbanon.promise(relation);
     IF promise IS NULL THEN
-        RAISE EXCEPTION '% carries no promise of dbanon''s to verify', verify.relation
+        RAISE EXCEPTION '% carries no promise of dbanon''s to verify', verify_promise.relation
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     -- The sensitive values of buckets are in the relation beside this one, of which no other check knows.
@@ -77,12 +138,12 @@ BEGIN
           FROM jsonb_array_elements(promise -> 'models') AS m (model)
          CROSS JOIN jsonb_array_elements_text(promise -> 'sensitive') AS s (name)
          CROSS JOIN LATERAL dbanon.check_anatomy(
-                   verify.relation,
+                   verify_promise.relation,
                    s.name,
                    CASE m.model ->> 'name' WHEN 'probabilistic-l-diversity'
                         THEN (m.model -> 'params' ->> 'l')::double precision END) AS c;
         IF NOT FOUND THEN
-            RAISE EXCEPTION '% promises no model', verify.relation
+            RAISE EXCEPTION '% promises no model', verify_promise.relation
                 USING ERRCODE = 'invalid_parameter_value';
         END IF;
         RETURN;
@@ -140,7 +201,7 @@ BEGIN
         IF asked.partner IS NULL THEN
             RETURN QUERY
             SELECT asked.name, asked.column_name, asked.params, v.*
-              FROM dbanon.verify_model(verify.relation, asked.name, asked.quasi, asked.column_name,
+              FROM dbanon.verify_model(verify_promise.relation, asked.name, asked.quasi, asked.column_name,
                                        asked.params, asked.tree) AS v;
         ELSE
             RETURN QUERY
@@ -153,58 +214,20 @@ BEGIN
                    v.failing_classes,
                    v.row_count,
                    v.verdict
-              FROM dbanon.check_k_and_l(verify.relation, asked.quasi,
+              FROM dbanon.check_k_and_l(verify_promise.relation, asked.quasi,
                                         (asked.params ->> 'k')::integer, asked.partner_column,
                                         (asked.partner_params ->> 'l')::integer) AS v;
         END IF;
     END LOOP;
     IF NOT FOUND THEN
-        RAISE EXCEPTION '% promises no model', verify.relation
+        RAISE EXCEPTION '% promises no model', verify_promise.relation
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END
 $function$;
 
-COMMENT ON FUNCTION dbanon.verify(regclass) IS
-    'Checks every model that a relation published by dbanon promises; needs SELECT on the relation only.';
-
--- name: create_verify_model
--- Run the check of one model by its name, with the parameters that a policy gives it.
-CREATE OR REPLACE FUNCTION dbanon.verify_model(
-    relation regclass,
-    model text,
-    quasi_identifiers text[],
-    sensitive text,
-    params jsonb,
-    tree jsonb
-)
-RETURNS TABLE (
-    required double precision,
-    achieved double precision,
-    classes bigint,
-    failing_classes bigint,
-    row_count bigint,
-    verdict text
-)
-LANGUAGE plpgsql
-STABLE
-SECURITY INVOKER
-SET search_path = pg_catalog, pg_temp
-AS $function$
-#variable_conflict use_variable
-BEGIN
-    -- Every name is spelled out: a promise is text that somebody wrote, and names no function.
-    CASE model
-{cases}
-    ELSE
-        RAISE EXCEPTION 'there is no privacy model %', quote_literal(model)
-            USING ERRCODE = 'invalid_parameter_value';
-    END CASE;
-END
-$function$;
-
-COMMENT ON FUNCTION dbanon.verify_model(regclass, text, text[], text, jsonb, jsonb) IS
-    'One row: what the check of a model finds in a relation.';
+COMMENT ON FUNCTION dbanon.verify_promise(regclass, jsonb) IS
+    'Checks every model of a promise, which need not be that of the relation''s comment.';
 
 -- name: input_of_classes
 -- What a model of the rows of classes reads.

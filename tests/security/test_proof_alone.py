@@ -155,7 +155,7 @@ def test_an_answer_that_leaves_out_a_model_or_contradicts_itself_is_none(
         f" {failing}, v.row_count, v.verdict FROM dbanon.verify({{}}) AS v WHERE {condition}"
     )
     monkeypatch.setattr(checks, "verification", sql.SQL(answer).format)
-    with pytest.raises(dbanon.DatabaseError, match="did not answer for what was to be published"):
+    with pytest.raises(dbanon.DatabaseError, match="did not answer for each promised model"):
         dbanon.publish("patients", settings=patients.settings)
     assert patients.execute("SELECT to_regclass('anon.patients')") == [(None,)]
 

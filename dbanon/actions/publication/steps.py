@@ -559,10 +559,10 @@ def _verify(session: Session, publication: Publication, published: TableInfo) ->
     """
     scopes = {MODELS[spec.name].scope for spec in publication.policy.models}
     if not publication.is_numbered or scopes - {Scope.CLASSES, Scope.SENSITIVE}:
-        return checks.verify(session, published, promise_of(publication))
+        return checks.prove(session, published, promise_of(publication))
     promise = relations.numbered_promise(publication)
     with relations.numbering(session, publication) as oid:
-        return checks.verify(session, replace(published, oid=oid), promise)
+        return checks.prove(session, replace(published, oid=oid), promise, own=False)
 
 
 def _require_same_classes(publication: Publication, report: CheckReport, loss: LossReport) -> None:

@@ -19,6 +19,8 @@ from dbanon.domain.policy import ModelSpec, Role
 from dbanon.domain.release import CheckFailed, CheckReport, CheckResult, Release, Verdict
 from dbanon.domain.table import ColumnInfo, TableInfo, TableName
 from dbanon.domain.text import command
+from dbanon.models.base import Scope
+from dbanon.models.registry import MODELS
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
@@ -113,7 +115,7 @@ def check_one(
             promise = _promise(session, info, k=k, l=l, quasi=quasi, sensitive=sensitive)
             if own:
                 identity.require_release(session, info, None)
-            report = _proved(session, info, promise)
+            report = _proved(session, info, promise, own=own)
         return _judged(session, report, release=promise.release if own else None)
 
 
@@ -137,13 +139,15 @@ def _held(session: Session, found: TableInfo) -> Iterator[TableInfo]:
         identity.require_admitted(session)
 
 
-def _proved(session: Session, info: TableInfo, promise: Promise) -> CheckReport:
+def _proved(
+    session: Session, info: TableInfo, promise: Promise, *, own: bool = True
+) -> CheckReport:
     from dbanon.db.proofs import subjects
 
     identity.admit(session, info)
     if promise.anatomy:
         identity.admit(session, catalog.describe(session, BUCKETS.name(info.name)))
-    report = checks.prove(session, info, promise)
+    report = checks.prove(session, info, promise, own=own)
     return subjects.prove_population_again(session, info, promise, report)
 
 
@@ -259,8 +263,9 @@ def _promise(
         quasi=tuple(quasi) or promise.quasi,
         sensitive=tuple(sensitive) or promise.sensitive,
     )
-    if promise.l > 1 and not promise.sensitive:
-        raise ConfigError("l-diversity needs a sensitive column", hint="--sensitive COLUMN")
+    of_values = [one.name for one in promise.models if MODELS[one.name].scope is Scope.SENSITIVE]
+    if of_values and not promise.sensitive:
+        raise ConfigError(f"{of_values[0]} needs a sensitive column", hint="--sensitive COLUMN")
     return promise
 
 

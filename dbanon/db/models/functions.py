@@ -98,7 +98,8 @@ def _definitions() -> Iterator[sql.SQL | sql.Composed]:
         sql.Literal([name for name, model in MODELS.items() if model.scope is scope])
         for scope in (Scope.SENSITIVE, Scope.LINKS)
     )
-    yield template("checks.create_verify", of_columns=of_columns, of_links=of_links)
+    yield template("checks.create_verify_promise", of_columns=of_columns, of_links=of_links)
+    yield template("checks.create_verify")
 
 
 def names() -> Iterator[str]:

@@ -34,7 +34,6 @@ from dbanon.domain.policy import (
     L_DIVERSITY,
     ModelSpec,
     Role,
-    plain_count,
     replaced,
 )
 from dbanon.domain.release import ReleaseKind
@@ -393,17 +392,14 @@ class Promise:
     anatomy: bool = False
 
     @property
-    def k(self) -> int:
-        """The minimum number of rows in a class, 1 if not promised."""
-        return self._count(K_ANONYMITY, "k")
-
-    @property
-    def l(self) -> int:
-        """The minimum number of distinct values of every sensitive column, 1 if not promised."""
-        return self._count(L_DIVERSITY, "l")
-
-    def _count(self, name: str, parameter: str) -> int:
-        return next((plain_count(m, parameter) for m in self.models if m.name == name), 1)
+    def document(self) -> dict[str, object]:
+        """The promise as ``dbanon.verify_promise`` takes it."""
+        return {
+            "quasi": self.quasi,
+            "sensitive": self.sensitive,
+            "models": model_documents(self.models),
+            "trees": self.trees,
+        } | ({"anatomy": True} if self.anatomy else {})
 
     def over(self, *, k: int | None, l: int | None) -> Promise:
         """Return the promise with another k or l."""
@@ -427,18 +423,11 @@ def promise_of(publication: Publication) -> Promise:
 
 def describe_promise(publication: Publication) -> str:
     """Return the comment of the published relation."""
-    return _described(promise_of(publication))
-
-
-def _described(promise: Promise) -> str:
     document = {
-        "release": promise.release,
-        "quasi": promise.quasi,
-        "sensitive": promise.sensitive,
-        "models": model_documents(promise.models),
-        "trees": promise.trees,
+        "release": publication.id,
+        **promise_of(publication).document,
         "proved_at": datetime.now(UTC).isoformat(timespec="seconds"),
-    } | ({"anatomy": True} if promise.anatomy else {})
+    }
     return f"{_MARK}: {json.dumps(document, ensure_ascii=False)}"
 
 
@@ -450,15 +439,11 @@ def numbered_promise(publication: Publication) -> Promise:
 
 @contextmanager
 def numbering(session: Session, publication: Publication) -> Iterator[int]:
-    """Provide a view of the class numbers and sensitive values of a copy in the block, by OID.
-
-    Its comment has the promise of ``numbered_promise``.
-    """
+    """Provide a view of the class numbers and sensitive values of a copy in the block, by OID."""
     promise, view = numbered_promise(publication), publication.numbered
     columns = identifiers((*promise.quasi, *promise.sensitive))
     slots = {"view": view, "columns": columns, "release": publication.release}
-    comment = sql.SQL("COMMENT ON VIEW {} IS {}").format(view, sql.Literal(_described(promise)))
-    session.run([template("releases.number_classes", **slots), comment])
+    session.pg.execute(template("releases.number_classes", **slots))
     yield session.one("SELECT to_regclass(%s)::oid::bigint", (view.as_string(),))[0]
     session.pg.execute(sql.SQL("DROP VIEW {}").format(view))
 

@@ -1,5 +1,6 @@
 import json
 
+import psycopg
 import pytest
 from psycopg import sql
 from tables import make_patients, patients_policy
@@ -60,6 +61,29 @@ def test_a_promise_is_verified_as_each_of_its_models_is_alone(hospital, models, 
             expected.append((model["name"], column, model["params"], *row))
     found = hospital.execute("SELECT * FROM dbanon.verify('public.hospital')").fetchall()
     assert sorted(expected, key=str) == sorted(found, key=str)
+    hospital.execute("COMMENT ON TABLE public.hospital IS NULL")
+    given = (json.dumps({**promise, "models": models}),)
+    again = hospital.execute("SELECT * FROM dbanon.verify_promise('public.hospital', %s)", given)
+    assert found == again.fetchall()
+
+
+@pytest.mark.parametrize("promise", [None, "{}", '{"quasi": ["zip"], "models": []}'])
+def test_a_promise_of_nothing_is_not_verified(hospital, promise):
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="promise"):
+        hospital.execute("SELECT * FROM dbanon.verify_promise('public.hospital', %s)", (promise,))
+
+
+@pytest.mark.parametrize("l", [1, 3])
+def test_a_model_of_values_is_not_checked_without_a_sensitive_column(hospital, database, l):
+    with pytest.raises(dbanon.ConfigError, match="l-diversity needs a sensitive column"):
+        dbanon.check("public.hospital", quasi=QUASI, k=1, l=l, settings=database.settings)
+    given = {"quasi": QUASI, "sensitive": ["second", "first"], "settings": database.settings}
+    found = dbanon.check("public.hospital", **given, k=1, l=1).results
+    columns = [(result.model, result.column) for result in found]
+    of_l = [("l-diversity", "second"), ("l-diversity", "first")]
+    assert [("k-anonymity", None), *of_l] == columns
+    with pytest.raises(dbanon.CheckFailed, match="k-anonymity requires 2"):
+        dbanon.check("public.hospital", **given, k=2)
 
 
 def test_the_benchmark_measures_a_published_relation(database, monkeypatch, pytestconfig):

@@ -158,12 +158,12 @@ def test_the_database_composes_the_same_text_for_every_type(database):
 def test_a_failed_proof_names_the_model_the_column_and_the_shortfall(database, monkeypatch):
     make(database, "text", ("flu", "gout"))
 
-    def wrong(_, published, __):
+    def wrong(_, published, *_rest, **_options):
         k = CheckResult("k-anonymity", None, 5, 10, 8, 0, 80, Verdict.PASSED)
         l = CheckResult("l-diversity", "s", 2, 1, 8, 3, 80, Verdict.FAILED)
         return CheckReport(published.name, (k, l))
 
-    monkeypatch.setattr("dbanon.db.proofs.checks.verify", wrong)
+    monkeypatch.setattr("dbanon.db.proofs.checks.prove", wrong)
     with pytest.raises(dbanon.CheckFailed) as caught:
         dbanon.publish(TABLE, settings=database.settings)
     shortfall = "l-diversity of s requires 2, the worst class has 1 (3 of 8 classes fail)"
