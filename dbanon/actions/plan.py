@@ -237,7 +237,6 @@ class _Grouped:
     session: Session
     plan: PublicationPlan
     prepared: list[Prepared]
-    sharing: GroupReuse | None
 
 
 @contextmanager
@@ -258,7 +257,7 @@ def _grouped(
             identity.admit(session, *infos)
             plan = resolve(session, loaded, request)
             stages = request.stages or Stages()
-            yield _Grouped(session, plan, *group(session, plan, stages, weigh=True))
+            yield _Grouped(session, plan, group(session, plan, stages, weigh=True))
 
 
 def plan_dataset_request(dataset: str | Path | Dataset, request: Request) -> list[Plan]:
@@ -285,7 +284,7 @@ def _planned(found: _Grouped) -> list[Plan]:
             loss=one.prepared.outcome.loss,
             steps=tuple(_printed(found, steps, one)),
             warnings=one.prepared.warnings,
-            sharing=found.sharing,
+            sharing=one.prepared.sharing,
         )
         for one in works
     ]

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.loading import Loaded, find_source, load_for
-from dbanon.actions.preparation.members import digest_of_rows, fingerprint
+from dbanon.actions.preparation.members import digest_of_rows, fingerprint, of_classes
 from dbanon.db import catalog, identity, schemas
+from dbanon.db.metadata import ledger, store
 from dbanon.db.metadata.migrate import require_current
 from dbanon.db.releases import guards, publication_lock, withdrawal
 from dbanon.db.session import Session, connect
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from dbanon.actions.publication.plan import PublicationPlan
-    from dbanon.actions.publication.steps import Work
+    from dbanon.actions.publication.steps import Reading, Work
 
 
 def publish_request(table: str | TableName, request: Request) -> Release:
@@ -49,54 +50,118 @@ def _published(tables: Sequence[str | TableName], request: Request) -> list[Rele
         from dbanon.actions.publication.plan import resolve
 
         plan = resolve(session, loaded, request)
-        return carry_out(session, plan, request.stages or Stages())
+        works = carry_out(session, plan, request.stages or Stages())
+    return [one.release for one in works if one.release is not None]
 
 
-def carry_out(session: Session, plan: PublicationPlan, stages: Stages) -> list[Release]:
-    """Group the rows of a plan and run its steps, inside the open transaction of ``publishing``."""
-    from dbanon.actions.publication.steps import build, group, serve
+def carry_out(session: Session, plan: PublicationPlan, stages: Stages) -> list[Work]:
+    """Group the rows of a plan, and serve its releases, in the transaction of ``publishing``.
+
+    Enters the releases and the states of their sources in the ledger, or what was compared if a
+    refresh has nothing to publish. Returns the tables with their releases.
+    """
+    from dbanon.actions.publication.incremental import grow
+    from dbanon.actions.publication.steps import serve
+
+    is_incremental = plan.mode is Mode.REFRESH
+    works = (grow if is_incremental else _in_groups)(session, plan, stages)
+    works = [replace(one, state=_state(session, plan, one)) for one in works]
+    is_new, request = all(one.is_new for one in works), plan.request
+    if not is_new:  # the ledger keeps the options of the served release
+        request = Request.from_ledger(plan.present[0].overrides)
+    digest = fingerprint(session, plan.members, request, of_rows=[_content(one) for one in works])
+    if is_incremental:
+        digest = of_classes(session, digest, plan.present)
+    works = [replace(one, fingerprint=digest) for one in works]
+    return (serve if is_new else _compared)(session, plan, works, stages)
+
+
+def _in_groups(session: Session, plan: PublicationPlan, stages: Stages) -> list[Work]:
+    """Group all rows, and build a release of each table."""
+    from dbanon.actions.publication.steps import build, group
 
     ahead = OverlappedHashing(session, plan)
-    prepared, sharing = group(session, plan, stages, meanwhile=ahead.working)
+    grouped = group(session, plan, stages, meanwhile=ahead.working)
     # The key of the persons, who come first, is that of all tables.
-    key = plan.places[0].key_of_persons(session) if len(prepared) > 1 else None
+    key = plan.places[0].key_of_persons(session) if len(grouped) > 1 else None
     make = partial(build, session, plan, stages=stages, key=key, hashed=ahead.hashed)
-    works = [make(one, part=part) for part, one in enumerate(prepared)]
-    rows = [ahead.of_rows or digest_of_rows(session, m.loaded.info, m.own) for m in plan.members]
-    digest = fingerprint(session, plan.members, plan.request, of_rows=rows)
-    growth = None if sharing is None else sharing.growth
-    works = [
-        replace(
-            one,
-            fingerprint=digest,
-            growth=growth,
-            state=_state_of(session, one, content, request=plan.request),
-        )
-        for one, content in zip(works, rows, strict=True)
-    ]
-    first, *rest = serve(session, plan, works, stages)
-    return [replace(first, sharing=sharing), *rest]
+    works = [make(one, part=part) for part, one in enumerate(grouped)]
+    return [replace(one, reading=_reading(session, plan, one, ahead.of_rows)) for one in works]
 
 
-def _state_of(
-    session: Session, work: Work, content: str, *, request: Request
-) -> SourceState | None:
-    """Return the state of the source of a new grouping, with the place of each row if possible."""
+def _reading(session: Session, plan: PublicationPlan, work: Work, content: str | None) -> Reading:
+    """Return how a table was read whose rows are all grouped; content: as in ``Reading``."""
+    from dbanon.actions.publication.steps import Reading
     from dbanon.db import person_hashes
 
-    member = work.member
-    found = person_hashes.count(session, member.loaded.info, member.own, since=None)
-    if found is None:
+    member, previous, frozen = work.member, work.previous, work.prepared.source.frozen
+    counted = person_hashes.count(session, member.loaded.info, member.own, since=None)
+    found = Reading(counted, content=content, ncp=work.prepared.outcome.loss.ncp)
+    asked = plan.request.asked(member.policy, member.info)
+    if (frozen is not None and len(frozen)) or any(reasons(Mode.PLACES, asked)):
+        return found
+    before = None if previous is None else previous.source_state
+    former = None if before is None else before.places
+    return found._replace(key=work.publication.key, former=former)
+
+
+def _state(session: Session, plan: PublicationPlan, work: Work) -> SourceState | None:
+    """Store the places of the rows of a source, and return its state."""
+    from dbanon.db import person_hashes
+
+    info, policy, reading = work.member.loaded.info, work.member.own, work.reading
+    if reading is None or reading.counted is None:
         return None
-    loss, frozen = work.prepared.outcome.loss, work.prepared.source.frozen
-    state = replace(found.state, content=content, ncp=loss.ncp)
-    is_as_read = frozen is None or not len(frozen)
-    asked = request.asked(member.policy, member.info)
-    if is_as_read and not any(reasons(Mode.PLACES, asked)):
-        before = None if work.previous is None else work.previous.source_state
-        former = None if before is None else before.places
-        return person_hashes.store_places(session, work.publication, state, former=former)
-    return state
+    release = work.publication.id if work.is_new else 0
+    update = partial(person_hashes.update_places, session, info, policy, release=release)
+    if reading.changes is not None:
+        return update(reading.changes.now, key=None)
+    content, state = reading.content or digest_of_rows(session, info, policy), reading.counted.state
+    state = replace(state, content=content, places=None, key=None, ncp=reading.ncp)
+    if reading.key is None:
+        return state
+    if plan.mode is Mode.REFRESH:
+        return update(state, key=reading.key, former=reading.former)
+    return person_hashes.store_places(session, work.publication, state, former=reading.former)
+
+
+def _content(work: Work) -> str | None:
+    """Return what stands for the rows of a source, None if that is not known yet."""
+    if work.state is not None:
+        return work.state.content
+    return None if work.reading is None else work.reading.content
+
+
+def _compared(
+    session: Session, plan: PublicationPlan, works: Sequence[Work], _stages: Stages
+) -> list[Work]:
+    """Keep the releases of a refresh that has nothing to publish, and enter what was compared."""
+    kept = []
+    for one, release in zip(works, plan.present, strict=True):
+        loaded, growth, state = one.member.loaded, one.growth, one.state
+        if loaded.now is not None:
+            store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
+        ledger.note_compared(session, release.id, one.fingerprint, growth=growth, state=state)
+        noted = replace(release, growth=growth, source_state=state)
+        kept.append(replace(one, release=replace(noted, warnings=one.prepared.warnings)))
+    keep(session, [one.loaded for one in plan.members], plan.present)
+    return kept
+
+
+def keep(session: Session, loaded: Sequence[Loaded], served: Sequence[Release]) -> None:
+    """End a transaction that keeps releases; raise NotPermitted if a role can read two series."""
+    from dbanon.db.histories import readers
+
+    for one, release in zip(loaded, served, strict=True):
+        others = readers.of_others(session, one.info, release=release.id)
+        readers.require_others(session, others, table=one.info, relation=release.relation)
+    withdraw(session)
+
+
+def withdraw(session: Session) -> None:
+    """End a transaction that publishes nothing; what it noted is kept."""
+    identity.require_admitted(session)
+    session.operations.withdraw()
 
 
 def publish_dataset_request(dataset: str | Path | Dataset, request: Request) -> list[Release]:

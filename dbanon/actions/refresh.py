@@ -4,31 +4,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.loading import Loaded, find_source
-from dbanon.actions.preparation.members import fingerprint, members_of
-from dbanon.actions.publish import carry_out, publishing
-from dbanon.db import identity
-from dbanon.db.metadata import ledger, store
+from dbanon.actions.preparation.members import (
+    fingerprint,
+    last_of_classes,
+    members_of,
+    of_classes,
+)
+from dbanon.actions.publish import carry_out, keep, publishing, withdraw
+from dbanon.db.metadata import ledger
 from dbanon.db.metadata.migrate import current_session
 from dbanon.db.releases import copies, guards
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import least_deadline
-from dbanon.domain.release import CheckFailed, Delta, Mark, Release, ReleaseKind
+from dbanon.domain.release import CheckFailed, Delta, Mark, Release
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
+from dbanon.formats.support import Mode
 from dbanon.request import Request
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import timedelta
 
-    from dbanon.actions.publication.incremental import Reading, Unchanged
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.actions.publication.steps import Work
+    from dbanon.anonymization.problem import Problem
     from dbanon.db.session import Session
 
 
@@ -173,14 +177,15 @@ def _again(
             # What has not changed is known without arrays.
             from dbanon.actions.publication.plan import resolve
 
-            plan = resolve(session, loaded, request)
+            plan = resolve(session, loaded, request, present=present)
             if plan.restart is not None and not if_changed and is_same():
                 return _kept(session, loaded, present)
-            found = _renewed(session, plan, stages, present=present)
+            found = _renewed(session, plan, stages)
         else:
-            _withdraw(session)
+            withdraw(session)
     if found is not None:  # after the commit, as how long the estimate takes depends on values
-        return _with_stale(_estimated(found, plan, request), loaded)
+        sampled = found[0].prepared.sampled
+        return _with_stale(_estimated(_refreshed(plan, found), sampled, request), loaded)
     return _again(present, now, if_changed=if_changed, unless_since=unless_since)
 
 
@@ -188,7 +193,7 @@ def _kept(
     session: Session, loaded: Sequence[Loaded], present: Sequence[Release]
 ) -> list[Refreshed]:
     """Preserve the served releases."""
-    _leave(session, loaded, present)
+    keep(session, loaded, present)
     same = [Refreshed(one.relation, one, changed=False) for one in present]
     return _with_stale(same, loaded)
 
@@ -201,7 +206,9 @@ def _with_stale(found: Sequence[Refreshed], loaded: Sequence[Loaded]) -> list[Re
     ]
 
 
-def _estimated(found: list[Refreshed], plan: PublicationPlan, request: Request) -> list[Refreshed]:
+def _estimated(
+    found: list[Refreshed], sampled: Sequence[Problem], request: Request
+) -> list[Refreshed]:
     """Return the result for a table that keeps classes with the loss of a new search.
 
     If only changed rows were read, it is that of the last time that all were.
@@ -210,8 +217,8 @@ def _estimated(found: list[Refreshed], plan: PublicationPlan, request: Request) 
     state = one.release.source_state
     if others:
         return found
-    if plan.sampled:
-        ncp = _of_search(one.release, plan, request)
+    if sampled:
+        ncp = _of_search(one.release, sampled, request)
     else:
         ncp = None if state is None or one.growth is None else state.ncp
     if ncp is None:
@@ -224,171 +231,49 @@ def _estimated(found: list[Refreshed], plan: PublicationPlan, request: Request) 
     return [replace(one, new_ncp=ncp, advice=advice)]
 
 
-def _of_search(release: Release, plan: PublicationPlan, request: Request) -> float | None:
+def _of_search(release: Release, sampled: Sequence[Problem], request: Request) -> float | None:
     """Return about the loss of a new search of the rows that were read, and store it."""
     from dbanon.anonymization.estimate import ncp_of_search
 
-    ncp, state = ncp_of_search(plan.sampled), release.source_state
+    ncp, state = ncp_of_search(sampled), release.source_state
     if ncp is not None and state is not None and state.places is not None and not request.dry_run:
         ledger.note_search(request.settings or Settings.load(), release.id, replace(state, ncp=ncp))
     return ncp
 
 
-def _renewed(
-    session: Session,
-    plan: PublicationPlan,
-    stages: Stages,
-    *,
-    present: Sequence[Release],
-) -> list[Refreshed]:
-    """Refresh relations incrementally if possible, otherwise group them from scratch."""
-    from dbanon.actions.publication.incremental import obstacle
-
-    reason = plan.restart
-    if not plan.request.new_series:
-        reason = obstacle(session, plan, present)
-        if reason is None:
-            return _grown(session, plan, stages, present=present)
+def _renewed(session: Session, plan: PublicationPlan, stages: Stages) -> list[Work]:
+    """Carry out a plan; raise CheckFailed with the reason if its classes could not stay."""
     try:
-        new = carry_out(session, plan, stages)
+        return carry_out(session, plan, stages)
     except CheckFailed as error:
+        reason, name = _regrouped(plan), plan.present[0].relation
         if reason is None:
             raise
-        told = f"{present[0].relation} can only be grouped from scratch, as {reason}\n  {error}"
+        told = f"{name} can only be grouped from scratch, as {reason}\n  {error}"
         raise CheckFailed(told, error.report, hint=error.hint) from None
-    former = {one.relation: one.loss.ncp for one in present}
-    return [
-        Refreshed(
-            one.relation,
-            one,
-            changed=True,
-            regrouped=None if one.sharing else reason,
-            former_ncp=former.get(one.relation),
-        )
-        for one in new
-    ]
 
 
-def _grown(
-    session: Session,
-    plan: PublicationPlan,
-    stages: Stages,
-    *,
-    present: Sequence[Release],
-) -> list[Refreshed]:
-    """Refresh relations incrementally."""
-    from dbanon.actions.publication.incremental import Unchanged, grow, reading
-    from dbanon.actions.publication.steps import Work, serve
+def _regrouped(plan: PublicationPlan) -> str | None:
+    """Return why releases are grouped from scratch that nobody asked for."""
+    return plan.restart or plan.obstacles.get(Mode.REFRESH)
 
-    since = [ledger.pool_since(session, one.relation) for one in present]
-    with stages("compare"):
-        pairs = zip(plan.members, present, strict=True)
-        readings = [reading(session, plan, member, one) for member, one in pairs]
-    for one in readings:
-        stages.remark(
-            f"all rows were read: {one.reason}" if one.reason else "changed rows were read"
-        )
-    grown = grow(session, plan, stages, present=present, changes=readings[0].changes)
-    found = [_with_pool(one, past) for one, past in zip(grown, since, strict=True)]
-    unchanged = [one for one in found if isinstance(one, Unchanged)]
-    if unchanged:
-        return _same(session, plan, unchanged, present, readings)
-    works = [one for one in found if isinstance(one, Work)]
-    works = _with_states(session, plan, works, readings, present)
-    new = serve(session, plan, works, stages)
+
+def _refreshed(plan: PublicationPlan, works: Sequence[Work]) -> list[Refreshed]:
+    """Return the result for each relation of a plan."""
+    former = {one.relation: one.loss.ncp for one in plan.present}
     return [
         Refreshed(
             release.relation,
             release,
-            changed=True,
-            growth=one.growth,
-            former_ncp=former.loss.ncp,
-            all_read=read.reason,
+            changed=one.is_new,
+            growth=one.growth if plan.mode is Mode.REFRESH else None,
+            regrouped=None if release.sharing else _regrouped(plan),
+            former_ncp=former.get(release.relation),
+            all_read=None if one.reading is None else one.reading.reason,
         )
-        for release, one, former, read in zip(new, works, present, readings, strict=True)
+        for one in works
+        if (release := one.release) is not None
     ]
-
-
-def _with_states(
-    session: Session,
-    plan: PublicationPlan,
-    works: Sequence[Work],
-    readings: Sequence[Reading],
-    present: Sequence[Release],
-) -> list[Work]:
-    """Return tables with the states of their sources, after their places were stored."""
-    from dbanon.actions.publication.incremental import state_after
-
-    states = [
-        state_after(session, one.member, read, release=one.publication.id)
-        for one, read in zip(works, readings, strict=True)
-    ]
-    rows = [None if state is None else state.content for state in states]
-    digest = fingerprint(session, plan.members, plan.request, of_rows=rows)
-    digest = _by_classes(session, digest, present)
-    return [
-        replace(one, fingerprint=digest, state=state)
-        for one, state in zip(works, states, strict=True)
-    ]
-
-
-def _with_pool(one: Any, past: timedelta | None) -> Any:  # noqa: ANN401 - work, or unchanged
-    """Return a result with the time until the next pool; past: since the last one."""
-    return one if one.growth is None else replace(one, growth=one.growth.awaited(past))
-
-
-def _same(
-    session: Session,
-    plan: PublicationPlan,
-    unchanged: Sequence[Unchanged],
-    present: Sequence[Release],
-    readings: Sequence[Reading],
-) -> list[Refreshed]:
-    """Preserve releases without withdrawn or new classes."""
-    from dbanon.actions.publication.incremental import state_after
-
-    loaded = [member.loaded for member in plan.members]
-    for one in loaded:
-        if one.now is not None:
-            store.save_baseline(session, one.info.name, one.now, name=one.wanted)
-    asked = Request.from_ledger(present[0].overrides)
-    states = [
-        state_after(session, member, read, release=0)
-        for member, read in zip(plan.members, readings, strict=True)
-    ]
-    rows = [None if state is None else state.content for state in states]
-    compared = fingerprint(session, plan.members, asked, of_rows=rows)
-    compared = _by_classes(session, compared, present)
-    for release, same, state in zip(present, unchanged, states, strict=True):
-        ledger.note_compared(session, release.id, compared, growth=same.growth, state=state)
-    _leave(session, loaded, present)
-    return [
-        Refreshed(
-            release.relation,
-            replace(release, warnings=same.warnings, growth=same.growth, source_state=state),
-            changed=False,
-            growth=same.growth,
-            former_ncp=release.loss.ncp,
-            all_read=read.reason,
-        )
-        for release, same, state, read in zip(present, unchanged, states, readings, strict=True)
-    ]
-
-
-def _leave(session: Session, loaded: Sequence[Loaded], served: Sequence[Release]) -> None:
-    """Preserve releases; raise NotPermitted if a role can now read two series."""
-    from dbanon.db.histories import readers
-
-    for one, release in zip(loaded, served, strict=True):
-        others = readers.of_others(session, one.info, release=release.id)
-        readers.require_others(session, others, table=one.info, relation=release.relation)
-    _withdraw(session)
-
-
-def _withdraw(session: Session) -> None:
-    """End a transaction that publishes nothing; what it noted is kept."""
-    identity.require_admitted(session)
-    session.operations.withdraw()
 
 
 def _all_present(session: Session, releases: Sequence[Release], *, of: int) -> list[Release]:
@@ -435,11 +320,9 @@ def _is_same(
                 for member, one in zip(members, releases, strict=True)
             ]
             found = fingerprint(session, members, asked, of_rows=rows)
-            others = _others(session, releases)
-            grown = [one.id for one in others if one.fingerprint.startswith(_CLASSES)]
             # What another relation published since comes here, too.
-            known = {found} if max(grown, default=0) < releases[0].id else set()
-            known |= set() if anew else {_by_classes(session, found, releases)}
+            known = {found} if last_of_classes(session, releases) < releases[0].id else set()
+            known |= set() if anew else {of_classes(session, found, releases)}
             same = all({one.fingerprint, one.compared} & known for one in releases)
     return same
 
@@ -453,24 +336,3 @@ def _is_due(session: Session, loaded: Sequence[Loaded], releases: Sequence[Relea
         memory.count_deleted(session, release.relation, deadline=deadline).overdue
         for release in releases
     )
-
-
-_CLASSES = "classes:"
-
-
-def _by_classes(session: Session, fingerprint: str, releases: Sequence[Release]) -> str:
-    """Return a digest for incremental refreshes only: others can publish pending rows.
-
-    It includes the last release of the other relations, whose persons a refresh publishes, too.
-    """
-    last = max((one.id for one in _others(session, releases)), default=0)
-    return f"{_CLASSES}{last}:{fingerprint}"
-
-
-def _others(session: Session, releases: Sequence[Release]) -> list[Release]:
-    """Return the served copies of the other relations of the first table."""
-    if releases[0].kind is not ReleaseKind.TABLE:
-        return []
-    own = {one.relation for one in releases}
-    served = ledger.releases(session, table=releases[0].table, served=True)
-    return [one for one in served if one.relation not in own and one.kind is ReleaseKind.TABLE]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dbanon.db import catalog
+from dbanon.db.metadata import ledger
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import K_ANONYMITY, ColumnRule, Policy, Role, anatomy_level
 from dbanon.domain.release import Release, ReleaseKind
@@ -213,6 +214,34 @@ def _digest(session: Session, member: Member, request: Request, *, of_rows: str 
         parts.append(catalog.content_digest(session, everybody, quasi))
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
     return f"{_SECRETLY}{digest}" if policy.anatomy else digest
+
+
+_CLASSES = "classes:"
+
+
+def of_classes(session: Session, digest: str, releases: Sequence[Release]) -> str:
+    """Return a digest for incremental refreshes only: others can publish pending rows.
+
+    It includes the last release of the other relations, whose persons a refresh publishes, too.
+    """
+    last = max((one.id for one in _others(session, releases)), default=0)
+    return f"{_CLASSES}{last}:{digest}"
+
+
+def last_of_classes(session: Session, releases: Sequence[Release]) -> int:
+    """Return the last incremental release of the other relations, 0 for none."""
+    others = _others(session, releases)
+    grown = [one.id for one in others if one.fingerprint.startswith(_CLASSES)]
+    return max(grown, default=0)
+
+
+def _others(session: Session, releases: Sequence[Release]) -> list[Release]:
+    """Return the served copies of the other relations of the first table."""
+    if releases[0].kind is not ReleaseKind.TABLE:
+        return []
+    own = {one.relation for one in releases}
+    served = ledger.releases(session, table=releases[0].table, served=True)
+    return [one for one in served if one.relation not in own and one.kind is ReleaseKind.TABLE]
 
 
 def is_dealt_by_seed(release: Release) -> bool:

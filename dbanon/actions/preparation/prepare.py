@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import EncodedTable, Taxonomy
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy_warning import PolicyWarning
+    from dbanon.domain.release import GroupReuse
     from dbanon.request import Request
 
 
@@ -82,6 +83,10 @@ class Prepared:
     """The rows as algorithms see them, if what they lose by every recoding was asked for."""
     subjects: NDArray[np.int32] | None = None
     """With these, (n,) the person of each, if some have several."""
+    sharing: GroupReuse | None = None
+    """The reuse of earlier classes, None if all rows are in new ones."""
+    sampled: Sequence[Problem] = ()
+    """Rows of a table that keeps classes, for an estimate of what a new search would lose."""
 
     @property
     def recodings(self) -> tuple[tuple[str, str], ...]:

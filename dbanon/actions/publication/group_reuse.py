@@ -40,14 +40,13 @@ from dbanon.anonymization.outcome import Outcome, join, nobody
 from dbanon.anonymization.problem import solve, unsafe
 from dbanon.db.histories import atoms as remembered
 from dbanon.db.histories import memory
-from dbanon.db.metadata import ledger
 from dbanon.domain.errors import ConfigError, Unsatisfiable
 from dbanon.domain.policy import Policy, Role
 from dbanon.domain.release import GroupReuse, Published
-from dbanon.domain.table import TableInfo, TableName, quote_identifier
+from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.column_values import Frozen, as_published, columns_of, freeze
-from dbanon.formats.support import Mode, reasons
+from dbanon.formats.support import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -78,22 +77,19 @@ class _Atoms:
 
 def share(
     session: Session, plan: PublicationPlan, stages: Stages, *, weigh: bool = False
-) -> tuple[Prepared, GroupReuse] | None:
+) -> Prepared | None:
     """Group the rows of a table into unions of atoms; writes nothing that lasts.
 
     An atom is a set of persons in the same classes of every remembered release. It is published
     whole, with its published sensitive values, or not at all. New persons form atoms of their own.
     Comparing the releases then discloses nothing new. weigh: as in ``prepare``.
 
-    Returns None for several tables, if no earlier release can be compared, if the release starts a
-    new series, or if it cannot be made of atoms. Raises Unsatisfiable if no union of atoms meets
-    the policy, or if a new column cannot be published for all atoms, and the errors of ``prepare``.
+    Returns None if no earlier release can be compared. Raises Unsatisfiable if no union of atoms
+    meets the policy, or if a new column cannot be published for all atoms, and the errors of
+    ``prepare``.
     """
-    member, relation = plan.members[0], plan.places[0].joined
-    if len(plan.members) > 1 or relation is None or not _is_remembered(plan):
-        return None
-    if reason := _obstacle(session, plan):
-        stages.note(f"{member.info.name} is not made of the classes of earlier releases: {reason}")
+    (member,), relation = plan.members, plan.places[0].joined
+    if relation is None:
         return None
     policy = member.policy
     published = remembered.columns(session, member.info.name)
@@ -102,7 +98,6 @@ def share(
     whole = widened(session, member, relation)
     source = read(session, whole, stages, quasi=quasi)
     own = narrowed(source, policy)
-    plan.sampled[:] = parts(own.problem(policy))
     warnings = cautions(session, member, own.rows.columns, strict=plan.request.strict)
 
     def recall(source: Source) -> Remembered | None:
@@ -125,7 +120,9 @@ def share(
 
     grouped, outcome = among_published(session, whole, source, group, stages=stages)
     prepared = grouped.prepared(member, outcome, warnings)
-    return weighed(prepared, grouped) if weigh else prepared, found[-1].of_all(found[0])
+    prepared = weighed(prepared, grouped) if weigh else prepared
+    sharing = found[-1].of_all(found[0])
+    return replace(prepared, sharing=sharing, sampled=parts(own.problem(policy)))
 
 
 def _grouped(
@@ -163,44 +160,15 @@ def _grouped(
     return shown, *_merged(shown, atoms, born, policy, stages=stages)
 
 
-def require_unshared(session: Session, plan: PublicationPlan) -> None:
+def require_unshared(plan: PublicationPlan) -> None:
     """Raise ConfigError if groups would be reused, which needs all rows at once."""
-    if _is_remembered(plan) and _obstacle(session, plan) is None:
+    if plan.mode is Mode.REUSE:
         raise ConfigError(
             f"whom a release of {plan.members[0].info.name} showed is remembered, and the next one"
             " is made of its classes, for which all rows are needed at once",
             hint="leave out --executor and --rows-per-block; or if the audience has never seen"
             " these: --new-series --recipients-changed",
         )
-
-
-def _is_remembered(plan: PublicationPlan) -> bool:
-    """Whether persons of earlier releases are remembered and compared."""
-    return not plan.request.new_series and plan.places[0].key is not None
-
-
-def _obstacle(session: Session, plan: PublicationPlan) -> str | None:
-    """Return the reason why published values cannot be kept, None if they can."""
-    (member,) = plan.members
-    for reason in reasons(Mode.REUSE, plan.request.asked(member.policy, member.info)):
-        return reason
-    alike = _are_masked_alike(session, member.policy, member.info)
-    return None if alike else "a sensitive column was masked in another way"
-
-
-def _are_masked_alike(session: Session, policy: Policy, info: TableInfo) -> bool:
-    """Whether every release with a sensitive column masked it as the policy does now.
-
-    Otherwise kept values would contradict the policy.
-    """
-    others = ledger.policies_by_release(session, info.name, known=[policy]).values()
-    sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
-    return all(
-        policy.masked(column) == other.masked(column)
-        for other in others
-        for column in sensitive
-        if column in {rule.column for rule in other.with_role(Role.SENSITIVE)}
-    )
 
 
 def frozen(

@@ -7,22 +7,21 @@ sensitive values: otherwise a reader could infer values of known persons from th
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from dbanon.actions.preparation.members import digest_of_rows
 from dbanon.actions.preparation.prepare import LinkedSource, cautions, read_linked, read_source
 from dbanon.actions.publication.group_reuse import with_late
 from dbanon.actions.publication.pooling import narrowed, pooled, requirements, widened
-from dbanon.actions.publication.steps import build
+from dbanon.actions.publication.steps import Reading, Work, build
 from dbanon.anonymization.estimate import parts
 from dbanon.anonymization.registry import recoding_of
-from dbanon.db import audit, catalog, person_hashes
-from dbanon.db.histories import atoms, membership, memory, overlay
-from dbanon.db.releases import copies, immutability
+from dbanon.db import person_hashes
+from dbanon.db.histories import atoms, membership, memory
+from dbanon.db.metadata import ledger
 from dbanon.db.releases.publication import Publication
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import WITHDRAW_SHARE, Role, least_deadline
@@ -30,52 +29,35 @@ from dbanon.domain.text import command
 from dbanon.formats.support import Mode, reasons
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from uuid import UUID
+    from collections.abc import Sequence
 
     from dbanon.actions.preparation.members import Member
     from dbanon.actions.preparation.prepare import Prepared, Source
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.actions.publication.pooling import Pooled
-    from dbanon.actions.publication.steps import Work
     from dbanon.anonymization.outcome import Outcome
     from dbanon.db.histories.membership import Standing
-    from dbanon.db.person_hashes import Changes, Counted
+    from dbanon.db.person_hashes import Changes
     from dbanon.db.session import Session
-    from dbanon.domain.assignment import EncodedColumn, LossReport
+    from dbanon.domain.assignment import LossReport
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
-    from dbanon.domain.policy_warning import PolicyWarning
-    from dbanon.domain.release import Delta, Release, SourceState
-    from dbanon.domain.table import TableInfo
+    from dbanon.domain.release import Delta, Release
     from dbanon.request import Request
 
 
-@dataclass(frozen=True, slots=True)
-class Unchanged:
-    """A release without withdrawn or new classes, and its repeated ``warnings``."""
-
-    growth: Delta
-    warnings: tuple[PolicyWarning, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How a refresh finds what changed in a table.
-
-    counted: its state now, None if unknown; changes: the rows that changed, if only these are read;
-    reason: otherwise, why all are; key: the hash key by which places can be stored, None if not;
-    former: the number of the present table of places.
-    """
-
-    counted: Counted | None
-    changes: Changes | None = None
-    reason: str | None = None
-    key: UUID | None = None
-    former: int | None = None
+def _readings(session: Session, plan: PublicationPlan, stages: Stages) -> list[Reading]:
+    with stages("compare"):
+        pairs = zip(plan.members, plan.present, strict=True)
+        found = [_reading(session, plan, *pair) for pair in pairs]
+    for one in found:
+        stages.remark(
+            f"all rows were read: {one.reason}" if one.reason else "changed rows were read"
+        )
+    return found
 
 
-def reading(session: Session, plan: PublicationPlan, member: Member, present: Release) -> Reading:
+def _reading(session: Session, plan: PublicationPlan, member: Member, present: Release) -> Reading:
     """Find what changed in a table since its release was last compared with it."""
     info, policy, since = member.loaded.info, member.own, present.source_state
     now = person_hashes.count(session, info, policy, since=since)
@@ -97,86 +79,13 @@ def reading(session: Session, plan: PublicationPlan, member: Member, present: Re
     return anew(reason=changes) if isinstance(changes, str) else Reading(now, changes)
 
 
-def state_after(
-    session: Session, member: Member, reading: Reading, *, release: int
-) -> SourceState | None:
-    """Store the places of a table after its refresh, and return its state.
+def grow(session: Session, plan: PublicationPlan, stages: Stages) -> list[Work]:
+    """Build the next release of each table incrementally, if any of them has one.
 
-    release: the new one, 0 for none.
+    Raise CheckFailed if the combined disclosure grows, Unsatisfiable if a table would be empty.
     """
-    info, policy = member.loaded.info, member.own
-    if reading.counted is None:
-        return None
-    update = partial(person_hashes.update_places, session, info, policy, release=release)
-    if reading.changes is not None:
-        return update(reading.changes.now, key=None)
-    content = digest_of_rows(session, info, policy)
-    state = replace(reading.counted.state, content=content, places=None, key=None, ncp=None)
-    return state if reading.key is None else update(state, key=reading.key, former=reading.former)
-
-
-def obstacle(session: Session, plan: PublicationPlan, present: Sequence[Release]) -> str | None:
-    """Return why releases must be grouped from scratch; None if their classes can stay."""
-    together = len(plan.members) > 1
-    for member, release in zip(plan.members, present, strict=True):
-        policy, info = member.policy, member.loaded.info
-        # Each row of the first table of a dataset is a person.
-        of_rows = together and member is plan.members[0]
-        asked = plan.request.asked(replace(policy, subject=None) if of_rows else policy, info)
-        reason = next(reasons(Mode.REFRESH, asked), None)
-        reason = reason or changed(session, info, release, policy=policy, versions=member.versions)
-        if reason is not None:
-            return f"of {release.relation}, {reason}" if together else reason
-    if together and not overlay.is_linked(session, {one.table: one.relation for one in present}):
-        return "its tables do not remember their persons alike"
-    return None
-
-
-def changed(
-    session: Session,
-    info: TableInfo,
-    present: Release,
-    *,
-    policy: Policy,
-    versions: Mapping[str, int],
-) -> str | None:
-    """Return the first change since publication that prevents an incremental refresh."""
-    if policy != present.policy.refreshed_as(policy):
-        return "the policy is another one by now"
-    if versions != present.taxonomies:
-        return "a taxonomy has another version"
-    if not copies.is_closed(session, present) or _is_altered(session, present, info):
-        return "it is not as it was published"
-    person = info.primary_key if policy.subject is None else (policy.subject,)
-    if memory.persons_of(session, present) != person:
-        return "who is in it is not remembered"
-    return None
-
-
-def _is_altered(session: Session, present: Release, source: TableInfo) -> bool:
-    """Return True if the relation's view or rows differ from those published."""
-    published = catalog.describe_published(session, present.relation)
-    if any(audit.view_problems(session, published, release=present, source=source)):
-        return True
-    now = immutability.numbered_content(session, published, present.data_id)
-    if immutability.seals_numbers(present.content):
-        return now != present.content
-    return immutability.shown_content(now) != present.content
-
-
-def grow(
-    session: Session,
-    plan: PublicationPlan,
-    stages: Stages,
-    *,
-    present: Sequence[Release],
-    changes: Changes | None = None,
-) -> list[Work] | list[Unchanged]:
-    """Build the next release of each table incrementally; ``obstacle`` must return None.
-
-    changes: the rows to read, if not all of them are. Raise CheckFailed if the combined disclosure
-    grows, Unsatisfiable if a table would be empty.
-    """
+    present, readings = plan.present, _readings(session, plan, stages)
+    changes = readings[0].changes
     read, whole = _read(session, plan, stages, changes)
     served = _served(read, present)
     with stages("compare"):
@@ -185,22 +94,54 @@ def grow(
     new = _born(session, whole, stay, plan.request, present=present, stages=stages)
     add, late = partial(with_late, session, read, new), stay[0].elsewhere
     rows, outcomes = add(late, relation=present[0].relation, stages=stages)
-    growths = _growths(read, stay, new, outcomes, present)
-    if all(growth.is_same for growth in growths):
-        return [Unchanged(*found) for found in zip(growths, read.warnings, strict=True)]
-    together = len(plan.members) > 1
-    key = plan.places[0].key if together else None
-    works = []
-    for part, prepared in enumerate(rows.prepared(outcomes)):
-        lost = prepared.outcome.loss
-        lost = loss_of(present[part], lost, growths[part], read.sources[part])
-        ready = replace(prepared, outcome=replace(prepared.outcome, loss=lost), trees={})
-        make = partial(build, session, plan, ready, stages, part=part, key=key)
-        departing = membership.departing(session, served[part], part) if together else nullcontext()
-        with departing:
-            work = make(withdrawn=stay[part].withdrawn)
-        works.append(replace(work, prepared=counted(work), growth=growths[part]))
-    return works
+    deltas = [
+        delta.awaited(ledger.pool_since(session, one.relation))
+        for delta, one in zip(_growths(read, stay, new, outcomes, present), present, strict=True)
+    ]
+    prepared = rows.prepared(outcomes)
+    if changes is None and len(plan.members) == 1:
+        sampled = parts(read.sources[0].problem(plan.members[0].policy))
+        prepared = [replace(prepared[0], sampled=sampled)]
+    works = [
+        Work(member, place, publication, one, previous, growth=delta, reading=how)
+        for member, place, publication, one, previous, delta, how in zip(
+            plan.members,
+            plan.places,
+            served,
+            prepared,
+            plan.previous,
+            deltas,
+            readings,
+            strict=True,
+        )
+    ]
+    if all(delta.is_same for delta in deltas):
+        return works
+    return [
+        _extended(session, plan, work, stages, standing=standing, source=source)
+        for work, standing, source in zip(works, stay, read.sources, strict=True)
+    ]
+
+
+def _extended(
+    session: Session,
+    plan: PublicationPlan,
+    work: Work,
+    stages: Stages,
+    *,
+    standing: Standing,
+    source: Source,
+) -> Work:
+    """Build the next release of a table, with the loss and the class counts of its whole copy."""
+    part, linked = plan.members.index(work.member), len(plan.members) > 1
+    growth, outcome = work.growth, work.prepared.outcome
+    assert growth is not None  # noqa: S101 - it was counted
+    lost = loss_of(plan.present[part], outcome.loss, growth, source)
+    ready = replace(work.prepared, outcome=replace(outcome, loss=lost), trees={})
+    make = partial(build, session, plan, ready, stages, part=part, withdrawn=standing.withdrawn)
+    with membership.departing(session, work.publication, part) if linked else nullcontext():
+        built = make(key=plan.places[0].key if linked else None)
+    return replace(built, prepared=counted(built), growth=growth, reading=work.reading)
 
 
 def _read(
@@ -221,8 +162,6 @@ def _read(
     if changes is not None:
         found = replace(found, n_unread=changes.now.rows - found.encoded.n_rows)
     source = narrowed(found, member.policy)
-    if changes is None:
-        plan.sampled[:] = parts(source.problem(member.policy))
     columns, strict = source.rows.columns, plan.request.strict
     warnings = cautions(session, member, columns, strict=strict, filled=filled)
     read = LinkedSource([member], [source], [], [warnings])
@@ -230,13 +169,21 @@ def _read(
 
 
 def _served(read: LinkedSource, present: Sequence[Release]) -> list[Publication]:
-    """Return the served publication of each table."""
-    shared = read.sources[0].encoded.quasi
-    found = [served_as(present[0], read.members[0].info, shared)]
-    rest = zip(read.members[1:], read.sources[1:], present[1:], strict=True)
-    for member, source, release in rest:
-        found.append(served_as(release, member.info, (*shared, *source.encoded.quasi)))
-    return found
+    """Return the served publication of each table, with the quasi-identifiers of the persons."""
+    own = [source.encoded.quasi for source in read.sources]
+    columns = [own[0], *((*own[0], *others) for others in own[1:])]
+    return [
+        Publication(
+            id=release.id,
+            info=member.info,
+            policy=release.policy,
+            kind=release.kind,
+            view=release.relation,
+            recodings=tuple((column.name, recoding_of(column)) for column in quasi),
+            former=release.data_id,
+        )
+        for member, quasi, release in zip(read.members, columns, present, strict=True)
+    ]
 
 
 def _stand(
@@ -272,19 +219,6 @@ def owners_of(source: Source, policy: Policy) -> pa.Table:
     """Return the person of each row, as in the source."""
     assert source.owners is not None  # noqa: S101 - they are read where a policy names them
     return pa.table([source.owners.take(pa.array(source.subjects))], [policy.subject])
-
-
-def served_as(present: Release, info: TableInfo, quasi: Sequence[EncodedColumn]) -> Publication:
-    """Return the served release as a publication."""
-    return Publication(
-        id=present.id,
-        info=info,
-        policy=present.policy,
-        kind=present.kind,
-        view=present.relation,
-        recodings=tuple((column.name, recoding_of(column)) for column in quasi),
-        former=present.data_id,
-    )
 
 
 def _born(

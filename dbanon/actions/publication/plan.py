@@ -1,4 +1,4 @@
-"""What a publication does, resolved once: its tables, their policies, and the series it joins."""
+"""What a publication does, resolved once: its tables, policies, series and mode."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING
 from dbanon.actions.distribution.dividing import Division, division_of
 from dbanon.actions.preparation.members import members_of
 from dbanon.actions.publication.series import placed, restarted
-from dbanon.db import catalog, identity, rights
+from dbanon.db import audit, catalog, identity, rights
+from dbanon.db.histories import memory, overlay
 from dbanon.db.metadata import ledger
-from dbanon.db.releases import relations
+from dbanon.db.releases import copies, immutability, relations
 from dbanon.domain.errors import ConfigError
-from dbanon.domain.table import TableName
+from dbanon.domain.policy import Policy, Role
+from dbanon.domain.table import TableInfo, TableName
+from dbanon.formats.support import Mode, reasons
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.actions.preparation.members import Member
     from dbanon.actions.publication.series import Placement
-    from dbanon.anonymization.problem import Problem
     from dbanon.db.session import Session
-    from dbanon.domain.release import Entry
+    from dbanon.domain.release import Entry, Release
     from dbanon.request import Request
 
 
@@ -33,8 +35,9 @@ class PublicationPlan:
     members: the tables, that of the persons first; request: with the names of all tables of a
     dataset; places: of the tables among their series; previous: the release that each table
     replaces, None for none; division: of the table into blocks, None for one piece; restart: why a
-    series starts that was not requested; sampled: rows of a table that keeps earlier classes, for
-    an estimate of what a new search would lose.
+    series starts that was not requested; present: the served releases that a refresh replaces, ()
+    for a publication; mode: how rows are grouped: REFRESH (incrementally), REUSE of earlier
+    classes, or None (all of them into new groups); obstacles: why a mode is impossible.
     """
 
     members: tuple[Member, ...]
@@ -43,17 +46,26 @@ class PublicationPlan:
     previous: tuple[Entry | None, ...]
     division: Division | None
     restart: str | None = None
-    sampled: list[Problem] = field(default_factory=list)
+    present: tuple[Release, ...] = ()
+    mode: Mode | None = None
+    obstacles: Mapping[Mode, str] = field(default_factory=dict)
 
     def view(self, member: Member) -> TableName:
         """Return the published relation of a table."""
         return self.request.view(member.loaded.info.name)
 
 
-def resolve(session: Session, loaded: Sequence[Loaded], request: Request) -> PublicationPlan:
-    """Resolve the policies in force and the joined series; reads no row of a table.
+def resolve(
+    session: Session,
+    loaded: Sequence[Loaded],
+    request: Request,
+    *,
+    present: Sequence[Release] = (),
+) -> PublicationPlan:
+    """Resolve the policies in force, the joined series and the mode; reads no source row.
 
-    Raises PolicyError, ConfigError, and NotPermitted if a relation may not be replaced.
+    present: the served releases that a refresh replaces. Raises PolicyError, ConfigError, and
+    NotPermitted if a relation may not be replaced.
     """
     if len(loaded) > 1:
         request = replace(request, dataset=tuple(str(one.info.name) for one in loaded))
@@ -69,7 +81,100 @@ def resolve(session: Session, loaded: Sequence[Loaded], request: Request) -> Pub
     division = None
     if request.executor != "threads" or request.rows_per_block is not None:
         division = division_of(request.executor, request.rows_per_block)
-    return PublicationPlan(members, request, places, previous, division, restart)
+    plan = PublicationPlan(members, request, places, previous, division, restart, tuple(present))
+    return _with_mode(session, plan)
+
+
+def _with_mode(session: Session, plan: PublicationPlan) -> PublicationPlan:
+    """Return a plan with the first possible mode, and the reasons against those before it."""
+    obstacles: dict[Mode, str] = {}
+    is_remembered = len(plan.members) == 1 and plan.places[0].key is not None
+    candidates = (
+        (Mode.REFRESH, bool(plan.present), _obstacle_to_refresh),
+        (Mode.REUSE, is_remembered, _obstacle_to_reuse),
+    )
+    for mode, is_candidate, find in candidates:
+        if not is_candidate or plan.request.new_series:
+            continue
+        reason = find(session, plan)
+        if reason is None:
+            return replace(plan, mode=mode, obstacles=obstacles)
+        obstacles[mode] = reason
+    return replace(plan, obstacles=obstacles)
+
+
+def _obstacle_to_refresh(session: Session, plan: PublicationPlan) -> str | None:
+    """Return why releases cannot be refreshed incrementally; None if their classes can stay."""
+    together = len(plan.members) > 1
+    for member, release in zip(plan.members, plan.present, strict=True):
+        policy, info = member.policy, member.loaded.info
+        # Each row of the first table of a dataset is a person.
+        of_rows = together and member is plan.members[0]
+        asked = plan.request.asked(replace(policy, subject=None) if of_rows else policy, info)
+        reason = next(reasons(Mode.REFRESH, asked), None)
+        reason = reason or _changed(session, info, release, policy=policy, versions=member.versions)
+        if reason is not None:
+            return f"of {release.relation}, {reason}" if together else reason
+    relations_by_table = {one.table: one.relation for one in plan.present}
+    if together and not overlay.is_linked(session, relations_by_table):
+        return "its tables do not remember their persons alike"
+    return None
+
+
+def _changed(
+    session: Session,
+    info: TableInfo,
+    present: Release,
+    *,
+    policy: Policy,
+    versions: Mapping[str, int],
+) -> str | None:
+    """Return the first change since publication that prevents an incremental refresh."""
+    if policy != present.policy.refreshed_as(policy):
+        return "the policy is another one by now"
+    if versions != present.taxonomies:
+        return "a taxonomy has another version"
+    if not copies.is_closed(session, present) or _is_altered(session, present, info):
+        return "it is not as it was published"
+    person = info.primary_key if policy.subject is None else (policy.subject,)
+    if memory.persons_of(session, present) != person:
+        return "who is in it is not remembered"
+    return None
+
+
+def _is_altered(session: Session, present: Release, source: TableInfo) -> bool:
+    """Return True if the relation's view or rows differ from those published."""
+    published = catalog.describe_published(session, present.relation)
+    if any(audit.view_problems(session, published, release=present, source=source)):
+        return True
+    now = immutability.numbered_content(session, published, present.data_id)
+    if immutability.seals_numbers(present.content):
+        return now != present.content
+    return immutability.shown_content(now) != present.content
+
+
+def _obstacle_to_reuse(session: Session, plan: PublicationPlan) -> str | None:
+    """Return the reason why published values cannot be kept, None if they can."""
+    (member,) = plan.members
+    for reason in reasons(Mode.REUSE, plan.request.asked(member.policy, member.info)):
+        return reason
+    alike = _are_masked_alike(session, member.policy, member.info)
+    return None if alike else "a sensitive column was masked in another way"
+
+
+def _are_masked_alike(session: Session, policy: Policy, info: TableInfo) -> bool:
+    """Whether every release with a sensitive column masked it as the policy does now.
+
+    Otherwise kept values would contradict the policy.
+    """
+    others = ledger.policies_by_release(session, info.name, known=[policy]).values()
+    sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    return all(
+        policy.masked(column) == other.masked(column)
+        for other in others
+        for column in sensitive
+        if column in {rule.column for rule in other.with_role(Role.SENSITIVE)}
+    )
 
 
 def _require_apart(loaded: Sequence[Loaded], request: Request) -> None:

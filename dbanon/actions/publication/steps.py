@@ -32,6 +32,7 @@ from dbanon.domain.errors import DatabaseError
 from dbanon.domain.messages import set_aside_in_words
 from dbanon.domain.release import CheckFailed, Release, ReleaseKind
 from dbanon.domain.text import command
+from dbanon.formats.support import Mode
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.prepare import Prepared
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.actions.publication.series import Difference, Placement
+    from dbanon.db.person_hashes import Changes, Counted
     from dbanon.db.rights import Statement
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
@@ -53,7 +55,6 @@ if TYPE_CHECKING:
         Composition,
         Delta,
         Entry,
-        GroupReuse,
         SourceState,
     )
     from dbanon.domain.table import TableInfo, TableName
@@ -63,16 +64,33 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
+class Reading(NamedTuple):
+    """How the rows of a table were read, from which the state of its source follows.
+
+    counted: its state now, None if unknown; changes: the rows that changed, if only these were
+    read; reason: otherwise, why a refresh read all; key: the hash key by which places can be
+    stored, None if not; former: the number of the present table of places; content: digest of all
+    rows, if it is known; ncp: of new groups of all rows.
+    """
+
+    counted: Counted | None
+    changes: Changes | None = None
+    reason: str | None = None
+    key: UUID | None = None
+    former: int | None = None
+    content: str | None = None
+    ncp: float | None = None
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Work:
     """A table of a publication between two steps.
 
     publication: the release as SQL names it; previous: the release that it replaces; growth:
-    changes since that one, if this one is made of it; fingerprint: of all inputs of the release;
-    state: of the source;
-    differs: the masked values to compare; candidate: the view to prove, not readable yet; report:
-    of the models; composition: combined disclosure of all releases of the table; release: the
-    ledger entry; notes: for the operator.
+    changes since that one, if this one is made of it; reading: of the source; fingerprint: of all
+    inputs of the release; state: of the source; differs: the masked values to compare; candidate:
+    the view to prove, not readable yet; report: of the models; composition: combined disclosure of
+    all releases of the table; release: the ledger entry; notes: for the operator.
     """
 
     member: Member
@@ -81,6 +99,7 @@ class Work:
     prepared: Prepared
     previous: Entry | None
     growth: Delta | None = None
+    reading: Reading | None = None
     fingerprint: str = ""
     state: SourceState | None = None
     differs: Difference | None = None
@@ -90,6 +109,11 @@ class Work:
     release: Release | None = None
     notes: tuple[str, ...] = ()
 
+    @property
+    def is_new(self) -> bool:
+        """True if it was built; an incremental refresh may have nothing to publish."""
+        return self.report is not None
+
 
 def group(
     session: Session,
@@ -98,21 +122,24 @@ def group(
     *,
     weigh: bool = False,
     meanwhile: Callable[[], AbstractContextManager[None]] | None = None,
-) -> tuple[list[Prepared], GroupReuse | None]:
-    """Group the rows in the way that fits: linked persons, blocks, earlier classes or new ones.
+) -> list[Prepared]:
+    """Group all rows: linked persons, blocks, in earlier classes or in new ones.
 
-    weigh, meanwhile: as in ``prepare``. Returns each table, and how earlier classes were reused.
+    weigh, meanwhile: as in ``prepare``.
     """
     request = plan.request
     if plan.division is not None:
-        require_unshared(session, plan)
+        require_unshared(plan)
         (member,) = plan.members
         make = partial(prepare_in_blocks, division=plan.division, strict=request.strict)
-        return [make(session, member, request, stages)], None
-    if shared := share(session, plan, stages, weigh=weigh):
-        return [shared[0]], shared[1]
+        return [make(session, member, request, stages)]
+    if reason := plan.obstacles.get(Mode.REUSE):
+        name = plan.members[0].info.name
+        stages.note(f"{name} is not made of the classes of earlier releases: {reason}")
+    if plan.mode is Mode.REUSE and (shared := share(session, plan, stages, weigh=weigh)):
+        return [shared]
     make_all = partial(prepare, strict=request.strict, weigh=weigh, meanwhile=meanwhile)
-    return make_all(session, plan.members, request, stages), None
+    return make_all(session, plan.members, request, stages)
 
 
 class Sender:
@@ -348,7 +375,9 @@ def begun(session: Session, plan: PublicationPlan, prepared: Prepared, *, part: 
         trees=prepared.trees,
     )
     member, place, previous = plan.members[part], plan.places[part], plan.previous[part]
-    return Work(member, place, publication, replace(prepared, source=source), previous)
+    growth = None if prepared.sharing is None else prepared.sharing.growth
+    ready = replace(prepared, source=source)
+    return Work(member, place, publication, ready, previous, growth)
 
 
 def _run(
@@ -380,14 +409,12 @@ def _numbered(session: Session, publication: Publication, place: Placement) -> P
 
 def serve(
     session: Session, plan: PublicationPlan, works: Sequence[Work], stages: Stages
-) -> list[Release]:
+) -> list[Work]:
     """Run the joint steps for all tables, each of which was built; raises CheckFailed."""
-    releases = list[Release]()
-    for one in _run(session, plan, works, stages, joint=True):
-        for note in one.notes:
-            stages.note(note)
-        releases += [one.release] if one.release is not None else []
-    return releases
+    served = _run(session, plan, works, stages, joint=True)
+    for note in (note for one in served for note in one.notes):
+        stages.note(note)
+    return served
 
 
 def _proved_linked(session: Session, works: Sequence[Work]) -> list[Work]:
@@ -452,8 +479,9 @@ def _admitted(
     if work.previous is not None:
         withdrawal.retire(session, work.previous, by=entered.release)
     notes += [set_aside_in_words(view, name) for name in aside if name is not None]
-    warned = replace(entered.release, warnings=work.prepared.warnings)
-    return replace(work, release=replace(warned, composition=work.composition), notes=tuple(notes))
+    prepared, composition = work.prepared, work.composition
+    found = replace(entered.release, warnings=prepared.warnings, sharing=prepared.sharing)
+    return replace(work, release=replace(found, composition=composition), notes=tuple(notes))
 
 
 def _entry(session: Session, plan: PublicationPlan, work: Work) -> Release:

@@ -100,7 +100,7 @@ def note_compared(
     release_id: int,
     fingerprint: str,
     *,
-    growth: Delta,
+    growth: Delta | None,
     state: SourceState | None,
 ) -> None:
     """Record the source and the counts of a refresh that had nothing to publish."""

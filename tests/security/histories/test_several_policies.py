@@ -126,7 +126,7 @@ def test_a_release_that_divides_cells_is_refused_with_the_reason_first(people, m
         publish(people, name)
     remove_a_class(people, "finer")
     monkeypatch.setattr(
-        "dbanon.actions.publication.group_reuse._obstacle", lambda *_, **__: "as a test says"
+        "dbanon.actions.publication.plan._obstacle_to_reuse", lambda *_: "as a test says"
     )
     with pytest.raises(CheckFailed) as refused:
         dbanon.publish("people", policy="finer", name="finer", settings=people.settings)
