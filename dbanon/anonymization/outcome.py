@@ -11,7 +11,7 @@ import numpy as np
 from dbanon.anonymization.adjusting.merging import failing, population_models
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss.metrics import Metric, Publication, prefixes, publication, report
-from dbanon.anonymization.registry import METRICS, RECODINGS, accepts, recoding_of, unknown
+from dbanon.anonymization.registry import METRICS, RECODINGS, misfit, recoding_of, unknown
 from dbanon.domain.assignment import (
     Assignment,
     EncodedColumn,
@@ -21,7 +21,7 @@ from dbanon.domain.assignment import (
     ValueColumn,
 )
 from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
-from dbanon.domain.policy import OF_CELLS, PREFIX, ModelSpec, Policy
+from dbanon.domain.policy import PREFIX, ModelSpec, Policy
 from dbanon.domain.table import quote_identifier
 from dbanon.models.base import Scope
 from dbanon.models.demands import (
@@ -225,7 +225,7 @@ def _losses(column: EncodedColumn, assignment: Assignment) -> list[tuple[str, fl
     for name, recoding in RECODINGS.items():
         if name == PREFIX != column.rule.recoding:  # another tree
             continue
-        if accepts(name, column) and (not column.has_floor or name in OF_CELLS):
+        if misfit(name, column) is None:
             published = recoding.publish(column, assignment)
             found.append((name, float(np.average(published.loss[published.index], weights=size))))
     return sorted(found, key=lambda one: round(one[1], 12))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,10 +22,8 @@ from dbanon.domain.policy import (
     DATE_PART,
     FULL_DOMAIN,
     GLOBAL,
-    OF_CELLS,
     OF_STRUCTURE,
     PREFIX,
-    SNAPPED,
     MaskingStep,
     Policy,
     Role,
@@ -32,6 +31,7 @@ from dbanon.domain.policy import (
 )
 from dbanon.domain.table import quote_identifier
 from dbanon.formats.document_reader import did_you_mean
+from dbanon.formats.policy_validation import recoding_problems
 
 if TYPE_CHECKING:
     from dbanon.domain.assignment import EncodedColumn, Recoding
@@ -276,28 +276,18 @@ def recoding_of(column: EncodedColumn) -> str:
     name = column.rule.recoding or default_recoding(column)
     if name not in RECODINGS:
         raise unknown("recoding", name, RECODINGS)
-    if not accepts(name, column):
-        fitting = [other for other in RECODINGS if accepts(other, column)]
-        msg = f"recoding {name!r} cannot publish column {quote_identifier(column.name)}"
+    if problem := misfit(name, column):
+        fitting = [other for other in RECODINGS if misfit(other, column) is None]
+        msg = f"column {quote_identifier(column.name)}: {problem}"
         raise PolicyError(msg, hint=f"choose one of {', '.join(fitting)}")
-    if column.has_floor and name not in OF_CELLS:
-        msg = f"recoding {name!r} publishes single values, and {quote_identifier(column.name)}"
-        hint = f"choose one of {', '.join(sorted(OF_CELLS))}, or leave the floor out"
-        raise PolicyError(f"{msg} has a floor", hint=hint)
     return name
 
 
-def accepts(recoding: str, column: EncodedColumn) -> bool:
-    """Return True if a recoding can publish the structure, kind and rule of a column."""
-    if recoding == DATE_PART and not column.kind.is_moment:
-        return False
-    if recoding == GLOBAL and column.taxonomy is not None and column.kind.is_ordered:
-        return False  # published as a range, and a node is none
-    if recoding == CENTER and (column.rule.top, column.rule.bottom) != (None, None):
-        return False  # an open cell has none
-    if column.rule.snap is not None and recoding not in SNAPPED:
-        return False
-    return column.structure in RECODINGS[recoding].accepts
+def misfit(recoding: str, column: EncodedColumn) -> str | None:
+    """Return the reason why a recoding cannot publish a column, None if it can."""
+    rule, kind = replace(column.rule, recoding=recoding), column.kind
+    problems = recoding_problems(rule, kind, column.structure, recodings=RECODINGS, named=kind)
+    return next(problems, None)
 
 
 def unknown(what: str, name: str, choices: Collection[str]) -> PolicyError:

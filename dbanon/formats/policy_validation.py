@@ -94,7 +94,7 @@ def validate(
                 _of_order(rule, column),
                 _of_new_values(rule, policy),
                 (f"allow {flaw}" for flaw in flaws(rule.allow, of_column=True)),
-                floor_problems(rule, column),
+                floor_problems(rule, column.kind, named=column.type),
             )
             problems += [f"column {quote_identifier(rule.column)}: {text}" for text in found]
     _refuse(problems, policy, info)
@@ -326,52 +326,64 @@ def _of_recoding(
     if rule.role is not Role.QUASI or not column.kind.can_be_quasi:
         return
     structure = rule.structure(column.kind)
-    recoding = recodings.get(rule.recoding or "")
-    if recoding is not None and structure not in recoding.accepts:
-        yield f"recoding {rule.recoding} {_misfit(structure, rule, column)}"
-    else:
-        yield from _of_one_recoding(rule, column)
-    yield from _of_rounding(rule, column)
-    if rule.digits is not None and rule.digits > _MAX_DIGITS:
-        yield f"digits is at most {_MAX_DIGITS}: a mean has no more"
-
-
-def _of_rounding(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
-    """Yield reasons against rounding, because exact values would be published instead."""
-    default = OF_STRUCTURE[rule.structure(column.kind)]
-    for key, recodings in _ROUNDED.items():
-        if getattr(rule, key) is None:
-            continue
-        if not column.kind.is_ordered:
-            yield f"{key} needs an ordered type, {column.type} is none"
-        elif key == "digits" and column.kind.is_moment:
-            yield "digits needs a numeric type"
-        elif (rule.recoding or default) not in recodings and not rule.keep:
-            choices = ", ".join(sorted(recodings))
-            yield f"recoding {rule.recoding or default} knows no {key}: choose one of {choices}"
-
-
-def _of_one_recoding(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
-    if rule.recoding == DATE_PART and not column.kind.is_moment:
-        yield f"recoding {rule.recoding} needs dates or times, {column.type} is none"
-    elif rule.recoding == CENTER and (rule.top, rule.bottom) != (None, None):
-        yield f"recoding {rule.recoding} has no place for top and bottom: choose bounds"
-    elif rule.recoding == PREFIX and rule.taxonomy is not None:
-        yield f"recoding {rule.recoding} makes a tree of its own: leave the taxonomy out"
-    elif rule.restore_variance and rule.recoding != "mean":
+    yield from recoding_problems(
+        rule, column.kind, structure, recodings=recodings, named=column.type
+    )
+    if rule.restore_variance and rule.recoding != "mean":
         yield "restore_variance is of means: choose the recoding mean"
-    elif rule.recoding == GLOBAL and rule.taxonomy is not None and column.kind.is_ordered:
-        yield f"recoding {rule.recoding} of {column.type} takes no taxonomy"
+    if rule.digits is not None:
+        yield from _of_rounding(rule, column.kind, "digits", named=column.type)
+        if rule.digits > _MAX_DIGITS:
+            yield f"digits is at most {_MAX_DIGITS}: a mean has no more"
 
 
-def _misfit(structure: Structure, rule: ColumnRule, column: ColumnInfo) -> str:
+def recoding_problems(
+    rule: ColumnRule,
+    kind: ColumnKind,
+    structure: Structure,
+    *,
+    recodings: Mapping[str, Recoding],
+    named: str,
+) -> Iterator[str]:
+    """Yield reasons why the rule's recoding cannot publish values; named: their type."""
+    name = rule.recoding or OF_STRUCTURE[structure]
+    if name in recodings and structure not in recodings[name].accepts:
+        yield f"recoding {name} {_misfit(structure, rule, named)}"
+    elif name == DATE_PART and not kind.is_moment:
+        yield f"recoding {name} needs dates or times, {named} is none"
+    elif name == CENTER and (rule.top, rule.bottom) != (None, None):
+        yield f"recoding {name} has no place for top and bottom: choose bounds"
+    elif name == PREFIX and rule.taxonomy is not None:
+        yield f"recoding {name} makes a tree of its own: leave the taxonomy out"
+    elif name == GLOBAL and rule.taxonomy is not None and kind.is_ordered:
+        yield f"recoding {name} of {named} takes no taxonomy"
+    if rule.snap is not None:
+        yield from _of_rounding(rule, kind, "snap", named=named)
+    if (floor := _floor(rule)) and name not in OF_CELLS and not rule.keep:
+        fitting = ", ".join(sorted(OF_CELLS))
+        yield f"recoding {name} knows no {floor[0]}: choose one of {fitting}"
+
+
+def _of_rounding(rule: ColumnRule, kind: ColumnKind, key: str, *, named: str) -> Iterator[str]:
+    """Yield reasons against rounding, because exact values would be published instead."""
+    recoding = rule.recoding or OF_STRUCTURE[rule.structure(kind)]
+    if not kind.is_ordered:
+        yield f"{key} needs an ordered type, {named} is none"
+    elif key == "digits" and kind.is_moment:
+        yield "digits needs a numeric type"
+    elif recoding not in _ROUNDED[key] and not rule.keep:
+        choices = ", ".join(sorted(_ROUNDED[key]))
+        yield f"recoding {recoding} knows no {key}: choose one of {choices}"
+
+
+def _misfit(structure: Structure, rule: ColumnRule, named: str) -> str:
     if structure is Structure.LINE:
-        return f"needs a taxonomy on type {column.type}"
+        return f"needs a taxonomy on type {named}"
     if structure is Structure.ORDER:
-        return f"does not publish values in an order, as those of type {column.type} are here"
+        return f"does not publish values in an order, as those of type {named} are here"
     if rule.taxonomy is not None:
         return "uses no taxonomy: leave one of them out"
-    return f"needs an ordered type, {column.type} is none"
+    return f"needs an ordered type, {named} is none"
 
 
 def _of_new_values(rule: ColumnRule, policy: Policy) -> Iterator[str]:
@@ -410,29 +422,27 @@ def _of_pseudonym(policy: Policy, info: TableInfo) -> Iterator[str]:
         )
 
 
-def floor_problems(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
-    """Yield reasons against the floor of a column."""
-    given = [key for key in ("at_least", "bands", "top", "bottom") if _has(rule, key)]
+def _floor(rule: ColumnRule) -> list[str]:
+    return [key for key in ("at_least", "bands", "top", "bottom") if _has(rule, key)]
+
+
+def floor_problems(rule: ColumnRule, kind: ColumnKind, *, named: str) -> Iterator[str]:
+    """Yield reasons against the floor of a column; named: its type."""
+    given = _floor(rule)
     if rule.pooled is not None:
         yield from _of_pooled(rule)
     if rule.keep:
         for key in ("recoding", *given, "snap", "digits"):
             if _has(rule, key):
                 yield f"keep publishes the values as they are: leave {key} out"
-    elif given:
-        yield from _of_floor(rule, column, given)
-
-
-def _of_floor(rule: ColumnRule, column: ColumnInfo, given: list[str]) -> Iterator[str]:
+        return
     for key in given:
-        yield from (_of_at_least if key == "at_least" else _of_number)(rule, column, key)
+        of_key = _of_at_least if key == "at_least" else _of_number
+        yield from of_key(rule, kind, key, named=named)
     if rule.top is not None and rule.bottom is not None and rule.top < rule.bottom:
         yield "bottom is at most top"
-    if rule.snap is not None:
+    if given and rule.snap is not None:
         yield f"{given[0]} publishes whole cells already: leave snap out"
-    if rule.recoding is not None and rule.recoding not in OF_CELLS:
-        fitting = ", ".join(sorted(OF_CELLS))
-        yield f"recoding {rule.recoding} knows no {given[0]}: choose one of {fitting}"
 
 
 def _of_pooled(rule: ColumnRule) -> Iterator[str]:
@@ -447,29 +457,29 @@ def _has(rule: ColumnRule, key: str) -> bool:
     return getattr(rule, key) is not None
 
 
-def _of_at_least(rule: ColumnRule, column: ColumnInfo, key: str) -> Iterator[str]:
+def _of_at_least(rule: ColumnRule, kind: ColumnKind, key: str, *, named: str) -> Iterator[str]:
     is_level = isinstance(rule.at_least, int)
     if rule.taxonomy is not None:
         if not is_level:
             yield f"{key} of a column with a taxonomy is a number of levels above its leaves"
-    elif column.kind.is_moment:
-        if is_level:
-            yield f"{key} of type {column.type} is one of {', '.join(PERIODS)}"
-    elif column.kind is not ColumnKind.CATEGORY or rule.order is not None:
-        instead = "bands" if column.kind.is_number else "a taxonomy"
-        yield f"{key} means nothing of type {column.type} here: use {instead}"
+    elif kind.is_moment:
+        if rule.at_least not in PERIODS:
+            yield f"{key} of type {named} is one of {', '.join(PERIODS)}"
+    elif kind is not ColumnKind.CATEGORY or rule.order is not None:
+        instead = "bands" if kind.is_number else "a taxonomy"
+        yield f"{key} means nothing of type {named} here: use {instead}"
     elif not is_level:
-        yield f"{key} of type {column.type} is a number of leading characters"
+        yield f"{key} of type {named} is a number of leading characters"
     elif int(rule.at_least or 0) > _MAX_CHARACTERS:
         yield f"{key} is at most {_MAX_CHARACTERS} characters"
 
 
-def _of_number(rule: ColumnRule, column: ColumnInfo, key: str) -> Iterator[str]:
+def _of_number(rule: ColumnRule, kind: ColumnKind, key: str, *, named: str) -> Iterator[str]:
     number = getattr(rule, key)
-    if not column.kind.is_number:
-        instead = ": use at_least" if column.kind.is_moment else ""
-        yield f"{key} needs a numeric type, {column.type} is none{instead}"
+    if not kind.is_number:
+        instead = ": use at_least" if kind.is_moment else ""
+        yield f"{key} needs a numeric type, {named} is none{instead}"
     elif rule.taxonomy is not None:
         yield f"{key} is for numbers on a line: leave it or the taxonomy out"
-    elif column.kind is ColumnKind.INTEGER and not float(number).is_integer():
-        yield f"{key} of type {column.type} is a whole number"
+    elif kind is ColumnKind.INTEGER and not float(number).is_integer():
+        yield f"{key} of type {named} is a whole number"

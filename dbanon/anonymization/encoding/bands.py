@@ -12,13 +12,14 @@ import numpy as np
 
 from dbanon.domain.assignment import ROOT_LABEL, Bands, Taxonomy, height_shares
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import PERIODS, ColumnRule
 from dbanon.domain.table import ColumnKind, quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
+
+    from dbanon.domain.policy import ColumnRule
 
 
 def value_texts(kind: ColumnKind, values: NDArray[Any]) -> list[str]:
@@ -88,20 +89,10 @@ def has_bands(rule: ColumnRule) -> bool:
 
 
 def to_bands(values: NDArray[Any], rule: ColumnRule, kind: ColumnKind) -> Line:
-    """Put distinct values in cells, exactly, in O(m log m); PolicyError for an invalid floor."""
+    """Put distinct values in cells, exactly, in O(m log m); the floor fits their kind."""
     if kind.is_moment:
-        if rule.at_least not in PERIODS or (rule.bands, rule.top, rule.bottom) != (None,) * 3:
-            raise misfit(rule, f"dates and times take at_least: {', '.join(PERIODS)}")
         return _periods(values, str(rule.at_least), kind)
-    if rule.at_least is not None:
-        raise misfit(rule, "numbers take bands, top and bottom")
     return _numbers(values, rule)
-
-
-def misfit(rule: ColumnRule, hint: str) -> PolicyError:
-    """Return the error for a floor that does not fit a column."""
-    msg = f"column {quote_identifier(rule.column)}: its floor means nothing of values of its type"
-    return PolicyError(msg, hint=hint)
 
 
 class _Grid(NamedTuple):
@@ -139,13 +130,9 @@ def _numbers(values: NDArray[Any], rule: ColumnRule) -> Line:
     if values.dtype.kind == "f":
         places = max(places, _places(values))
         units = _to_units(values, places)
-    elif places:
-        raise misfit(rule, "integers take whole bands, top and bottom")
     else:
         units = values
     step, top, bottom = (None if n is None else int(n.scaleb(places)) for n in given)
-    if top is not None and bottom is not None and top < bottom:
-        raise misfit(rule, "bottom is at most top")
     grid = _Grid(step or 0, top, bottom)
     ends = [units.min(), units.max()] if len(units) else []
     largest = max(abs(int(n)) for n in (*grid, *ends) if n is not None)

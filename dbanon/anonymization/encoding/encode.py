@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 from dbanon.anonymization.encoding.bands import (
     cells_of_level,
     has_bands,
-    misfit,
     prefix_tree,
     to_bands,
     value_texts,
@@ -36,6 +35,7 @@ from dbanon.domain.errors import PolicyError, TaxonomyError, Unsatisfiable
 from dbanon.domain.policy import DERIVE, OTHER, PREFIX, ColumnRule, Policy, Role
 from dbanon.domain.table import ColumnKind, Structure, quote_identifier
 from dbanon.domain.text import command
+from dbanon.formats.policy_validation import floor_problems
 from dbanon.formats.taxonomies import Nodes, in_preorder
 
 if TYPE_CHECKING:
@@ -168,6 +168,9 @@ def _encode_column(
     if kind is None or not kind.can_be_quasi:
         msg = f"column {quote_identifier(rule.column)} has a type that cannot be generalized"
         raise PolicyError(msg, hint="give it another role, or publish a view that casts it to text")
+    for problem in floor_problems(rule, kind, named=kind):
+        msg = f"column {quote_identifier(rule.column)}: {problem}"
+        raise PolicyError(msg, hint="leave it out, or: dbanon policy suggest TABLE")
     place, distinct = distinct_values(column)
     structure = rule.structure(kind)
     if structure is Structure.TREE:
@@ -176,8 +179,6 @@ def _encode_column(
     values: NDArray[Any]
     bands = None
     if structure is Structure.ORDER:
-        if has_bands(rule):
-            raise misfit(rule, "leave the floor out, or give the column a taxonomy")
         kind, values = ColumnKind.ORDINAL, np.array(rule.order or (), object)
         code_of = _ranks(distinct.cast(pa.string()).to_pylist(), rule, place=place)
         position = _positions(np.arange(len(values)))
@@ -204,13 +205,6 @@ def _encode_tree(
     kind: ColumnKind,
     taxonomy: Taxonomy | None,
 ) -> EncodedColumn:
-    if isinstance(rule.at_least, str) or (rule.bands, rule.top, rule.bottom) != (None,) * 3:
-        raise misfit(rule, "texts take at_least = 3 characters, taxonomies at_least = 1 level")
-    if rule.pooled is not None and (taxonomy is not None or rule.at_least is None):
-        raise misfit(rule, "pooled goes with at_least, a number of leading characters")
-    if rule.recoding == PREFIX and taxonomy is not None:
-        msg = f"column {quote_identifier(rule.column)}: prefix makes a tree of its own"
-        raise PolicyError(msg, hint="leave the taxonomy out, or the recoding")
     cells = None
     if taxonomy is not None and rule.on_new_value == OTHER:
         taxonomy, texts = with_other(taxonomy, texts)

@@ -196,7 +196,7 @@ def test_the_last_digits_of_a_postcode_that_is_a_number_are_drafted_away(name):
     (rule,) = policy.columns
     assert (None, 100) == (rule.at_least, rule.bands)
     assert "100 leaves 3 of 5 digits" in text
-    assert [] == [*floor_problems(rule, ColumnInfo(name, "int4", "int4", ColumnKind.INTEGER))]
+    assert [] == [*floor_problems(rule, ColumnKind.INTEGER, named="integer")]
 
 
 def test_of_a_wide_table_what_is_not_named_is_left_out():

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbanon.anonymization.recodings.label import array_element
-from dbanon.anonymization.registry import RECODINGS, accepts, default_recoding
+from dbanon.anonymization.registry import RECODINGS, default_recoding, misfit, recoding_of
 from dbanon.domain.assignment import Assignment, label_rows
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import ColumnKind
@@ -369,7 +369,7 @@ def test_a_prefix_is_what_all_values_begin_with():
 
 def test_a_prefix_with_a_taxonomy_is_refused():
     with pytest.raises(PolicyError, match="prefix makes a tree"):
-        column_of([*"ab"], taxonomy="letters", recoding="prefix")
+        recoding_of(column_of([*"ab"], taxonomy="letters", recoding="prefix"))
 
 
 def test_equal_values_are_published_alike_by_global_recoding():
@@ -429,8 +429,8 @@ def test_numbers_with_a_taxonomy_have_no_grid():
     table = encoded(
         {"x": [1, 2]}, rules={"x": {"taxonomy": "t"}}, taxonomies=[tree("t", {"1": {}, "2": {}})]
     )
-    assert accepts("label", table.quasi[0])
-    assert not accepts("global", table.quasi[0])
+    assert misfit("label", table.quasi[0]) is None
+    assert "recoding global of integer takes no taxonomy" == misfit("global", table.quasi[0])
 
 
 @pytest.mark.parametrize(
@@ -555,7 +555,7 @@ def test_labels_are_distinct_and_true_of_every_member(recoding, table, data):
         np.array([kept.index(i) if i >= 0 else -1 for i in ids], np.int32), len(kept)
     )
     for column in table.quasi:
-        if not kept or not accepts(recoding, column):
+        if not kept or misfit(recoding, column):
             continue
         result = RECODINGS[recoding].publish(column, assignment)
         assert len(result.labels) == len(set(result.labels)) == len(result.loss)

@@ -13,13 +13,13 @@ from selection import some
 
 from dbanon.anonymization.outcome import Outcome
 from dbanon.anonymization.recodings.groups import column_boxes
-from dbanon.anonymization.registry import RECODINGS, accepts
+from dbanon.anonymization.registry import RECODINGS, misfit
 from dbanon.anonymization.released.cells import covers
 from dbanon.anonymization.released.labels import elements, period_days
 from dbanon.anonymization.released.reading import of_outcome, of_texts
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.errors import PolicyError
-from dbanon.domain.policy import OF_CELLS, POINTS, MaskingStep
+from dbanon.domain.policy import POINTS, MaskingStep
 from dbanon.domain.table import ColumnKind, Structure
 
 DAYS = [date(1999, 12, 28), date(2000, 1, 1), date(2000, 1, 3), date(2000, 3, 31), date(2012, 5, 6)]
@@ -73,8 +73,7 @@ def groups_of(ids):
 
 
 def fits(recoding, column):
-    floor = not column.has_floor or recoding in OF_CELLS
-    return floor and accepts(recoding, column) and (not column.rule.keep or recoding == "mode")
+    return misfit(recoding, column) is None and (not column.rule.keep or recoding == "mode")
 
 
 @st.composite
