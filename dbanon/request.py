@@ -303,13 +303,13 @@ class Request:
     @property
     def forgets(self) -> bool:
         """True unless the class of each row is kept, which a live view needs."""
-        return self.relation_kind is ReleaseKind.TABLE and not self.keep_assignment
+        return not self.relation_kind.is_live and not self.keep_assignment
 
     @property
     def given(self) -> frozenset[str]:
         """The names of the options that differ from their defaults; a live view is ``view``."""
         names = {one.name for one in fields(self) if self._is_given(one)} - {"kind"}
-        live = {"view"} if self.relation_kind is ReleaseKind.VIEW else set[str]()
+        live = {"view"} if self.relation_kind.is_live else set[str]()
         return frozenset(names | live)
 
     def _is_given(self, one: "Field[object]") -> bool:

@@ -41,7 +41,7 @@ from dbanon.domain.errors import (
     TableNotFound,
 )
 from dbanon.domain.messages import unaccounted_in_words, unaccounted_remedy
-from dbanon.domain.release import Release, ReleaseKind, Verdict
+from dbanon.domain.release import Release, Verdict
 from dbanon.domain.table import TableInfo, TableName, quote_identifier
 from dbanon.domain.text import command, visible
 from dbanon.settings import Settings
@@ -347,7 +347,7 @@ def _defined(
     if release.content is None:
         message = "the digest of what was published is gone: a change would go unnoticed"
         yield _failure(subject, message, repair)
-    if release.kind is ReleaseKind.VIEW:
+    if release.kind.is_live:
         for change in guards.alterations(session, release):
             yield _failure(subject, change, repair)
         if release.content is None:
@@ -373,7 +373,7 @@ def _rows(session: Session, release: Release) -> Iterator[Finding]:
             identity.hold(session, published)
             identity.require_release(session, published, release.data_id)
             identity.admit(session, published)
-            look = _copied if release.kind is ReleaseKind.TABLE else _live
+            look = _live if release.kind.is_live else _copied
             yield from look(session, release, published)
         else:
             message = "its rows were not looked at: it is not safe to read"

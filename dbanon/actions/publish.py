@@ -17,7 +17,6 @@ from dbanon.db.releases import guards, publication_lock, withdrawal
 from dbanon.db.session import Session, connect
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.outcomes import Operation, Stages
-from dbanon.domain.release import Release, ReleaseKind, SourceState
 from dbanon.domain.table import TableInfo, TableName
 from dbanon.domain.text import converted, unread
 from dbanon.formats.datasets import Dataset, parse
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.actions.publication.steps import Reading, Work
+    from dbanon.domain.release import Release, SourceState
 
 
 def publish_request(table: str | TableName, request: Request) -> Release:
@@ -229,7 +229,7 @@ def publishing(
     tables: Sequence[str | TableName], request: Request
 ) -> Iterator[tuple[Session, list[Loaded]]]:
     """Open the transaction of a publication, with its tables locked and loaded, in this order."""
-    live, keep = request.relation_kind is ReleaseKind.VIEW, not request.dry_run
+    live, keep = request.relation_kind.is_live, not request.dry_run
     with connect(request.settings or Settings.load(), writes=True) as session:
         require_current(session)
         found = [find_source(session, TableName.parse(table)) for table in tables]

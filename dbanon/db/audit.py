@@ -11,13 +11,13 @@ from dbanon.db.releases.guards import triggers
 from dbanon.db.releases.relations import needed_tables, read_promise
 from dbanon.db.schemas import DATA_SCHEMA
 from dbanon.domain.errors import TableNotFound
-from dbanon.domain.release import Entry, Release, ReleaseKind
 from dbanon.domain.table import TableInfo, TableName, quote_identifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from dbanon.db.session import Session
+    from dbanon.domain.release import Entry, Release
 
 
 OLDEST = 13
@@ -88,7 +88,7 @@ def view_problems(
         yield "its comment is not that of the served release"
     elif promise.models != release.policy.models:
         yield "its comment promises other models than the ledger"
-    if release.kind is ReleaseKind.VIEW:
+    if release.kind.is_live:
         needed = triggers(release.data_id, source)
         oids, _, names, modes = map(list, zip(*needed, strict=True))
         count = session.pg.execute(query("releases.armed_guards"), (oids, names, modes)).fetchone()
@@ -120,7 +120,7 @@ class Hidden:
 
 def hidden(session: Session, release: Release) -> Hidden | None:
     """Count the hidden rows of a live release; None for a copy, or without the rights to count."""
-    if release.kind is not ReleaseKind.VIEW or not release.served:
+    if not release.kind.is_live or not release.served:
         return None
     names = []
     for prefix in ("rows", "groups"):

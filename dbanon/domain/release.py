@@ -322,6 +322,11 @@ class ReleaseKind(StrEnum):
     TABLE = "table"
     VIEW = "view"
 
+    @property
+    def is_live(self) -> bool:
+        """True for a view of the source, which guards watch; a copy is sealed."""
+        return self is ReleaseKind.VIEW
+
 
 UNPRINTED = {"is_printed": False}
 """The metadata of a field that no output has."""
@@ -372,6 +377,11 @@ class Entry:
     def sources(self) -> tuple[TableName, ...]:
         """The tables whose data it contains."""
         return tuple(map(TableName.parse, self.dataset)) or (self.table,)
+
+    @property
+    def membership_id(self) -> int:
+        """The number of its membership tables, which releases of a live view share."""
+        return self.data_id if self.kind.is_live else self.id
 
 
 _NAMED = 3  # columns, those with the most former values

@@ -11,7 +11,6 @@ from dbanon.db import catalog
 from dbanon.db.metadata import ledger
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import K_ANONYMITY, ColumnRule, Policy, Role, anatomy_level
-from dbanon.domain.release import Release, ReleaseKind
 from dbanon.domain.table import ColumnKind, TableInfo, quote_identifier
 from dbanon.formats import policies
 from dbanon.formats.support import Mode, require
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.db.session import Session
+    from dbanon.domain.release import Release
     from dbanon.request import Request
 
 
@@ -159,7 +159,7 @@ def in_force(loaded: Loaded, request: Request) -> Policy:
             " where it is, and whether it stays the same, is not known here",
             hint="--allow-foreign, if that is as it should be",
         )
-    if request.relation_kind is ReleaseKind.VIEW:
+    if request.relation_kind.is_live:
         require(Mode.VIEW, request.asked(policy, loaded.info))
     return policy
 
@@ -237,11 +237,11 @@ def last_of_classes(session: Session, releases: Sequence[Release]) -> int:
 
 def _others(session: Session, releases: Sequence[Release]) -> list[Release]:
     """Return the served copies of the other relations of the first table."""
-    if releases[0].kind is not ReleaseKind.TABLE:
+    if releases[0].kind.is_live:
         return []
     own = {one.relation for one in releases}
     served = ledger.releases(session, table=releases[0].table, served=True)
-    return [one for one in served if one.relation not in own and one.kind is ReleaseKind.TABLE]
+    return [one for one in served if one.relation not in own and not one.kind.is_live]
 
 
 def is_dealt_by_seed(release: Release) -> bool:

@@ -253,7 +253,7 @@ def read_source(
     info = loaded.info
     with as_drift(loaded):
         require_valid(policy, info, loaded.taxonomies)
-        mode = Mode.VIEW if kind is ReleaseKind.VIEW else None
+        mode = Mode.VIEW if kind.is_live else None
         several = linked or several_a_person(session, policy, info, mode=mode)
         transfer.require_fit(session, info, policy)
         transfer.require_one_text(session, info, policy)

@@ -21,7 +21,6 @@ from dbanon.domain.release import (
     CheckReport,
     Composition,
     Entry,
-    ReleaseKind,
     RevealsMore,
     require_safe,
 )
@@ -63,7 +62,7 @@ def compare(
     table = publication.info.name
     if publication.withdrawn is None:  # what is grouped anew shows nobody who is gone
         memory.forget_deleted(session, publication.view)
-    if publication.kind is ReleaseKind.VIEW:
+    if publication.kind.is_live:
         found = overlay.recall(session, {table: publication.view}, new=[publication])
     else:
         starts = place.joined is None
@@ -82,7 +81,7 @@ def compare(
             assert difference is not None  # noqa: S101 - it was found before the copy
             require_enough_changed(session, publication, difference, previous=previous)
     require_safe([found] if request.strict else [])
-    if publication.kind is ReleaseKind.TABLE:
+    if not publication.kind.is_live:
         _require_judged(session, publication, dataset=request.dataset)
     return found
 
@@ -143,7 +142,7 @@ def placed(session: Session, info: TableInfo, request: Request) -> Placement:
     _require_own_name(session, info, request)
     joined, starts = relation_of(table, request), _starts(session, table, request)
     found = memory.placement(session, table, joined)
-    if request.relation_kind is ReleaseKind.TABLE:
+    if not request.relation_kind.is_live:
         if found.is_forgotten and not starts:
             raise ConfigError(
                 f"whom the releases of {table} showed is forgotten, so nothing can be compared with"
@@ -184,7 +183,7 @@ def _joined(
 def restarted(session: Session, members: Sequence[Member], request: Request) -> str | None:
     """Return why a copy starts a series that was not requested, None if it does not."""
     named = request.new_series or request.recipients_changed or request.series
-    if request.relation_kind is ReleaseKind.VIEW or named:
+    if request.relation_kind.is_live or named:
         return None
     if all(member.policy.refresh == INDEPENDENT for member in members):
         return VOUCHED
@@ -384,7 +383,7 @@ def difference(session: Session, publication: Publication, *, shared: bool) -> D
 
     shared: whether earlier classes are reused, with their sensitive values.
     """
-    if publication.kind is ReleaseKind.VIEW:
+    if publication.kind.is_live:
         return Difference({}, set())
     policy, table = publication.policy, publication.info.name
     policies = ledger.policies_by_release(session, table, known=[policy])

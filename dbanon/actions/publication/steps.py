@@ -30,7 +30,7 @@ from dbanon.db.releases.publication import Publication
 from dbanon.db.releases.relations import promise_of
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.messages import set_aside_in_words
-from dbanon.domain.release import CheckFailed, Release, ReleaseKind
+from dbanon.domain.release import CheckFailed, Release
 from dbanon.domain.text import command
 from dbanon.formats.support import Mode
 from dbanon.models.base import Scope
@@ -401,7 +401,7 @@ def _numbered(session: Session, publication: Publication, place: Placement) -> P
     """Return a release with its number, the key of its persons and its readable source."""
     number, pin = ledger.next_release_id(session), identity.readable(session, publication.info)
     publication = replace(publication, id=number, pin=pin)
-    if publication.kind is ReleaseKind.VIEW and publication.policy.pseudonym is None:
+    if publication.kind.is_live and publication.policy.pseudonym is None:
         return publication
     key = publication.hashed or place.key_of_persons(session, own=publication.key)
     return replace(publication, key=key)
@@ -511,7 +511,7 @@ def _entry(session: Session, plan: PublicationPlan, work: Work) -> Release:
 
 
 def _content(session: Session, publication: Publication, published: TableInfo) -> str:
-    if publication.kind is ReleaseKind.VIEW:
+    if publication.kind.is_live:
         return immutability.definition(session, published.oid)
     if not publication.policy.anatomy:
         return immutability.numbered_content(session, published, publication.data_id)

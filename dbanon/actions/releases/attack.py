@@ -18,7 +18,6 @@ from dbanon.db.histories import memory
 from dbanon.db.metadata.migrate import current_session
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.outcomes import Stages
-from dbanon.domain.release import Release, ReleaseKind
 from dbanon.domain.report import CONFIDENTIAL, SAMPLES, Attack, Attacker
 from dbanon.domain.text import command, visible
 from dbanon.settings import Settings
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from dbanon.domain.release import Release
     from dbanon.domain.table import TableName
 
 
@@ -184,7 +184,7 @@ def _require_same_table(first: Release, second: Release) -> None:
 
 def _is_judged(first: Release, second: Release, settings: Settings) -> bool:
     """Return True if the later release was compared with the other before it was published."""
-    if ReleaseKind.VIEW in {first.kind, second.kind} or first.dataset or second.dataset:
+    if first.kind.is_live or second.kind.is_live or first.dataset or second.dataset:
         return False
     with current_session(settings) as session:
         known = memory.of_series(session, first.table, first.relation)

@@ -23,7 +23,6 @@ from dbanon.domain.release import (
     Delta,
     Entry,
     Release,
-    ReleaseKind,
     Retained,
     Verification,
     require_held,
@@ -56,7 +55,7 @@ def count_hidden(
     releases: Iterable[Release], *, settings: Settings | None = None
 ) -> dict[int, Hidden]:
     """Count the hidden rows of each served live view by release, if safe and permitted."""
-    live = [release for release in releases if release.served and release.kind is ReleaseKind.VIEW]
+    live = [release for release in releases if release.served and release.kind.is_live]
     found: dict[int, Hidden] = {}
     if not live:
         return found

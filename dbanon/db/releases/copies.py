@@ -17,7 +17,6 @@ from dbanon.db.queries import query, relation, template
 from dbanon.db.releases import guards, immutability, relations
 from dbanon.db.releases.publication import data_table
 from dbanon.db.session import at_once
-from dbanon.domain.release import ReleaseKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -37,10 +36,10 @@ def refilled(
     """
     if previous is not None and previous.served and previous.kind is publication.kind:
         former = replace(publication, former=previous.data_id)
-        if publication.kind is ReleaseKind.VIEW and _guarded(session, publication, former):
+        if publication.kind.is_live and _guarded(session, publication, former):
             _move(session, publication, former)
             return former
-        if publication.kind is ReleaseKind.TABLE and is_sealed(session, publication, previous):
+        if not publication.kind.is_live and is_sealed(session, publication, previous):
             _refill(session, former)
             return former
     return None
@@ -59,7 +58,7 @@ def needs_repair(session: Session, served: Entry) -> bool:
     published = relations.oid_of(session, served.relation)
     if published is None or served.content is None:
         return True
-    if served.kind is not ReleaseKind.TABLE:
+    if served.kind.is_live:
         return immutability.same_definition(session, published, served.content) is False
     return any(
         seal.remedy is None
@@ -168,7 +167,7 @@ def vacuum(session: Session, releases: Iterable[Entry]) -> None:
     session.pg.autocommit = True
     try:
         for release in releases:
-            of_copy = release.kind is ReleaseKind.TABLE
+            of_copy = not release.kind.is_live
             if of_copy and release.data_id == release.id:
                 continue  # nothing was ever deleted from it
             names = ("release",) if of_copy else ("rows", "groups")

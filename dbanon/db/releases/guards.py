@@ -13,7 +13,6 @@ from dbanon.db.schemas import DATA_SCHEMA
 from dbanon.db.session import VALUE_SETTINGS
 from dbanon.domain.errors import ConfigError, NotPermitted
 from dbanon.domain.policy import Role
-from dbanon.domain.release import ReleaseKind
 from dbanon.models.base import Reads
 from dbanon.models.registry import MODELS, arguments, is_plain
 
@@ -490,7 +489,7 @@ def _are_kept(session: Session, number: int) -> bool:
 
 def alterations(session: Session, release: Entry) -> list[str]:
     """Describe the changes of the source that hide a live release, or a missing fingerprint."""
-    if release.kind is not ReleaseKind.VIEW:
+    if not release.kind.is_live:
         return []
     if not _are_kept(session, release.data_id):
         return ["what would notice it is gone or altered: DDL on its source goes unnoticed"]

@@ -11,7 +11,6 @@ from dbanon.db.queries import Body, equal_text, key_values, lasting_value, relat
 from dbanon.db.releases.immutability import class_column, seen
 from dbanon.db.schemas import DATA_SCHEMA
 from dbanon.domain.policy import BOUNDS, BUCKET, CENTER, GLOBAL, PAIRS, Role
-from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import ColumnKind, TableName
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from dbanon.domain.policy import Policy
+    from dbanon.domain.release import ReleaseKind
     from dbanon.domain.table import ColumnInfo, Partition, TableInfo
 
 
@@ -98,7 +98,7 @@ class Publication:
     @property
     def membership_id(self) -> int:
         """The number of the membership tables; a table release needs them only while publishing."""
-        return self.data_id if self.kind is ReleaseKind.VIEW else self.id
+        return self.data_id if self.kind.is_live else self.id
 
     @property
     def rows(self) -> sql.Identifier:
@@ -173,7 +173,7 @@ class Publication:
     @property
     def noted_columns(self) -> tuple[str, ...]:
         """The columns of ``rows`` that are dropped once the membership is stored in the history."""
-        return () if self.kind is ReleaseKind.VIEW else ("value",)
+        return () if self.kind.is_live else ("value",)
 
     def keys(self, *, of: str) -> list[sql.Composed]:
         """Compose the primary key of the relation ``of`` in base types, without domain code."""
@@ -274,7 +274,7 @@ class Publication:
         """True if the copy can be built from memory: texts that restore the exact values."""
         sensitive = {rule.column for rule in self.policy.with_role(Role.SENSITIVE)}
         columns = [self.info.column(name) for name in self.kept]
-        of_copy = self.kind is ReleaseKind.TABLE and not self._pseudonyms
+        of_copy = not self.kind.is_live and not self._pseudonyms
         return of_copy and all(
             column.name in sensitive
             and column.base_type in _EXACT_TEXTS

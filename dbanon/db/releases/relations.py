@@ -36,7 +36,6 @@ from dbanon.domain.policy import (
     Role,
     replaced,
 )
-from dbanon.domain.release import ReleaseKind
 from dbanon.formats.policies import model_documents, models_of
 
 if TYPE_CHECKING:
@@ -50,16 +49,10 @@ if TYPE_CHECKING:
 
 def needed_tables(release: Entry) -> tuple[str, ...]:
     """Return the possible names of the private tables of a served release."""
-    membership = membership_id(release)
     prefixes, state = ("rows", "groups", "marks"), release.source_state
     places = () if state is None or state.places is None else (f"places_{state.places}",)
-    names = (f"{prefix}_{membership}" for prefix in prefixes)
+    names = (f"{prefix}_{release.membership_id}" for prefix in prefixes)
     return f"release_{release.data_id}", *names, *places
-
-
-def membership_id(release: Entry) -> int:
-    """Return the number of the membership of a release, which releases of a live view share."""
-    return release.data_id if release.kind is ReleaseKind.VIEW else release.id
 
 
 def build_statements(publication: Publication) -> Iterator[sql.Composed]:
@@ -74,7 +67,7 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
         )
         for i, published in enumerate(publication.stored_types, 1)
     )
-    if publication.kind is ReleaseKind.TABLE:
+    if not publication.kind.is_live:
         recoded += sql.SQL(",\n    class bigint")
     yield template(
         "releases.create_groups",
@@ -98,7 +91,7 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
 
 def _rows_statement(publication: Publication) -> sql.Composed:
     last = "".join(f", 0 AS {name}" for name in publication.noted_columns)
-    if publication.kind is ReleaseKind.VIEW and publication.info.leaves:
+    if publication.kind.is_live and publication.info.leaves:
         last = ", 0 AS leaf"
     return template(
         "releases.create_rows",
@@ -111,13 +104,12 @@ def _rows_statement(publication: Publication) -> sql.Composed:
 
 def serve_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield the statements that create the sealed copy, or the guards on the source."""
-    if publication.kind is ReleaseKind.VIEW:
+    if publication.kind.is_live:
         yield from guard_statements(publication)
+        yield from seen_statements(publication)
     else:
         yield from copy_statements(publication, "releases.create_release")
         yield from close_statements(publication)
-        return
-    yield from seen_statements(publication)
 
 
 def close_statements(publication: Publication) -> Iterator[sql.Composed]:
@@ -164,8 +156,8 @@ def served_rows(publication: Publication) -> sql.Composed:
 
 def seen_statements(publication: Publication) -> Iterator[sql.Composed]:
     """Yield the function that raises an error for older snapshots, which would see no rows."""
-    of_copy = publication.kind is ReleaseKind.TABLE
-    body = seen_body(publication.release) if of_copy else guards.seen_body(publication)
+    is_live = publication.kind.is_live
+    body = guards.seen_body(publication) if is_live else seen_body(publication.release)
     yield template("releases.create_seen", seen=publication.seen, body=sql.Literal(body))
     # Readers call it, even if default privileges revoke EXECUTE.
     yield sql.SQL("GRANT EXECUTE ON FUNCTION {}() TO PUBLIC").format(publication.seen)
@@ -174,7 +166,7 @@ def seen_statements(publication: Publication) -> Iterator[sql.Composed]:
 def view_statement(publication: Publication, name: TableName | None = None) -> sql.Composed:
     """Compose the published view, or an equal one under another name."""
     view, names = relation(name or publication.view), identifiers(publication.names)
-    if publication.kind is ReleaseKind.TABLE:
+    if not publication.kind.is_live:
         return template(
             "releases.publish_table",
             view=view,

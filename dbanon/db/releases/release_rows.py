@@ -17,7 +17,6 @@ from dbanon.db.transfer import ROWS_AT_ONCE, copy_statement, send, write_codes, 
 from dbanon.domain.chance import shuffled
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import Role
-from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import quote_identifier
 from dbanon.formats import column_values
 
@@ -60,7 +59,7 @@ def staged(session: Session, publication: Publication, source: SourceRows) -> Pu
     """
     drafted = publication.drafted and publication.policy.subject is None
     proved = publication.info.is_computed and bool(publication.policy.means)
-    if publication.kind is ReleaseKind.VIEW or (drafted and not proved):
+    if publication.kind.is_live or (drafted and not proved):
         return publication
     create, fill_it = _stage_statements(publication)
     if source.kept is not None:
@@ -138,7 +137,7 @@ def fill(
     number[order], number[-1] = np.arange(values.n_groups), -1
     group = number[assignment.group]
     numbers = [group]
-    if publication.kind is ReleaseKind.TABLE:
+    if not publication.kind.is_live:
         codes, objects = column_values.number(source.columns, publication.info)
         write_codes(session, publication.codes, objects)
         numbers.append(codes)

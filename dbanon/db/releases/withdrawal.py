@@ -23,7 +23,6 @@ from dbanon.db.releases.publication import data_table
 from dbanon.db.schemas import DATA_SCHEMA
 from dbanon.db.session import at_once
 from dbanon.domain.errors import ConfigError, DbanonError
-from dbanon.domain.release import ReleaseKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,8 +40,8 @@ def retire(session: Session, previous: Entry, *, by: Entry) -> None:
 
     def drop() -> None:
         with at_once(session.pg):
-            if previous.kind is ReleaseKind.TABLE or previous.data_id != by.data_id:
-                relations.drop_membership(session, relations.membership_id(previous))
+            if previous.membership_id != by.membership_id:
+                relations.drop_membership(session, previous.membership_id)
             if previous.data_id != by.data_id:
                 relations.drop_copy(session, previous.data_id)
 
@@ -61,7 +60,7 @@ def withdraw(session: Session, release: Entry) -> bool:
         rights.take_from_all(session, release.relation)
         for kind in companions.KINDS:
             kind.withdraw(session, release.relation)
-    if release.kind is ReleaseKind.TABLE:
+    if not release.kind.is_live:
         state = release.source_state
         copy = data_table("release", release.data_id)
         places = data_table("places", (state and state.places) or 0)
@@ -118,20 +117,20 @@ def drop(session: Session, release: Entry) -> None:
             relations.drop_copy(session, release.data_id)
         if not shared and release.source_state is not None:
             _drop_table(session, data_table("places", release.source_state.places or 0))
-        if not shared or release.kind is ReleaseKind.TABLE:
-            relations.drop_membership(session, relations.membership_id(release))
+        if not shared or not release.kind.is_live:
+            relations.drop_membership(session, release.membership_id)
 
     patiently(session, act, on=left(session, release), budget=PATIENCE)
 
 
 def left(session: Session, release: Entry) -> list[int]:
     """Return the OIDs of remaining objects of a release, and of the tables with its guards."""
-    number = release.id if release.kind is ReleaseKind.TABLE else None
+    number = None if release.kind.is_live else release.id
     numbers: dict[str, int | None] = {"id": number, "data_id": None, "view": None}
     if not ledger.serves_data(session, release.data_id) or release.served:
         view = relations.oid_of(session, release.relation)
         of_release = view is not None and identity.serves(session, view, release.data_id)
-        numbers["id"] = relations.membership_id(release)
+        numbers["id"] = release.membership_id
         numbers |= {"data_id": release.data_id, "view": view if of_release else None}
     found = [row[0] for row in session.pg.execute(query("releases.left_of_release"), numbers)]
     of_view = companions.present(session, release.relation) if numbers["view"] is not None else {}
