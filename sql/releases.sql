@@ -384,6 +384,20 @@ SELECT {columns}
   FROM ONLY {release} AS s
  WHERE {seen}()
 
+-- name: real_replacements
+-- The number of published values that are values of the source column as well.
+SELECT count(*)
+  FROM (SELECT DISTINCT lower(r.{column}) COLLATE "C" AS text
+          FROM ONLY {release} AS r) AS p
+  JOIN (SELECT DISTINCT lower(btrim(s.{column}::text)) COLLATE "C" AS text
+          FROM {source} AS s) AS t ON t.text = p.text
+
+-- name: real_values
+-- Which of the texts are values of a column of the source, whatever their case and outer spaces.
+SELECT DISTINCT lower(btrim(s.{column}::text))
+  FROM {source} AS s
+ WHERE lower(btrim(s.{column}::text)) COLLATE "C" = ANY ({texts})
+
 -- name: refill_release
 -- Fill the private copy again. Older snapshots keep seeing the previous rows.
 INSERT INTO {release}
@@ -438,6 +452,25 @@ SELECT {columns}
 SELECT {columns}
   FROM {draft} AS s
   JOIN {groups} AS g ON g.group_id = s.group_id
+
+-- name: replacement
+-- A made-up value of a person in all relations of a series, computed from a keyed hash of its own.
+(SELECT {value}
+   FROM (SELECT sha256((SELECT k.outer_key FROM dbanon.history_key AS k WHERE k.key_id = {key})
+                       || sha256((SELECT k.inner_key FROM dbanon.history_key AS k WHERE k.key_id = {key})
+                                 || convert_to('replacement' || {kind} || json_build_array({person})::text, 'UTF8'))) AS hash
+         OFFSET 0) AS p)
+
+-- name: replacement_word
+-- A word of the stored list, by 13 bits of the hash. The concatenation is read once, and not decompressed by row.
+(SELECT w.words || '[]' FROM dbanon.replacement AS w WHERE w.key_id = {key} AND w.kind = {kind})
+    ->> (get_byte(p.hash, 0) * 32 + get_byte(p.hash, 1) % 32)
+
+-- name: replacement_words
+-- The kinds of which a key has words.
+SELECT w.kind
+  FROM dbanon.replacement AS w
+ WHERE w.key_id = %(key)s
 
 -- name: rights_changed
 -- Test if another transaction changed rights on a relation or a column since this snapshot. Then the snapshot sees
@@ -506,6 +539,15 @@ WITH new AS (SELECT ARRAY[{values}]::text[] AS shown, count(*) AS n FROM ({serve
      former AS (SELECT ARRAY[{values}]::text[] AS shown, count(*) AS n FROM {release} AS s GROUP BY 1)
 SELECT NOT EXISTS (TABLE new EXCEPT TABLE former)
        AND NOT EXISTS (TABLE former EXCEPT TABLE new)
+
+-- name: store_replacement_words
+-- Store the words of a kind, and delete those of forgotten keys.
+  WITH forgotten AS (
+    DELETE FROM dbanon.replacement AS w
+     WHERE NOT EXISTS (SELECT FROM dbanon.history_key AS k WHERE k.key_id = w.key_id)
+)
+INSERT INTO dbanon.replacement (key_id, kind, words)
+VALUES (%(key)s, %(kind)s, %(words)s)
 
 -- name: withdrawn_body
 -- The release is nobody's any more.

@@ -247,7 +247,7 @@ SELECT coalesce(r.rolname::text, ''), n.nspname::text, array_agg(DISTINCT concat
    AND r.rolsuper IS NOT TRUE
    AND (n.nspname = 'dbanon_data'
         OR n.nspname = 'dbanon'
-           AND c.relname IN ('history_key', 'history_leaver', 'history_member', 'sampling_key')
+           AND c.relname IN ('history_key', 'history_leaver', 'history_member', 'replacement', 'sampling_key')
            AND NOT EXISTS (SELECT
                              FROM granted AS p
                              JOIN pg_class AS l ON l.oid = p.oid

@@ -21,7 +21,7 @@ GRANT INSERT, UPDATE, DELETE ON dbanon.taxonomy, dbanon.taxonomy_node, dbanon.po
 GRANT INSERT, UPDATE ON dbanon.publishing TO {role};
 GRANT INSERT ON dbanon.verification, dbanon.policy_version, dbanon.spending TO {role};
 GRANT INSERT ON dbanon.history, dbanon.history_figures, dbanon.history_key, dbanon.history_member, dbanon.history_value TO {role};
-GRANT INSERT, DELETE ON dbanon.history_leaver, dbanon.history_pool TO {role};
+GRANT INSERT, DELETE ON dbanon.history_leaver, dbanon.history_pool, dbanon.replacement TO {role};
 GRANT DELETE ON dbanon.history_figures TO {role};
 GRANT INSERT, UPDATE, DELETE ON dbanon.schedule, dbanon.job TO {role};
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA dbanon TO {role};

@@ -224,7 +224,7 @@ def _types(found: Plan, prepared: Prepared) -> dict[str, str]:
     recoded = {column.name: column.type for column in found.columns}
     types = {column.name: column.type for column in prepared.info.columns}
     return {
-        name: recoded.get(rule.column, types.get(rule.column, ""))
+        name: "text" if rule.replace else recoded.get(rule.column, types.get(rule.column, ""))
         for rule in prepared.policy.columns
         for name in rule.published_as
     }

@@ -229,6 +229,7 @@ def _kept(info: TableInfo, policy: Policy) -> list[str]:
     """Return the unchanged columns and the subject, and means to prove, without the key."""
     shown = {Role.SENSITIVE, Role.INSENSITIVE, *([Role.QUASI] if policy.anatomy else [])}
     kept = {rule.column for rule in policy.columns if rule.role in shown} | {policy.subject}
+    kept |= {rule.column for rule in policy.replaced}
     if info.is_computed:
         kept |= {rule.column for rule in policy.means}
     return [c.name for c in info.columns if c.name in kept and c.name not in info.primary_key]

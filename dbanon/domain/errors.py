@@ -82,6 +82,7 @@ class Unsatisfiable(DbanonError):
 
 # Each library by module name: its title, and the extra that installs it.
 LIBRARIES = {
+    "faker": ("Faker", "replace"),
     "distributed": ("the library distributed", "dask"),
     "jinja2": ("Jinja2", "report"),
     "matplotlib": ("matplotlib", "plot"),

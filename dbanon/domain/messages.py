@@ -137,6 +137,8 @@ def in_words(
 ) -> str:
     """Return the comment of a published column, in one line."""
     masked = "".join(f"; {_step_in_words(step)}" for step in masking)
+    if role is Role.IDENTIFIER:
+        return f"{column}: made up ({recoding}), the same in all rows of a person"
     if recoding is None:
         kept = _KEPT[role].replace("as it is", "as it is once masked") if masked else _KEPT[role]
         return f"{column}: {kept}{masked}"

@@ -99,6 +99,11 @@ class Role(StrEnum):
         return self in {Role.QUASI, Role.SENSITIVE}
 
 
+REPLACEMENT = (
+    "name|first_name|last_name|city|street|company|user_name|email|phone|iban|code:[ -~]{1,28}"
+)
+"""Values of ``replace``; each character of a pattern takes one byte of a hash."""
+
 STOP, OTHER, DERIVE = "stop", "other", "derive"
 ON_NEW_VALUE = (STOP, OTHER, DERIVE)
 
@@ -157,6 +162,11 @@ class ColumnRule:
     restore_variance: `true` stretches the means of recoding `mean` to the variance of the values;
         they may lie outside of the range of their class. A refresh starts from scratch | means keep
         the mean of the column, and lose the variance within classes
+    replace: publishes [made-up values](../guides/realistic-copy.md) instead of the column, the same
+        for all rows of a person: `"name"`, `"first_name"`, `"last_name"`, `"city"`, `"street"`,
+        `"company"`, `"user_name"`, `"email"`, `"phone"`, `"iban"`, or `"code:"` and a pattern, in
+        which `?` is a letter and `#` a digit, such as `"code:??-####"` | the column is not
+        published
     """
 
     column: str
@@ -179,12 +189,21 @@ class ColumnRule:
     ] = None
     rare: Annotated[str | None, _quasi("text", among=(SUPPRESS,))] = None
     restore_variance: Annotated[bool, _quasi("flag", shown=None)] = False
+    replace: Annotated[
+        str | None,
+        Key(
+            "text",
+            pattern=REPLACEMENT,
+            otherwise='is name, email or another kind, or "code:" and a pattern such as ??-####',
+            roles=(Role.IDENTIFIER,),
+        ),
+    ] = None
 
     @property
     def published_as(self) -> tuple[str, ...]:
-        """The published columns, none for an identifier or a weight."""
+        """The published columns, none for a weight or an identifier without replacement."""
         if not self.role.is_published:
-            return ()
+            return () if self.replace is None else (self.column,)
         ends = PAIRS.get(self.recoding or "") if self.role is Role.QUASI else None
         return (self.column,) if ends is None else tuple(f"{self.column}{end}" for end in ends)
 
@@ -411,6 +430,8 @@ class Policy:
     pseudonym: name of a published column with a pseudonym of the person, the same in all relations
         [published for the same readers](../guides/linked-tables.md#pseudonyms) | rows of one person
         are not linked
+    locale: language and country of [replacements](../guides/realistic-copy.md), such as `de_DE` |
+        `en_US`
     budget: limit of the sum of the epsilons of all [noisy counts](../guides/counts.md) of the
         table, above 0 | `dbanon count` is refused
     """
@@ -501,6 +522,15 @@ class Policy:
     ] = None
     masking: Annotated[tuple[MaskingStep, ...], Key("own", shown="masked: {}")] = ()
     pseudonym: Annotated[str | None, Key("text", shown="pseudonym of the person: {}")] = None
+    locale: Annotated[
+        str,
+        Key(
+            "text",
+            pattern="[a-z]{2,3}_[A-Z]{2}",
+            otherwise="is a language and a country, as in de_DE",
+            shown=None,
+        ),
+    ] = "en_US"
     budget: Annotated[
         float | None, Key("number", above=0, shown="budget of counts: {}", moves_classes=False)
     ] = None
@@ -518,8 +548,8 @@ class Policy:
         """Return the policy without the rules that ``rest`` implies."""
         if self.rest != DROP:
             return self
-        kept = tuple(rule for rule in self.columns if rule.role is not Role.IDENTIFIER)
-        return replace(self, columns=kept)
+        unnamed = [rule for rule in self.with_role(Role.IDENTIFIER) if rule.replace is None]
+        return replace(self, columns=tuple(rule for rule in self.columns if rule not in unnamed))
 
     def with_role(self, role: Role) -> tuple[ColumnRule, ...]:
         """Return the rules of that role, in column order."""
@@ -536,6 +566,17 @@ class Policy:
         if self.anatomy:
             return (BUCKET,)
         return tuple(name for rule in self.with_role(Role.QUASI) for name in rule.published_as)
+
+    @property
+    def replaced(self) -> tuple[ColumnRule, ...]:
+        """The rules of identifiers that are published as made-up values."""
+        return tuple(rule for rule in self.columns if rule.replace is not None)
+
+    @property
+    def linking(self) -> tuple[str, ...]:
+        """The published columns that link the rows of a person."""
+        pseudonyms = () if self.pseudonym is None else (self.pseudonym,)
+        return (*pseudonyms, *(rule.column for rule in self.replaced))
 
     @property
     def means(self) -> tuple[ColumnRule, ...]:

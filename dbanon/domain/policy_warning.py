@@ -189,10 +189,10 @@ EXPLANATIONS: Mapping[Code, Explanation] = {
         "Leave anatomy out, and ask for k and l.",
     ),
     Code.PSEUDONYM: Explanation(
-        "a pseudonym links all values of a person in all rows and relations",
+        "a pseudonym or a replaced column links all values of a person in all rows and relations",
         "k and l hold for attackers who know quasi-identifiers. Whoever knows one rare sensitive"
         " value of a person finds the pseudonym, and all other values.",
-        "Leave pseudonym out, and join by classes.",
+        "Leave pseudonym and replace out, and join by classes.",
     ),
 }
 """What each warning means."""

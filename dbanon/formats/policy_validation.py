@@ -82,7 +82,7 @@ def validate(
         *policies.condition_misfits(policy, info),
         *policies.masking_misfits(policy, info, make=masking),
         *_of_anatomy(policy),
-        *_of_pseudonym(policy, info),
+        *_of_linking(policy, info),
         *(f"allow {flaw}" for flaw in flaws(policy.allow, of_column=False)),
     ]
     for rule in policy.columns:
@@ -301,7 +301,8 @@ def _of_column(
 ) -> Iterator[str]:
     """Yield reasons against the role of a column; columns that are not read never fail."""
     is_key = rule.column == policy.subject or rule.column in info.primary_key
-    if column.user_defined and (is_key or rule.role is not Role.IDENTIFIER):
+    is_read = is_key or rule.role is not Role.IDENTIFIER or rule.replace is not None
+    if column.user_defined and is_read:
         yield (
             f"type {column.type} is user-defined, and reading it may run foreign code: "
             f"cast the column to a built-in type{'' if is_key else ' or make it an identifier'}"
@@ -403,22 +404,28 @@ def _of_order(rule: ColumnRule, column: ColumnInfo) -> Iterator[str]:
         yield "a quasi-identifier has an order or a taxonomy: leave one of them out"
 
 
-def _of_pseudonym(policy: Policy, info: TableInfo) -> Iterator[str]:
+def _of_linking(policy: Policy, info: TableInfo) -> Iterator[str]:
+    """Yield reasons against a pseudonym and against replaced columns."""
     name = policy.pseudonym
-    if name is None:
-        return
-    column = f"pseudonym {quote_identifier(name)}"
     taken = {column.name for column in info.columns}
     taken |= {shown for rule in policy.columns for shown in rule.published_as}
-    if name in taken:
-        yield f"{column} is a column that there is already: choose another name"
-    elif not is_name(name) or name in SYSTEM_COLUMNS:
-        yield f"{column} is no name for a column: 1 to {LONGEST_NAME} bytes of text"
-    is_one_row = policy.subject is None or (policy.subject,) == info.primary_key
-    if not is_one_row and policy.rows_per_subject is None:
+    if name is not None and name in taken:
         yield (
-            f"{column} shows how many rows a person has, and whoever knows the number finds the"
-            ' person: rows_per_subject = "group", or the most rows to publish of each'
+            f"pseudonym {quote_identifier(name)} is a column that there is already: choose another"
+            " name"
+        )
+    elif name is not None and (not is_name(name) or name in SYSTEM_COLUMNS):
+        yield (
+            f"pseudonym {quote_identifier(name)} is no name for a column: 1 to {LONGEST_NAME} bytes"
+            " of text"
+        )
+    is_one_row = policy.subject is None or (policy.subject,) == info.primary_key
+    if policy.linking and not is_one_row and policy.rows_per_subject is None:
+        kind = "replaced column" if name is None else "pseudonym"
+        yield (
+            f"{kind} {quote_identifier(policy.linking[0])} shows how many rows a person has, and"
+            ' whoever knows the number finds the person: rows_per_subject = "group", or the most'
+            " rows to publish of each"
         )
 
 

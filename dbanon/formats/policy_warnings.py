@@ -137,11 +137,12 @@ def _of_models(policy: Policy, *, complete: bool) -> Iterator[PolicyWarning]:
     if policy.anatomy:
         message = "anatomy publishes exact quasi-identifiers, and gives no k"
         yield PolicyWarning(Code.ANATOMY, None, message, "leave anatomy out, and ask for k and l")
-    if policy.pseudonym is not None:
-        message = f"pseudonym {quote_identifier(policy.pseudonym)} links all values of a person"
-        yield PolicyWarning(
-            Code.PSEUDONYM, None, message, "leave pseudonym out, and join by classes"
-        )
+    if policy.linking:
+        kind = "replaced" if policy.pseudonym is None else "pseudonym"
+        names = listed(map(quote_identifier, policy.linking))
+        message = f"{kind} {names} links all values of a person"
+        remedy = "leave pseudonym and replace out, and join by classes"
+        yield PolicyWarning(Code.PSEUDONYM, None, message, remedy)
     if policy.model(K_ANONYMITY) is not None and policy.k == 1:
         message = "k = 1: a class may be a single row"
         yield PolicyWarning(Code.K_OF_ONE, None, message, "--k 5 or more")

@@ -333,8 +333,8 @@ def _n_sensitive(policy: Policy) -> Iterator[Found]:
 
 
 def _pseudonym(policy: Policy) -> Iterator[Found]:
-    if policy.pseudonym is not None:
-        yield {"column": quote_identifier(policy.pseudonym)}
+    for name in policy.linking:
+        yield {"column": quote_identifier(name)}
 
 
 FEATURES: tuple[Feature, ...] = (

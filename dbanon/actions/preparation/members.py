@@ -122,7 +122,7 @@ def _apart(
 ) -> tuple[ColumnRule, ...]:
     """Return the rules of a table without columns that the table of the persons has."""
     for rule in own.columns:
-        shown = rule.role.is_published or rule.column in {own.subject, *info.primary_key}
+        shown = rule.published_as or rule.column in {own.subject, *info.primary_key}
         if shown and names.intersection((rule.column, *rule.published_as)):
             raise PolicyError(
                 f"{own.table} and {persons.name} both have a column"

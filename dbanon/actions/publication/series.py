@@ -311,7 +311,7 @@ def _require_judged(
     classes. For others it covers the classes of a person, not the number of rows.
     """
     others = memory.known_by_key(session, publication)
-    shown = publication.policy.pseudonym is not None or any(one.pseudonym for one in others)
+    shown = publication.policy.linking or any(one.pseudonym for one in others)
     found = next(_unjudged(publication, others, dataset), None) if shown else None
     if found is not None:
         raise CheckFailed(

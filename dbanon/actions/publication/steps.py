@@ -185,6 +185,7 @@ class Printer(Sender):
 def _write(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
     """Create and fill the private tables, and pin the source as it was read."""
     session, source, outcome = to.session, work.prepared.source, work.prepared.outcome
+    to.do(partial(release_rows.require_words, session, work.publication))
     staged = to.do(partial(release_rows.staged, session, work.publication, source))
     publication = staged or work.publication
     to.send(relations.build_statements(publication))
@@ -207,6 +208,7 @@ def _copy(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
     if reused is None:
         to.send(relations.serve_statements(publication))
     publication = reused or publication
+    to.do(partial(release_rows.require_made_up, session, publication))
     view = publication.candidate
     seen = relations.view_statement(publication, view)
     comment = relations.comment_statement(publication, view)

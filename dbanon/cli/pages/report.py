@@ -296,7 +296,7 @@ def of_columns(report: Report) -> Table:
 
 def _shown(rule: ColumnRule, policy: Policy) -> str:
     if not rule.role.is_published:
-        return "left out"
+        return "left out" if rule.replace is None else f"made up: {rule.replace}"
     recoded = rule.role is Role.QUASI and not rule.keep and not policy.anatomy
     said = [_recoded(rule)] if recoded else ["as it is"]
     said += [text for text in floor_in_words(rule).split("; ") if text]

@@ -35,6 +35,7 @@ TABLES = {
     "release": "release_id! table_schema! table_name! relation_schema! relation_name! kind! policy!"
     " overrides! taxonomies! seed! checks! loss! fingerprint! served! created_at created_by content"
     " data_id! compared relation_mark growth source_state",
+    "replacement": "key_id! kind! words!",
     "sampling_key": "is_only! key",
     "schedule": "table_schema! table_name! cron! zone! stored_at stored_by",
     "spending": "spending_id! table_oid! table_schema! table_name! epsilon! columns! spent_at"

@@ -168,6 +168,15 @@ history_key = sa.Table(
     comment="The secret keys of the hashes that persons are remembered by (HMAC-SHA256).",
 )
 
+replacement = sa.Table(
+    "replacement",
+    metadata,
+    sa.Column("key_id", UUID, primary_key=True),
+    sa.Column("kind", sa.Text, primary_key=True),
+    sa.Column("words", JSONB, nullable=False),
+    comment="The made-up words that releases of a key publish instead of direct identifiers.",
+)
+
 history = sa.Table(
     "history",
     metadata,

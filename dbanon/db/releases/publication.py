@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from uuid import UUID
 
-    from dbanon.domain.policy import Policy
+    from dbanon.domain.policy import ColumnRule, Policy
     from dbanon.domain.release import ReleaseKind
     from dbanon.domain.table import ColumnInfo, Partition, TableInfo
 
@@ -266,7 +266,7 @@ class Publication:
     @property
     def kept(self) -> tuple[str, ...]:
         """The columns that are published unchanged, in the order of the source."""
-        made = {*self.policy.published_quasi, *self._pseudonyms}
+        made = {*self.policy.published_quasi, *self.policy.linking}
         return tuple(name for name in self.names if name not in made)
 
     @property
@@ -274,7 +274,7 @@ class Publication:
         """True if the copy can be built from memory: texts that restore the exact values."""
         sensitive = {rule.column for rule in self.policy.with_role(Role.SENSITIVE)}
         columns = [self.info.column(name) for name in self.kept]
-        of_copy = not self.kind.is_live and not self._pseudonyms
+        of_copy = not self.kind.is_live and not self.policy.linking
         return of_copy and all(
             column.name in sensitive
             and column.base_type in _EXACT_TEXTS
@@ -302,7 +302,10 @@ class Publication:
     def columns(self) -> sql.Composed:
         """Compose the select list: recoded columns from the groups, all others from ``s``."""
         values = dict(self._recoded())
-        values |= dict.fromkeys(self._pseudonyms, self._pseudonym())
+        values |= {name: self._person("releases.pseudonym") for name in self._pseudonyms}
+        for rule in self.policy.replaced:
+            slots = _replacement(self.policy, rule, self.key)
+            values[rule.column] = self._person("releases.replacement", **slots)
         for i, name in enumerate(self.kept, 1):
             own = sql.Identifier("s", name)
             values[name] = (
@@ -320,12 +323,11 @@ class Publication:
         subject = self.policy.subject
         return self.info.primary_key if subject is None else (subject,)
 
-    def _pseudonym(self) -> sql.Composed:
+    def _person(self, name: str, **slots: sql.Composable) -> sql.Composed:
+        """Compose a value that is computed from the identity of a person."""
         columns = [self.info.column(name) for name in self.person]
         texts = [equal_text(column, sql.Identifier("s", column.name)) for column in columns]
-        return template(
-            "releases.pseudonym", key=sql.Literal(self.key), person=sql.SQL(", ").join(texts)
-        )
+        return template(name, key=sql.Literal(self.key), person=sql.SQL(", ").join(texts), **slots)
 
     def _recoded(self) -> Iterator[tuple[str, sql.Composable]]:
         """Yield each published quasi-identifier with its value, or the bucket, from ``g``."""
@@ -404,3 +406,38 @@ def _middle(
     exact = sql.SQL("{}::pg_catalog.numeric")
     center = halved.format(_PLUS.format(exact.format(least), greatest))
     return center, halved.format(_MINUS.format(exact.format(greatest), least))
+
+
+_PATTERNS = {"phone": "+999 ### ### ######"}  # a country code that no country has
+_NUMBERED = "{} || '.' || encode(substr(p.hash, 3, 5), 'hex')"
+_ENDS = {"user_name": _NUMBERED, "email": f"{_NUMBERED} || '@example.org'"}
+
+
+def kind_of(policy: Policy, rule: ColumnRule) -> tuple[str, str | None]:
+    """Return the kind of the words of a column, and its pattern if it needs no words."""
+    kind = rule.replace or ""
+    pattern = _PATTERNS.get(kind) or (kind[5:] if kind.startswith("code:") else None)
+    return (kind if pattern else f"{kind}/{policy.locale}"), pattern
+
+
+def _replacement(policy: Policy, rule: ColumnRule, key: UUID | None) -> dict[str, sql.Composable]:
+    """Compose the slots of a value: its expression, and the kind that its hash is for."""
+    kind, pattern = kind_of(policy, rule)
+    slots = {"kind": sql.Literal(kind), "key": sql.Literal(key)}
+    if pattern:
+        value = sql.SQL(" || ").join(_characters(pattern))
+    else:
+        value = template("releases.replacement_word", **slots)
+    end = sql.SQL(_ENDS.get(rule.replace or "", "{}"))
+    return {"kind": slots["kind"], "value": end.format(value)}
+
+
+def _characters(pattern: str) -> Iterator[sql.Composable]:
+    for i, character in enumerate(pattern, 2):
+        form = {
+            "#": "mod(get_byte(p.hash, {}), 10)",
+            "?": "chr(65 + mod(get_byte(p.hash, {}), 26))",
+        }
+        yield sql.SQL(form.get(character, "{}")).format(
+            sql.Literal(i if character in form else character)
+        )

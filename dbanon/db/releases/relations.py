@@ -204,7 +204,7 @@ def wording_statements(
         elif rule is None:
             words = OF_BUCKETS[name]
         else:
-            recoding, floor = recodings.get(rule.column), floor_in_words(rule)
+            recoding, floor = recodings.get(rule.column) or rule.replace, floor_in_words(rule)
             masking = publication.policy.masked(rule.column)
             words = in_words(name, rule.role, recoding=recoding, floor=floor, masking=masking)
         text = (written or {}).get(name, words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,18 +11,21 @@ import numpy as np
 import psycopg
 import pyarrow as pa
 from psycopg import sql
+from psycopg.types.json import Jsonb
 
 from dbanon.db import identity
-from dbanon.db.queries import template
+from dbanon.db.queries import query, template
+from dbanon.db.releases.publication import kind_of
 from dbanon.db.transfer import ROWS_AT_ONCE, copy_statement, send, write_codes, write_table
 from dbanon.domain.chance import shuffled
-from dbanon.domain.errors import PolicyError
+from dbanon.domain.errors import ConfigError, PolicyError, require_library
 from dbanon.domain.policy import Role
+from dbanon.domain.release import CheckFailed, CheckReport
 from dbanon.domain.table import quote_identifier
 from dbanon.formats import column_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -103,6 +107,7 @@ def _stage_statements(publication: Publication) -> tuple[sql.Composed, sql.Compo
     names = {*info.primary_key, *publication.kept, *([] if subject is None else [subject])}
     if publication.policy.anatomy:
         names |= {rule.column for rule in publication.policy.with_role(Role.SENSITIVE)}
+    names |= {rule.column for rule in publication.policy.replaced}
     if info.is_computed:
         names |= {rule.column for rule in publication.policy.means}
     columns = sql.SQL(", ").join(
@@ -194,3 +199,88 @@ def _misfit(publication: Publication, error: psycopg.DataError) -> PolicyError:
         " or widened too far by snap?)",
         hint='give the column the recoding "interval-text", or a smaller snap',
     )
+
+
+N_WORDS = 8192  # which 13 bits of a hash number
+
+# One word more than is usual, so that later rows hardly ever bring one of these values.
+_PARTS = {
+    "name": ("first_name", "first_name", "last_name"),
+    "company": ("last_name", "company"),
+    "email": ("user_name",),
+    "street": ("street_address",),
+}
+
+
+def require_words(session: Session, publication: Publication) -> None:
+    """Draw and store the words that the key of a release lacks, none of them a real value."""
+    policy = publication.policy
+    kinds = {kind for kind, pattern in (kind_of(policy, r) for r in policy.replaced) if not pattern}
+    if not kinds:
+        return
+    known = session.pg.execute(query("releases.replacement_words"), {"key": publication.key})
+    for kind in sorted(kinds - {found for (found,) in known}):
+        columns = [rule.column for rule in policy.replaced if kind_of(policy, rule)[0] == kind]
+        words = _draw(session, publication, kind.split("/")[0], columns=columns)
+        stored = {"key": publication.key, "kind": kind, "words": Jsonb(words)}
+        session.pg.execute(query("releases.store_replacement_words"), stored)
+
+
+def _draw(
+    session: Session, publication: Publication, kind: str, *, columns: Iterable[str]
+) -> list[str]:
+    """Draw the words of a kind; pairs of words if the library has too few."""
+    require_library("faker", what=f'replace = "{kind}"')
+    from faker.factory import Factory
+
+    try:
+        fake = Factory.create(publication.policy.locale)
+    except AttributeError:
+        locale = publication.policy.locale
+        raise PolicyError(f"Faker has no locale {locale}", hint='locale = "de_DE"') from None
+    fake.random = secrets.SystemRandom()
+    methods = [getattr(fake, part) for part in _PARTS.get(kind, (kind,))]
+    for times in (1, 2, 3):
+        parts = methods * times
+        drawn = {
+            ("-" if times > 1 else " ").join(draw() for draw in parts) for _ in range(2 * N_WORDS)
+        }
+        by_form = {word.lower(): word for word in drawn}
+        for column in columns:
+            for (real,) in _real(session, publication, column, texts=[*by_form]):
+                del by_form[real]
+        if len(by_form) >= N_WORDS:
+            words = sorted(by_form.values())
+            secrets.SystemRandom().shuffle(words)
+            return words[:N_WORDS]
+    raise ConfigError(
+        f"Faker has too few values of kind {kind} that the table does not have",
+        hint='replace = "code:??????"',
+    )
+
+
+def _real(
+    session: Session, publication: Publication, column: str, *, texts: list[str]
+) -> list[tuple[str]]:
+    slots = {"column": sql.Identifier(column), "source": publication.reading}
+    statement = template("releases.real_values", texts=sql.Literal(texts), **slots)
+    return identity.harmless(session, statement).fetchall()
+
+
+def require_made_up(session: Session, publication: Publication) -> None:
+    """Raise CheckFailed if a published replacement is a value of its column in the source."""
+    for rule in publication.policy.replaced:
+        statement = template(
+            "releases.real_replacements",
+            column=sql.Identifier(rule.column),
+            source=publication.reading,
+            release=publication.release,
+        )
+        (number,) = identity.harmless(session, statement).fetchone() or (0,)
+        if number:
+            raise CheckFailed(
+                f"{publication.view}: {number:,} replacements of column"
+                f" {quote_identifier(rule.column)} are values of the table; nothing was published",
+                CheckReport(publication.view, ()),
+                hint="dbanon publish --new-series --recipients-changed draws others",
+            )

@@ -1,0 +1,207 @@
+"""Made-up values from the policy to what a reader gets."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from data.schemas.clinic import POLICIES, TABLES, make_clinic
+from tables import make_patients
+
+import dbanon
+from dbanon.domain.errors import ConfigError, PolicyError
+from dbanon.domain.release import CheckFailed
+from dbanon.formats import policies
+from dbanon.formats.datasets import dataset_of
+
+KINDS = (
+    "name", "first_name", "last_name", "city", "street", "company", "user_name", "email", "phone",
+    "iban", "code:??-####",
+)  # fmt: skip
+DOCUMENT = """
+table = "public.patients"
+locale = "de_DE"
+allow = ["pseudonym: a copy for tests"]
+[models]
+k-anonymity.k = 5
+[columns]
+id.role = "identifier"
+age.role = "quasi"
+sex.role = "quasi"
+born.role = "identifier"
+weight.role = "identifier"
+disease.role = "sensitive"
+note.role = "identifier"
+"""
+
+
+def column(kind):
+    return kind.partition(":")[0]
+
+
+@pytest.fixture
+def patients(database):
+    table = make_patients(database)
+    columns = "".join(f", ADD {column(kind)} text" for kind in KINDS)
+    database.execute(f"ALTER TABLE public.patients {columns[2:]}")
+    values = ", ".join(f"{column(kind)} = 'Canary {column(kind)} ' || id" for kind in KINDS)
+    database.execute(f"UPDATE public.patients SET {values}")
+    rules = "".join(
+        f'{column(kind)} = {{ role = "identifier", replace = "{kind}" }}\n' for kind in KINDS
+    )
+    dbanon.set_policy(table, policies.parse(DOCUMENT + rules), settings=database.settings)
+    return database
+
+
+def published(database, names, relation="anon.patients"):
+    return database.execute(f"SELECT {names} FROM {relation}")
+
+
+def test_each_kind_has_its_form(patients):
+    release = dbanon.publish("patients", settings=patients.settings)
+    row = published(patients, ", ".join(map(column, KINDS)))[0]
+    assert release.checks.passed
+    forms = (
+        r"\S+ \S+ \S.*", r"\S.*", r"\S.*", r"\S.*", r"\D+ \d.*", r"\S.*", r"\S+\.[0-9a-f]{10}",
+        r"\S+\.[0-9a-f]{10}@example\.org", r"\+999 \d{3} \d{3} \d{6}",
+        r"DE\d{20}", r"[A-Z]{2}-\d{4}",
+    )  # fmt: skip
+    for kind, value, form in zip(KINDS, row, forms, strict=True):
+        assert re.fullmatch(form, value), (kind, value)
+
+
+def test_a_person_has_values_of_its_own_that_two_tables_and_refreshes_repeat(patients):
+    dbanon.publish("patients", settings=patients.settings)
+    names = "name, email, phone, iban, age, sex"
+    first = sorted(published(patients, names))
+    assert len({row[1] for row in first}) == len(first) == 200
+    for i in range(3):
+        patients.execute(f"UPDATE public.patients SET note = 'new {i}' WHERE id = {i}")
+        dbanon.refresh("patients", settings=patients.settings)
+        assert first == sorted(published(patients, names))
+    dbanon.publish("patients", name="larger", k=10, settings=patients.settings)
+    persons = {row[:4] for row in first}
+    assert {row[:4] for row in published(patients, names, "anon.larger")} <= persons
+
+
+def test_no_real_value_reaches_readers_or_metadata(patients):
+    dbanon.publish("patients", settings=patients.settings)
+    dbanon.refresh("patients", settings=patients.settings)
+    tables = patients.execute(
+        "SELECT c.oid::regclass::text FROM pg_class AS c WHERE c.relkind IN ('r', 'v')"
+        " AND c.relnamespace IN ('anon'::regnamespace, 'dbanon'::regnamespace,"
+        " 'dbanon_data'::regnamespace)"
+    )
+    comments = patients.execute("SELECT description FROM pg_description")
+    texts = [str(row) for row in comments]
+    texts += [str(row) for (one,) in tables for row in patients.execute(f"SELECT t FROM {one} t")]
+    assert not [text for text in texts if "Canary" in text]
+
+
+def test_a_value_of_the_table_is_never_drawn_and_refused_when_it_comes_later(patients):
+    dbanon.publish("patients", settings=patients.settings)
+    ((name, city),) = patients.execute("SELECT name, city FROM anon.patients LIMIT 1")
+    patients.execute(
+        "INSERT INTO public.patients (id, age, sex, disease, name)"
+        " SELECT id + 1000, age, sex, disease, %s FROM public.patients",
+        (f" {name.upper()}",),
+    )
+    with pytest.raises(CheckFailed, match="1 replacements of column name are values of the table"):
+        dbanon.refresh("patients", settings=patients.settings)
+    assert [(name, city)] == published(patients, "name, city", "anon.patients LIMIT 1")
+    again = {"new_series": True, "recipients_changed": True}
+    dbanon.publish("patients", name="others", **again, settings=patients.settings)
+    assert (name,) not in published(patients, "name", "anon.others")
+
+
+def test_readers_of_another_series_get_other_values(patients):
+    again = {"new_series": True, "recipients_changed": True}
+    dbanon.publish("patients", settings=patients.settings)
+    dbanon.publish("patients", name="others", **again, settings=patients.settings)
+    first, second = ({*published(patients, "email", f"anon.{n}")} for n in ("patients", "others"))
+    assert not first & second
+
+
+def test_a_person_has_one_name_in_three_tables_and_after_three_refreshes(database, tmp_path):
+    make_clinic(database, tmp_path)
+    for table, document in POLICIES.items():
+        grouped = "" if table == "persons" else 'rows_per_subject = "group"\n'
+        policy = policies.parse(f'{grouped}pseudonym = "person"\n{document}')
+        database.execute(f"ALTER TABLE public.{table} ADD COLUMN note text")
+        policy = replace(policy, columns=(*policy.columns, NOTE))
+        dbanon.set_policy(policy.table, policy, settings=database.settings)
+    dbanon.publish_dataset(dataset_of(TABLES), k=5, settings=database.settings)
+    union = " UNION ".join(f"SELECT person, note FROM anon.{table}" for table in POLICIES)
+    names = dict(database.execute(union))
+    assert len(database.execute(union)) == len(names) > 100
+    for i in (1, 2, 3):
+        database.execute(COPY.format(i))
+        dbanon.refresh("persons", settings=database.settings)
+        found = database.execute(union)
+        assert len(found) == len({person for person, _ in found}) > len(names)
+        assert names.items() <= {*found}
+        names = dict(found)
+
+
+COPY = """
+INSERT INTO public.persons
+SELECT person_id + {0} * 1000, first_name, last_name, '{0}' || ssn, birth_date, death_date, sex,
+       race, marital_status, street, city, zip
+  FROM public.persons
+ WHERE person_id <= 400;
+INSERT INTO public.encounters
+SELECT encounter_id + {0} * 100000, person_id + {0} * 1000, started, ended, encounter_class,
+       total_cost
+  FROM public.encounters
+ WHERE person_id <= 400;
+INSERT INTO public.conditions
+SELECT condition_id + {0} * 100000, encounter_id + {0} * 100000, person_id + {0} * 1000, icd_code,
+       description
+  FROM public.conditions
+ WHERE person_id <= 400;
+"""
+NOTE = policies.parse(
+    'table = "t"\n[columns]\nnote = { role = "identifier", replace = "name" }\n'
+).columns[0]
+
+
+def test_columns_say_that_their_values_are_made_up(patients):
+    dbanon.publish("patients", settings=patients.settings)
+    ((comment,),) = patients.execute(
+        "SELECT col_description('anon.patients'::regclass, attnum) FROM pg_attribute"
+        " WHERE attrelid = 'anon.patients'::regclass AND attname = 'city'"
+    )
+    assert comment == "city: made up (city), the same in all rows of a person"
+
+
+@pytest.mark.parametrize(
+    ("extra", "refused"),
+    [
+        ("anatomy = true\n", "leave out anatomy"),
+        ('subject = "note"\n', "replaced column name shows how many rows a person has"),
+    ],
+)
+def test_values_are_refused_where_pseudonyms_are(patients, extra, refused):
+    policy = policies.parse(
+        extra + policies.dump(dbanon.load_policy("patients", settings=patients.settings))
+    )
+    with pytest.raises(PolicyError, match=refused):
+        dbanon.set_policy(policy.table, policy, settings=patients.settings)
+
+
+def test_a_live_view_has_none(patients):
+    with pytest.raises(ConfigError, match="a live view cannot keep"):
+        dbanon.publish("patients", kind="view", settings=patients.settings)
+
+
+def test_a_locale_that_the_library_lacks_is_named(patients):
+    policy = dbanon.load_policy("patients", settings=patients.settings)
+    dbanon.set_policy(policy.table, replace(policy, locale="xx_XX"), settings=patients.settings)
+    with pytest.raises(PolicyError, match="Faker has no locale xx_XX"):
+        dbanon.publish("patients", settings=patients.settings)
+
+
+def test_without_the_library_its_extra_is_named(patients, monkeypatch):
+    monkeypatch.setattr("dbanon.domain.errors._is_installed", lambda _: False)
+    with pytest.raises(ConfigError, match="needs Faker") as caught:
+        dbanon.publish("patients", settings=patients.settings)
+    assert "dbanon[replace]" in caught.value.hint
