@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.models.base import Scope
+from dbanon.models.base import DistinctModel, Scope
 from dbanon.models.registry import MODELS, arguments, is_strict, sensitive_of
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 _RARE = 1e-6
 """The probability with which a pool may have too few values."""
-_EXACT = {"l-diversity": "l", "p-sensitivity": "p"}
-"""The models that ask for a number of distinct values, by their parameter."""
 _OTHERWISE = 10
 """How many times as large a pool is for other models, of which no probability is computed."""
 
@@ -68,7 +66,8 @@ def pool_size(
         if MODELS[spec.name].scope is not Scope.SENSITIVE:
             continue
         level = _level(spec)
-        times = 1 if spec.name in _EXACT and not is_strict(spec) else _OTHERWISE
+        is_exact = issubclass(MODELS[spec.name], DistinctModel) and not is_strict(spec)
+        times = 1 if is_exact else _OTHERWISE
         for column in sensitive_of(spec, published):
             size = draws_needed(published.get(column, ()), level, without=without)
             sizes.append(None if size is None else times * size)
@@ -78,7 +77,8 @@ def pool_size(
 
 def _level(spec: ModelSpec) -> int:
     """Return how many distinct values a model asks for, two if it does not say."""
-    given = arguments(spec).get(_EXACT.get(spec.name, "l"), 2)
+    model = MODELS[spec.name]
+    given = arguments(spec).get(model.limit if issubclass(model, DistinctModel) else "l", 2)
     return max(math.ceil(given), 1) if isinstance(given, int | float) else 2
 
 

@@ -22,42 +22,35 @@ if TYPE_CHECKING:
     from dbanon.domain.table import ColumnInfo, Partition, TableInfo
 
 
-_RANGES = {
-    ColumnKind.DECIMAL: "numrange",
-    ColumnKind.FLOAT: "numrange",
-    ColumnKind.DATE: "daterange",
-    ColumnKind.TIMESTAMP: "tsrange",
-    ColumnKind.TIMESTAMPTZ: "tstzrange",
-}
-_BOUNDS = {
+_POINTS = {
     ColumnKind.DECIMAL: "numeric",
     ColumnKind.FLOAT: "numeric",
     ColumnKind.DATE: "date",
     ColumnKind.TIMESTAMP: "timestamp",
     ColumnKind.TIMESTAMPTZ: "timestamptz",
 }
-_SCALARS = {
-    ColumnKind.INTEGER: "int8",
-    ColumnKind.DECIMAL: "numeric",
-    ColumnKind.FLOAT: "float8",
-    ColumnKind.DATE: "date",
-    ColumnKind.TIMESTAMP: "timestamp",
-    ColumnKind.TIMESTAMPTZ: "timestamptz",
+_RANGES = {
+    "int4": "int4range",
+    "int8": "int8range",
+    "numeric": "numrange",
+    "date": "daterange",
+    "timestamp": "tsrange",
+    "timestamptz": "tstzrange",
 }
 
 
 def published_type(recoding: str, column: ColumnInfo) -> str:
     """Return the type of a published column (of two, the first); integers keep their width."""
-    kind = column.kind
+    kind, whole = column.kind, "int8" if column.base_type == "int8" else "int4"
     if recoding == BOUNDS:
-        return _BOUNDS.get(kind, "int8" if column.base_type == "int8" else "int4")
+        return _POINTS.get(kind, whole)
     if recoding == "interval" or (recoding == GLOBAL and kind.is_ordered):
-        wide = "int8range" if column.base_type == "int8" else "int4range"
-        return _RANGES.get(kind, wide)
+        return _RANGES[_POINTS.get(kind, whole)]
     if recoding in {"mean", "midpoint", CENTER}:
-        return "numeric" if kind in {ColumnKind.INTEGER, ColumnKind.FLOAT} else _SCALARS[kind]
+        return "numeric" if kind is ColumnKind.INTEGER else _POINTS[kind]
     if recoding in {"median", "mode", "set", "cell-suppression"}:
-        scalar = column.base_type if kind is ColumnKind.INTEGER else _SCALARS.get(kind, "text")
+        exact = {ColumnKind.INTEGER: column.base_type, ColumnKind.FLOAT: "float8"}
+        scalar = exact.get(kind) or _POINTS.get(kind, "text")
         return f"{scalar}[]" if recoding == "set" else scalar
     return "text"
 
