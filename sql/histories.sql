@@ -74,6 +74,21 @@ SELECT h.release_id, h.relation_schema, h.relation_name, h.several
    AND EXISTS (SELECT FROM dbanon.history_member AS m WHERE m.release_id = h.release_id)
  ORDER BY h.release_id
 
+-- name: create_entries
+-- A table for what is remembered of persons.
+CREATE TEMPORARY TABLE history_entries (
+    release_id bigint NOT NULL,
+    relation bigint NOT NULL,
+    person uuid NOT NULL,
+    class bigint NOT NULL,
+    value_id integer NOT NULL,
+    until bigint,
+    shown bigint NOT NULL,
+    held bigint NOT NULL,
+    place bigint NOT NULL
+)
+ON COMMIT DROP
+
 -- name: create_key
 -- Make a secret key, which never leaves the server, in the two forms in which HMAC uses it (RFC 2104).
 INSERT INTO dbanon.history_key (inner_key, outer_key)
@@ -92,6 +107,16 @@ CREATE TEMPORARY TABLE {read} (
     {columns}
 )
 ON COMMIT DROP
+
+-- name: create_rest
+-- The persons of the first release of a relation of whom nothing else is remembered and who are not in
+-- history_entries; {filled}: whether there are any.
+CREATE TEMPORARY TABLE history_rest ON COMMIT DROP AS
+SELECT e.person, e.class, e.value_id
+  FROM dbanon.history_member AS m
+ CROSS JOIN LATERAL unnest(m.persons, m.classes, m.value_ids) AS e (person, class, value_id)
+ WHERE m.release_id = {first}
+  WITH {filled}
 
 -- name: entries
 -- What is remembered of some releases, a row for each that a person had when it changed; class 0 is of one
@@ -237,11 +262,13 @@ SELECT bool_and(has_table_privilege(c.oid, 'DELETE'))
 -- name: narrow
 -- The former rows of those who may have changed: who is gone or has new rows.
 CREATE TEMPORARY TABLE history_former ON COMMIT DROP AS
+SELECT g.person, g.class, g.value_id
+  FROM pg_temp.history_departed AS g
+ UNION ALL
 SELECT b.person, b.class, b.value_id
   FROM pg_temp.history_before AS b
- WHERE b.person IN (SELECT g.person FROM pg_temp.history_departed AS g
-                     UNION ALL
-                    SELECT n.person FROM pg_temp.history_present AS n)
+ WHERE b.person IN (SELECT n.person FROM pg_temp.history_present AS n)
+   AND b.person NOT IN (SELECT g.person FROM pg_temp.history_departed AS g)
 
 -- name: number_sets
 -- Give a number to each set of classes, and to all values, that a person of several rows has in a
@@ -352,6 +379,10 @@ remembered AS (
               FROM pg_temp.history_before AS b
              GROUP BY b.class
              UNION ALL
+            SELECT r.class, count(*)
+              FROM pg_temp.history_rest AS r
+             GROUP BY r.class
+             UNION ALL
             SELECT g.class, -count(*)
               FROM pg_temp.history_departed AS g
              GROUP BY g.class) AS p
@@ -408,6 +439,14 @@ SELECT {person} AS person, l.place, v.value_id
   JOIN dbanon.history_key AS k ON k.key_id = {key}
   JOIN valued AS v ON v.code = l.code
 
+-- name: touched_classes
+-- The classes that a refresh withdraws or adds to.
+SELECT g.class
+  FROM pg_temp.history_departed AS g
+ UNION ALL
+SELECT n.class
+  FROM pg_temp.history_present AS n
+
 -- name: unpack
 -- Write down what is remembered of some releases. shown, held: what tells the classes and the values of
 -- all rows of the person; place: which row of the person it is.
@@ -415,6 +454,54 @@ CREATE TEMPORARY TABLE history_entries ON COMMIT DROP AS
 SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
        e.class AS shown, e.value_id::bigint AS held, 1::bigint AS place
   FROM ({entries}) AS e
+
+-- name: unpack_touched
+-- Write down what is remembered of those whom a refresh may concern: who changed since the first release, and whose
+-- rows changed, are not published or went.
+WITH later AS MATERIALIZED (
+    SELECT m.release_id, e.person, e.class, e.value_id
+      FROM dbanon.history_member AS m
+     CROSS JOIN LATERAL unnest(m.persons, m.classes, m.value_ids) AS e (person, class, value_id)
+     WHERE m.release_id = ANY ({later})
+),
+first AS (
+    DELETE FROM pg_temp.history_rest AS r
+     WHERE r.person IN (SELECT l.person FROM later AS l
+                         UNION ALL
+                        SELECT c.person FROM pg_temp.history_came AS c
+                         UNION ALL
+                        SELECT w.person FROM pg_temp.history_went AS w
+                         UNION ALL
+                        SELECT p.person FROM pg_temp.history_pending AS p
+                         UNION ALL
+                        SELECT u.person
+                          FROM dbanon.history_leaver AS g
+                         CROSS JOIN LATERAL unnest(g.persons) AS u (person)
+                         WHERE g.relation_schema = {view_schema}
+                           AND g.relation_name = {view_name})
+    RETURNING {first} AS release_id, r.person, r.class, r.value_id
+)
+INSERT INTO pg_temp.history_entries
+SELECT e.release_id, {first}, e.person, e.class, e.value_id,
+       lead(e.release_id) OVER (PARTITION BY e.person ORDER BY e.release_id),
+       e.class, e.value_id, 1
+  FROM (SELECT f.release_id, f.person, f.class, f.value_id
+          FROM first AS f
+         UNION ALL
+        SELECT l.release_id, l.person, l.class, l.value_id
+          FROM later AS l) AS e
+
+-- name: widen
+-- Write down what is remembered of the rest of some classes.
+WITH rest AS (
+    DELETE FROM pg_temp.history_rest AS r
+     WHERE r.class IN ({classes})
+    RETURNING r.person, r.class, r.value_id
+)
+INSERT INTO pg_temp.history_entries
+    (release_id, relation, person, class, value_id, shown, held, place)
+SELECT {first}, {first}, r.person, r.class, r.value_id, r.class, r.value_id, 1
+  FROM rest AS r
 
 -- name: withdraw
 -- Take classes out of a copy.

@@ -3,7 +3,11 @@
 -- name: bound_rows
 -- How many published rows are in classes of which somebody is gone, and which a deadline withdraws.
 SELECT count(*)
-  FROM pg_temp.history_before AS b
+  FROM (SELECT b.person, b.class
+          FROM pg_temp.history_before AS b
+         UNION ALL
+        SELECT r.person, r.class
+          FROM pg_temp.history_rest AS r) AS b
  WHERE b.class IN (SELECT c.class
                      FROM pg_temp.history_missed AS m
                      JOIN pg_temp.history_before AS c ON c.person = m.person)
@@ -11,7 +15,7 @@ SELECT count(*)
 
 -- name: count_found
 -- How many rows are published, how many of them were read again, and how many are gone.
-SELECT (SELECT count(*) FROM pg_temp.history_before),
+SELECT (SELECT count(*) FROM pg_temp.history_before) + (SELECT count(*) FROM pg_temp.history_rest),
        (SELECT count(*)
           FROM pg_temp.history_source AS s
           JOIN pg_temp.history_before AS b ON b.person = s.person),
@@ -55,7 +59,8 @@ standing AS (
                                                WHERE d.person = s.person)) AS changed
       FROM pg_temp.history_standing AS s
 )
-SELECT (SELECT count(*) FROM pg_temp.history_before AS b) - s.gone - d.others,
+SELECT (SELECT count(*) FROM pg_temp.history_before) + (SELECT count(*) FROM pg_temp.history_rest)
+           - s.gone - d.others,
        s.absent - %(fresh)s + d.others,
        s.gone - d.gone,
        d.gone,
@@ -117,6 +122,10 @@ shown AS MATERIALIZED (
     SELECT b.person, b.class, b.value_id
       FROM pg_temp.history_before AS b
      WHERE b.class IN (SELECT t.class FROM touched AS t)
+     UNION ALL
+    SELECT r.person, r.class, r.value_id
+      FROM pg_temp.history_rest AS r
+     WHERE r.class IN (SELECT t.class FROM touched AS t)
 ),
 sized AS (
     SELECT s.class, count(DISTINCT s.person) AS persons
@@ -162,9 +171,9 @@ SELECT s.person, s.place, s.value_id, b.class, b.value_id AS shown_id, NULL::big
  WHERE b.class IS NULL
     OR s.value_id IS DISTINCT FROM b.value_id
  UNION ALL
-SELECT p.person, -1, NULL, b.class, b.value_id, p.state
+SELECT p.person, -1, NULL, coalesce(b.class, 0), b.value_id, p.state
   FROM {places} AS p
-  JOIN pg_temp.history_before AS b ON b.person = p.person
+  LEFT JOIN pg_temp.history_before AS b ON b.person = p.person
  WHERE p.state > 0
    AND NOT EXISTS (SELECT FROM pg_temp.history_went AS w WHERE w.place = p.ctid)
  UNION ALL
@@ -222,7 +231,7 @@ CREATE TEMPORARY TABLE history_former_values ON COMMIT DROP AS
 SELECT s.person, q.name, q.number
   FROM pg_temp.history_standing AS s
  CROSS JOIN unnest({columns}::text[]) WITH ORDINALITY AS q (name, number)
-  JOIN dbanon.history_value AS v ON v.value_id = s.shown_id
+  LEFT JOIN dbanon.history_value AS v ON v.value_id = s.shown_id
   LEFT JOIN pg_temp.history_read AS l ON l.place = s.place
   LEFT JOIN pg_temp.history_codes AS o ON o.code = l.code
  WHERE CASE WHEN s.state IS NULL
@@ -339,6 +348,10 @@ WITH value AS MATERIALIZED (
     SELECT {kept} AS kept, b.value_id, {rows} AS rows, count(*) FILTER (WHERE b.place = 1) AS persons
       FROM {members}
      GROUP BY {alike}
+     UNION ALL
+    SELECT '{{}}'::jsonb, r.value_id, count(*), count(*)
+      FROM pg_temp.history_rest AS r
+     GROUP BY r.value_id
 )
 SELECT n.kept::text, q.name, sum(n.rows)::bigint
   FROM value AS n

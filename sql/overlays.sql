@@ -246,8 +246,12 @@ SELECT count(*), min(c.persons), count(*) FILTER (WHERE c.persons < %(k)s),
          GROUP BY h.cell
          UNION ALL
         SELECT count(*)
-          FROM pg_temp.history_entries AS e
-         WHERE NOT EXISTS (SELECT FROM pg_temp.history_cells AS h WHERE h.person = e.person)
+          FROM (SELECT e.shown
+                  FROM pg_temp.history_entries AS e
+                 WHERE NOT EXISTS (SELECT FROM pg_temp.history_cells AS h WHERE h.person = e.person)
+                 UNION ALL
+                SELECT r.class
+                  FROM pg_temp.history_rest AS r) AS e
          GROUP BY e.shown) AS c
 
 -- name: count_cells

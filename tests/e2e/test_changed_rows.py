@@ -6,6 +6,7 @@ Each result is compared with that of a refresh that reads all rows.
 import json
 import random
 from contextlib import suppress
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -20,6 +21,7 @@ from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError
 from dbanon.domain.policy import (
     DROP,
     K_ANONYMITY,
+    L_DIVERSITY,
     ColumnRule,
     Comparison,
     Condition,
@@ -56,6 +58,7 @@ POLICY = Policy(
     algorithm="mondrian",
     rest=DROP,
 )
+DIVERSE = ModelSpec(L_DIVERSITY, {"l": 2})
 HERE = Condition("here", Comparison.EQUAL, value=True)
 CHANGE = """
 INSERT INTO people SELECT i, 30, 'F', 'sad' FROM generate_series(701, 712) AS i;
@@ -97,11 +100,28 @@ def refresh_as_if_all_were_read(database):
     assert (expected.changed, expected.growth) == (found.changed, found.growth)
     assert expected.release.loss == found.release.loss
     assert expected.release.checks.results == found.release.checks.results
+    assert figures(expected) == figures(found)
     require_places(database)
+    require_history(database)
     again, at_once = reading_all(database), refresh(database)
     assert not again.changed
     assert (None, again.growth) == (at_once.all_read, at_once.growth)
     return found
+
+
+def figures(refreshed):
+    """Return what the releases together reveal, without their numbers."""
+    found = refreshed.release.composition
+    if not refreshed.changed or found is None:
+        return None
+    pairs = [replace(pair, release=0) for pair in found.against]
+    return found.small, found.persons, [one.result for one in found.results], pairs
+
+
+def require_history(database):
+    """Require that counting all releases from what is stored finds what the last one found."""
+    (composition,) = dbanon.history(TABLE, settings=database.settings).compositions
+    assert ((), ()) == (composition.altered, composition.unknown)
 
 
 def state(database):
@@ -134,7 +154,17 @@ def test_only_changed_rows_are_read_and_all_is_as_if_all_were(people):
     assert found.new_ncp is not None
 
 
-def test_a_long_stream_of_changes_is_found_as_if_all_rows_were_read(people, monkeypatch):
+def test_all_is_counted_again_without_figures_of_the_release_before(people):
+    people.execute(CHANGE)
+    people.execute("DELETE FROM dbanon.history_figures")
+    assert refresh_as_if_all_were_read(people).all_read is None
+
+
+@pytest.mark.parametrize("models", [POLICY.models, (*POLICY.models, DIVERSE)], ids=len)
+def test_a_long_stream_of_changes_is_found_as_if_all_rows_were_read(database, models, monkeypatch):
+    people = database
+    people.execute(MAKE)
+    publish(people, Policy(**{**vars_of(POLICY), "models": models}))
     monkeypatch.setattr(person_hashes, "_MOST_CHANGED", 10)
     chance, new = random.Random(5), 1000  # noqa: S311 - rows, not secrets
     for _ in range(8):
@@ -162,6 +192,22 @@ def test_whole_classes_that_go_and_persons_who_come_back_are_found(people):
     people.execute("INSERT INTO people SELECT * FROM gone ON CONFLICT DO NOTHING")
     found = refresh_as_if_all_were_read(people)
     assert (None, True) == (found.all_read, found.growth.withheld > 0)
+
+
+MIX = """
+UPDATE people
+   SET mood = (enum_range(NULL::mood))[1 + id / 20 % CASE WHEN age = 25 AND sex = 'M'
+                                                          THEN 2 ELSE 4 END]
+"""
+
+
+def test_all_is_counted_again_once_the_worst_class_is_withdrawn(database):
+    database.execute(MAKE)
+    database.execute(MIX)
+    publish(database, Policy(**{**vars_of(POLICY), "models": (*POLICY.models, DIVERSE)}))
+    database.execute("DELETE FROM people WHERE age = 25 AND sex = 'M'")
+    found = refresh_as_if_all_were_read(database)
+    assert (None, True) == (found.all_read, found.growth.withdrawn > 0)
 
 
 def test_rows_that_begin_and_cease_to_meet_a_condition_are_found(database):

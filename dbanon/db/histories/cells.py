@@ -79,6 +79,7 @@ def of_releases(
         "relations": [first[number] for number in by_release],
         "ks": [*by_release.values()],
     }
+    memory.widen(session, known[0])
     failing, k, least = session.one(query("overlays.count_owed"), promised)
     if failing:
         return replace(found, required=k, achieved=least, failing_classes=failing), small

@@ -103,7 +103,8 @@ def stand(
     person; ENTRIES and BEFORE stay unpacked.
     """
     of_rows = rows.keys if persons is None else persons
-    with standing(session, publication, rows, of_rows, changes=changes) as known:
+    near = changes is not None and not kept
+    with standing(session, publication, rows, of_rows, changes=changes, near=near) as known:
         if persons is None:
             columns = identifiers(publication.key_columns, of="r")
             subjects.require_key(session, publication, _READ, columns)
@@ -200,9 +201,13 @@ def standing(
     persons: pa.Table,
     *,
     changes: Changes | None = None,
+    near: bool = False,
 ) -> Iterator[Memory]:
-    """Compare rows, identified by ``persons``, with a served publication during the block."""
-    known = memory.unpack_shown(session, publication)
+    """Compare rows, identified by ``persons``, with a served publication during the block.
+
+    near: unpack only persons whom it may concern.
+    """
+    known = memory.unpack_shown(session, publication, near=near)
     person = _read(session, publication, rows, persons)
     table = publication.info.name
     slots = {
@@ -342,6 +347,7 @@ def require_lasting_keys(session: Session, publication: Publication, known: Memo
     (fresh,) = session.one(query("membership.newcomers"), {"release": publication.id})
     if not fresh or 2 * fresh < _least(session, known, number):
         return
+    memory.widen(session, known)
     found = shown = _count(session, known, number)
     if 2 * fresh >= shown:  # else nobody has to be looked up in the source
         memory.rows(session, known, number, _SHOWN)

@@ -36,10 +36,12 @@ if TYPE_CHECKING:
 
 
 ENTRIES = sql.Identifier("pg_temp", "history_entries")
+_REST = sql.Identifier("pg_temp", "history_rest")
 _PRESENT = sql.Identifier("pg_temp", "history_present")
 _CHANGES = sql.Identifier("pg_temp", "history_changes")
 BEFORE = sql.Identifier("pg_temp", "history_before")
 _FORMER = sql.Identifier("pg_temp", "history_former")
+_FEW = 0.25  # of the persons of a first release: if more changed, all are unpacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,7 @@ def _add_entries(
     """Add the changes of a release to ENTRIES, or create ENTRIES from them."""
     if is_first:
         session.pg.execute(sql.SQL("ALTER TABLE {} RENAME TO history_entries").format(_CHANGES))
+        _create_rest(session, 0)
         return
     added = {"release": publication.id, "relation": known.first(publication.view)}
     session.pg.execute(query("histories.add_entries"), added)
@@ -161,6 +164,7 @@ def _find_changes(session: Session, publication: Publication, known: Memory) -> 
         session.pg.execute(query("histories.find_changes"))
         drop(session, _FORMER, _PRESENT)
         return
+    widen(session, known, query("histories.touched_classes"))
     for name in ("histories.narrow", "histories.retain", "histories.find_changes"):
         session.pg.execute(query(name))
     drop(session, BEFORE, _FORMER, _PRESENT)
@@ -200,13 +204,51 @@ def unpack(session: Session, found: Sequence[Memory]) -> None:
         _number_sets(session, several=any(known.several for known in found))
 
 
-def unpack_shown(session: Session, publication: Publication) -> Memory:
-    """Write the membership of a table to ENTRIES, and the rows of one release to BEFORE."""
+def unpack_shown(session: Session, publication: Publication, *, near: bool = False) -> Memory:
+    """Write the membership of a table to ENTRIES, and the rows of one release to BEFORE.
+
+    near: only of persons whom a refresh may concern, if these are few; unchanged members of the
+    first release are then in ``history_rest`` until ``widen``.
+    """
     known = of_series(session, publication.info.name, publication.view)
+    near = near and not known.several and _is_little_changed(session, known)
     with at_once(session.pg):
-        unpack(session, [known])
+        if near:
+            _unpack_touched(session, known, publication.view)
+        else:
+            unpack(session, [known])
         rows(session, known, publication.id, BEFORE)
     return known
+
+
+def _is_little_changed(session: Session, known: Memory) -> bool:
+    """Return True if all releases but the first changed few rows."""
+    changed, (first, *later) = changes(session, known.table), known.relations
+    return sum(changed[number] for number in later) <= _FEW * changed[first]
+
+
+def _unpack_touched(session: Session, known: Memory, view: TableName) -> None:
+    """Write the membership of persons whom a refresh may concern to ENTRIES, others to _REST."""
+    first, *later = known.relations
+    slots = {"first": first, "later": later, "view_schema": view.schema, "view_name": view.name}
+    touched = {name: sql.Literal(value) for name, value in slots.items()}
+    _create_rest(session, first)
+    session.pg.execute(query("histories.create_entries"))
+    session.pg.execute(template("histories.unpack_touched", **touched))
+    session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
+
+
+def widen(session: Session, known: Memory, classes: sql.Composable | None = None) -> None:
+    """Add the rest of some classes, by default of all, to ENTRIES."""
+    asked = sql.SQL("SELECT c.class FROM {} AS c").format(_REST) if classes is None else classes
+    slots = {"first": sql.Literal(min(known.relations)), "classes": asked}
+    session.pg.execute(template("histories.widen", **slots))
+
+
+def _create_rest(session: Session, first: int) -> None:
+    """Write the rows of a first release to _REST; 0 for none."""
+    filled = sql.SQL("DATA" if first else "NO DATA")
+    session.pg.execute(template("histories.create_rest", first=sql.Literal(first), filled=filled))
 
 
 def rows(
@@ -343,7 +385,7 @@ def changes(session: Session, table: TableName) -> dict[int, int]:
 
 def forget(session: Session, *tables: sql.Identifier) -> None:
     """Drop ENTRIES and other temporary tables."""
-    drop(session, ENTRIES, *tables)
+    drop(session, ENTRIES, _REST, *tables)
 
 
 def drop(session: Session, *tables: sql.Identifier) -> None:
@@ -403,6 +445,7 @@ def _unpack(session: Session, found: Sequence[Memory]) -> None:
     """Write the membership of releases to ENTRIES."""
     first = {number: one for known in found for number, one in known.firsts().items()}
     session.pg.execute(query("session.sample_little"))
+    _create_rest(session, 0)
     session.pg.execute(template("histories.unpack", entries=entries_of(first)))
     session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
 

@@ -327,7 +327,7 @@ def _counted(
     others = [*policies][: None if is_kept else -1] if len(compared.found) == 1 else []
     pairs: Mapping[int, Against | None] = dict.fromkeys(others)
     if increment is None:
-        memory.cells(session, CELLS)
+        _all_cells(session, known)
         of_cells = cells.of_releases(session, compared.found, policies)
     else:
         all_cells = query("overlays.count_all_cells")
@@ -338,7 +338,7 @@ def _counted(
             increment.end()
             if None in results.values():
                 memory.drop(session, CELLS)
-                memory.cells(session, CELLS)
+                _all_cells(session, known)
     found = Figures(
         tuple(policies),
         of_cells[0].n_rows,
@@ -349,6 +349,12 @@ def _counted(
     )
     memory.drop(session, CELLS)
     return found, of_cells
+
+
+def _all_cells(session: Session, known: Memory) -> None:
+    """Write the cell of each person to CELLS."""
+    memory.widen(session, known)
+    memory.cells(session, CELLS)
 
 
 def _count_first(session: Session, compared: _Compared) -> Figures:
@@ -408,6 +414,7 @@ def _pairs(
     pairs = {number: pair for number, pair in known.items() if pair is not None}
     missing = {number: number for number, pair in known.items() if pair is None}
     if missing:
+        memory.widen(session, compared.known)
         memory.rows(session, compared.known, max(compared.policies), NOW)
         pairs |= cells.against(session, compared.known, missing, compared.policies)
         memory.drop(session, NOW)
@@ -567,6 +574,7 @@ def begin(
     if changed[newest] > most:
         return None
     if changed[newest] > _FEW * last.persons:
+        memory.widen(session, known)
         asked = {"newest": newest, "relation": known.firsts()[newest]}
         if session.one(query("overlays.count_touched"), asked)[0] > most:
             return None
@@ -630,6 +638,8 @@ def _find_paired(
     with at_once(session.pg):
         if few:
             _find_entries(session, _OF_PAIRED, near, persons=_PAIRED)
+            shown = sql.SQL("SELECT p.shown FROM {} AS p").format(_OF_PAIRED)
+            memory.widen(session, known, shown)
             session.pg.execute(query("overlays.find_classes"))
             session.pg.execute(sql.SQL("ANALYZE {}").format(_CLASSES))
             memory.rows(session, known, former, _WAS, entries=_OF_PAIRED)
