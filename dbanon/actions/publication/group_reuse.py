@@ -18,8 +18,6 @@ from dbanon.actions.preparation.prepare import (
     Source,
     among,
     among_published,
-    cautions,
-    read_source,
     weighed,
 )
 from dbanon.actions.publication.pooling import (
@@ -30,8 +28,8 @@ from dbanon.actions.publication.pooling import (
     persons_of,
     policies_of_series,
     pooled,
+    read_widened,
     requirements,
-    widened,
 )
 from dbanon.anonymization.adjusting.merging import numbered
 from dbanon.anonymization.encoding.encode import with_sensitive
@@ -40,13 +38,12 @@ from dbanon.anonymization.outcome import Outcome, join, nobody
 from dbanon.anonymization.problem import solve, unsafe
 from dbanon.db.histories import atoms as remembered
 from dbanon.db.histories import memory
-from dbanon.domain.errors import ConfigError, Unsatisfiable
+from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import Policy, Role
 from dbanon.domain.release import GroupReuse, Published
 from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.column_values import Frozen, as_published, columns_of, freeze
-from dbanon.formats.support import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -94,11 +91,8 @@ def share(
     policy = member.policy
     published = remembered.columns(session, member.info.name)
     quasi = [rule.column for rule in policy.with_role(Role.QUASI) if rule.column in published]
-    read = partial(read_source, kind=plan.request.relation_kind, linked=policy.subject is not None)
-    whole = widened(session, member, relation)
-    source = read(session, whole, stages, quasi=quasi)
-    own = narrowed(source, policy)
-    warnings = cautions(session, member, own.rows.columns, strict=plan.request.strict)
+    read, wide = read_widened(session, plan, stages, quasi=quasi)
+    (whole,), (source,) = wide.members, wide.sources
 
     def recall(source: Source) -> Remembered | None:
         persons: pa.Table = source.rows.keys
@@ -119,10 +113,10 @@ def share(
         return grouped, outcome
 
     grouped, outcome = among_published(session, whole, source, group, stages=stages)
-    prepared = grouped.prepared(member, outcome, warnings)
+    prepared = grouped.prepared(member, outcome, read.warnings[0])
     prepared = weighed(prepared, grouped) if weigh else prepared
     sharing = found[-1].of_all(found[0])
-    return replace(prepared, sharing=sharing, sampled=parts(own.problem(policy)))
+    return replace(prepared, sharing=sharing, sampled=parts(read.sources[0].problem(policy)))
 
 
 def _grouped(
@@ -158,17 +152,6 @@ def _grouped(
     born = np.full(len(places), -1, np.int32)
     born[np.searchsorted(places, new.places)] = new.outcomes[0].assignment.group
     return shown, *_merged(shown, atoms, born, policy, stages=stages)
-
-
-def require_unshared(plan: PublicationPlan) -> None:
-    """Raise ConfigError if groups would be reused, which needs all rows at once."""
-    if plan.mode is Mode.REUSE:
-        raise ConfigError(
-            f"whom a release of {plan.members[0].info.name} showed is remembered, and the next one"
-            " is made of its classes, for which all rows are needed at once",
-            hint="leave out --executor and --rows-per-block; or if the audience has never seen"
-            " these: --new-series --recipients-changed",
-        )
 
 
 def frozen(

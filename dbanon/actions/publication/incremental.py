@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from dbanon.actions.preparation.prepare import LinkedSource, cautions, read_linked, read_source
+from dbanon.actions.preparation.prepare import read_linked
 from dbanon.actions.publication.group_reuse import with_late
-from dbanon.actions.publication.pooling import narrowed, pooled, requirements, widened
+from dbanon.actions.publication.pooling import pooled, read_widened, requirements, widened
 from dbanon.actions.publication.steps import Reading, Work, build
 from dbanon.anonymization.estimate import parts
 from dbanon.anonymization.registry import recoding_of
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dbanon.actions.preparation.members import Member
-    from dbanon.actions.preparation.prepare import Prepared, Source
+    from dbanon.actions.preparation.prepare import LinkedSource, Prepared, Source
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.actions.publication.pooling import Pooled
     from dbanon.anonymization.outcome import Outcome
@@ -85,8 +85,11 @@ def grow(session: Session, plan: PublicationPlan, stages: Stages) -> list[Work]:
     Raise CheckFailed if the combined disclosure grows, Unsatisfiable if a table would be empty.
     """
     present, readings = plan.present, _readings(session, plan, stages)
-    changes = readings[0].changes
-    read, whole = _read(session, plan, stages, changes)
+    changes, linked = readings[0].changes, len(plan.members) > 1
+    if linked:
+        read = whole = read_linked(session, plan.members, stages, strict=plan.request.strict)
+    else:
+        read, whole = read_widened(session, plan, stages, changes=changes)
     served = _served(read, present)
     with stages("compare"):
         k = requirements(session, read.members)[0].k
@@ -99,7 +102,7 @@ def grow(session: Session, plan: PublicationPlan, stages: Stages) -> list[Work]:
         for delta, one in zip(_growths(read, stay, new, outcomes, present), present, strict=True)
     ]
     prepared = rows.prepared(outcomes)
-    if changes is None and len(plan.members) == 1:
+    if changes is None and not linked:
         sampled = parts(read.sources[0].problem(plan.members[0].policy))
         prepared = [replace(prepared[0], sampled=sampled)]
     works = [
@@ -142,30 +145,6 @@ def _extended(
     with membership.departing(session, work.publication, part) if linked else nullcontext():
         built = make(key=plan.places[0].key if linked else None)
     return replace(built, prepared=counted(built), growth=growth, reading=work.reading)
-
-
-def _read(
-    session: Session, plan: PublicationPlan, stages: Stages, changes: Changes | None
-) -> tuple[LinkedSource, LinkedSource]:
-    """Read the source and its warnings, and the same with hidden columns that pools need.
-
-    A single table is a dataset of one. changes: the rows to read, if not all of them are.
-    """
-    if len(plan.members) > 1:
-        read = read_linked(session, plan.members, stages, strict=plan.request.strict)
-        return read, read
-    (member,) = plan.members
-    owned, whole = member.policy.subject is not None, widened(session, member, plan.view(member))
-    within, filled = (None, None) if changes is None else (changes.within, changes.values)
-    kind = plan.request.relation_kind
-    found = read_source(session, whole, stages, kind=kind, linked=owned, within=within)
-    if changes is not None:
-        found = replace(found, n_unread=changes.now.rows - found.encoded.n_rows)
-    source = narrowed(found, member.policy)
-    columns, strict = source.rows.columns, plan.request.strict
-    warnings = cautions(session, member, columns, strict=strict, filled=filled)
-    read = LinkedSource([member], [source], [], [warnings])
-    return read, LinkedSource([whole], [found], [], [warnings])
 
 
 def _served(read: LinkedSource, present: Sequence[Release]) -> list[Publication]:

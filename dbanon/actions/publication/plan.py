@@ -82,7 +82,15 @@ def resolve(
     if request.executor != "threads" or request.rows_per_block is not None:
         division = division_of(request.executor, request.rows_per_block)
     plan = PublicationPlan(members, request, places, previous, division, restart, tuple(present))
-    return _with_mode(session, plan)
+    plan = _with_mode(session, plan)
+    if plan.mode is Mode.REUSE and division is not None:
+        raise ConfigError(
+            f"whom a release of {members[0].info.name} showed is remembered, and the next one is"
+            " made of its classes, for which all rows are needed at once",
+            hint="leave out --executor and --rows-per-block; or if the audience has never seen"
+            " these: --new-series --recipients-changed",
+        )
+    return plan
 
 
 def _with_mode(session: Session, plan: PublicationPlan) -> PublicationPlan:
@@ -154,27 +162,23 @@ def _is_altered(session: Session, present: Release, source: TableInfo) -> bool:
 
 
 def _obstacle_to_reuse(session: Session, plan: PublicationPlan) -> str | None:
-    """Return the reason why published values cannot be kept, None if they can."""
-    (member,) = plan.members
-    for reason in reasons(Mode.REUSE, plan.request.asked(member.policy, member.info)):
-        return reason
-    alike = _are_masked_alike(session, member.policy, member.info)
-    return None if alike else "a sensitive column was masked in another way"
+    """Return why published values cannot be kept; None if they can.
 
-
-def _are_masked_alike(session: Session, policy: Policy, info: TableInfo) -> bool:
-    """Whether every release with a sensitive column masked it as the policy does now.
-
-    Otherwise kept values would contradict the policy.
+    They would contradict the policy if a release masked a sensitive column in another way.
     """
+    (member,) = plan.members
+    policy, info = member.policy, member.info
+    for reason in reasons(Mode.REUSE, plan.request.asked(policy, info)):
+        return reason
     others = ledger.policies_by_release(session, info.name, known=[policy]).values()
-    sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
-    return all(
-        policy.masked(column) == other.masked(column)
+    sensitive = {rule.column for rule in policy.with_role(Role.SENSITIVE)}
+    alike = all(
+        policy.masked(rule.column) == other.masked(rule.column)
         for other in others
-        for column in sensitive
-        if column in {rule.column for rule in other.with_role(Role.SENSITIVE)}
+        for rule in other.with_role(Role.SENSITIVE)
+        if rule.column in sensitive
     )
+    return None if alike else "a sensitive column was masked in another way"
 
 
 def _require_apart(loaded: Sequence[Loaded], request: Request) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dbanon.actions.preparation.prepare import LinkedSource, cautions, read_source
 from dbanon.anonymization.linked import beside, subjects_of
 from dbanon.anonymization.outcome import Outcome, join, nobody
 from dbanon.anonymization.pools import least_size
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.actions.preparation.members import Member
-    from dbanon.actions.preparation.prepare import LinkedSource, Source
+    from dbanon.actions.preparation.prepare import Source
+    from dbanon.actions.publication.plan import PublicationPlan
+    from dbanon.db.person_hashes import Changes
     from dbanon.db.session import Session
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.release import Published
@@ -224,6 +227,34 @@ def widened(session: Session, member: Member, relation: TableName) -> Member:
     ]
     wide = replace(policy, columns=tuple(rules), models=tuple(models))
     return replace(member, own=wide, policy=wide)
+
+
+def read_widened(
+    session: Session,
+    plan: PublicationPlan,
+    stages: Stages,
+    *,
+    quasi: Sequence[str] = (),
+    changes: Changes | None = None,
+) -> tuple[LinkedSource, LinkedSource]:
+    """Read a table with its warnings, and the same with the hidden columns of ``widened``.
+
+    quasi: as in ``read_source``; changes: the rows to read, if not all of them are.
+    """
+    (member,) = plan.members
+    whole = widened(session, member, plan.places[0].joined or plan.view(member))
+    within, filled = (None, None) if changes is None else (changes.within, changes.values)
+    owned, kind = member.policy.subject is not None, plan.request.relation_kind
+    read = partial(read_source, kind=kind, linked=owned, quasi=quasi, within=within)
+    found = read(session, whole, stages)
+    if changes is not None:
+        found = replace(found, n_unread=changes.now.rows - found.encoded.n_rows)
+    source = narrowed(found, member.policy)
+    look = partial(cautions, session, member, source.rows.columns)
+    warnings = [look(strict=plan.request.strict, filled=filled)]
+    return LinkedSource([member], [source], [], warnings), LinkedSource(
+        [whole], [found], [], warnings
+    )
 
 
 def narrowed(source: Source, policy: Policy) -> Source:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from dbanon.actions.distribution.dividing import prepare_in_blocks
 from dbanon.actions.preparation.masking import mask_classes
 from dbanon.actions.preparation.prepare import prepare
-from dbanon.actions.publication.group_reuse import require_unshared, share
+from dbanon.actions.publication.group_reuse import share
 from dbanon.actions.publication.series import (
     UNREAD,
     compare,
@@ -129,7 +129,6 @@ def group(
     """
     request = plan.request
     if plan.division is not None:
-        require_unshared(plan)
         (member,) = plan.members
         make = partial(prepare_in_blocks, division=plan.division, strict=request.strict)
         return [make(session, member, request, stages)]
