@@ -51,7 +51,7 @@ class Panel(StrEnum):
     DISPLAY = "Display"
 
 
-class Kept(Enum):
+class Stored(Enum):
     """When the ledger stores an option of a release, under the name of its field."""
 
     NEVER = auto()
@@ -64,7 +64,7 @@ _PUBLISH = frozenset({"publish", "publish_dataset"})
 _PLAN = frozenset({"plan", "plan_with_report"})
 _COMPARE = frozenset({"compare"})
 _ONE_TABLE = frozenset({"publish"})
-_IF_GIVEN = Kept.IF_GIVEN
+_IF_GIVEN = Stored.IF_GIVEN
 _PLANNED = _PUBLISH | _PLAN | {"plan_dataset"}
 _ALL = _PLANNED | _COMPARE
 
@@ -73,13 +73,13 @@ _ALL = _PLANNED | _COMPARE
 class Option:
     """Declaration of a field of a request; its help is the field's entry in the docstring.
 
-    panel: of the command line, None if only functions take it; flag: by default the name; kept: in
-    the ledger; is_key: it replaces the policy's key of the same name; scope: the functions that
+    panel: of the command line, None if only functions take it; flag: by default the name; stored:
+    in the ledger; is_key: it replaces the policy's key of the same name; scope: the functions that
     take it; least, most, among: the values that the command line accepts.
     """
 
     panel: Panel | None = None
-    kept: Kept = Kept.NEVER
+    stored: Stored = Stored.NEVER
     flag: str = ""
     help: str = ""
     is_key: bool = False
@@ -92,7 +92,7 @@ class Option:
 
     def keeps(self, value: object, kind: object) -> bool:
         """Return True if the ledger may hold a value of an option of that type."""
-        if self.kept is Kept.NEVER or not _is_of(value, kind):
+        if self.stored is Stored.NEVER or not _is_of(value, kind):
             return False
         if not isinstance(value, int | float):
             return True
@@ -118,7 +118,7 @@ _EFFORTS = ("fast", "balanced", "best")
 _privacy = partial(Option, Panel.PRIVACY)
 _search = partial(Option, Panel.SEARCH)
 _output = partial(Option, Panel.OUTPUT)
-_release = partial(_output, Kept.ALWAYS, scope=_PLANNED)
+_release = partial(_output, Stored.ALWAYS, scope=_PLANNED)
 _key = partial(_privacy, _IF_GIVEN, is_key=True)
 _rows = partial(_search, metavar="ROWS", least=1, most=LARGEST_COUNT)
 
@@ -127,7 +127,7 @@ def _count(model: str, parameter: str) -> Option:
     """Return an option as a privacy model declares its parameter."""
     known = MODELS[model].parameters()[parameter]
     least, most = int(known.least), int(known.most)
-    return _privacy(Kept.ALWAYS, metavar="N", least=least, most=most)
+    return _privacy(Stored.ALWAYS, metavar="N", least=least, most=most)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +190,7 @@ class Request:
     subject: Annotated[str | None, _key(metavar="COLUMN")] = None
     rows_per_subject: Annotated[int | str | None, _key(metavar="N")] = None
     max_suppressed: Annotated[
-        float | None, _privacy(Kept.ALWAYS, is_key=True, metavar="SHARE", least=0.0, most=1.0)
+        float | None, _privacy(Stored.ALWAYS, is_key=True, metavar="SHARE", least=0.0, most=1.0)
     ] = None
     allow_foreign: Annotated[bool, _privacy(_IF_GIVEN)] = False
     strict: Annotated[bool, _privacy(scope=_PLANNED)] = False
@@ -199,7 +199,7 @@ class Request:
     series: Annotated[
         str | TableName | None, _privacy(scope=_ONE_TABLE | _PLAN, metavar="RELATION")
     ] = None
-    algorithm: Annotated[str | None, _search(Kept.ALWAYS, scope=_PLANNED, metavar="NAME")] = None
+    algorithm: Annotated[str | None, _search(Stored.ALWAYS, scope=_PLANNED, metavar="NAME")] = None
     effort: Annotated[str | None, _search(metavar="LEVEL", among=_EFFORTS)] = None
     time_limit: Annotated[float | None, _search(metavar="TIME")] = None
     params: Annotated[Mapping[str, Scalar], _search(_IF_GIVEN, "--param", metavar="NAME=VALUE")] = (
@@ -208,10 +208,10 @@ class Request:
     block: Annotated[int | None, _rows(_IF_GIVEN, is_key=True)] = None
     executor: Annotated[str, _search(scope=_ONE_TABLE, metavar="NAME")] = "threads"
     rows_per_block: Annotated[int | None, _rows(scope=_ONE_TABLE)] = None
-    seed: Annotated[int, _search(Kept.ALWAYS, metavar="N", least=0, most=LARGEST_NUMBER)] = 0
+    seed: Annotated[int, _search(Stored.ALWAYS, metavar="N", least=0, most=LARGEST_NUMBER)] = 0
     algorithms: Annotated[Sequence[str], Option(scope=_COMPARE)] = ()
     ks: Annotated[Sequence[int], Option(scope=_COMPARE)] = ()
-    kind: Annotated[ReleaseKind | str, _output(Kept.ALWAYS, "--as", metavar="KIND")] = (
+    kind: Annotated[ReleaseKind | str, _output(Stored.ALWAYS, "--as", metavar="KIND")] = (
         ReleaseKind.TABLE
     )
     schema: Annotated[str, _release(metavar="NAME", envvar="DBANON_SCHEMA")] = "anon"
@@ -219,7 +219,7 @@ class Request:
     grants: Annotated[Sequence[str], _release("--grant", metavar="ROLE")] = ()
     keep_assignment: Annotated[bool, _output(_IF_GIVEN, scope=_PLANNED)] = False
     dry_run: Annotated[bool, _output(scope=_PUBLISH)] = False
-    dataset: Annotated[tuple[str, ...], Option(scope=frozenset(), kept=_IF_GIVEN)] = ()
+    dataset: Annotated[tuple[str, ...], Option(scope=frozenset(), stored=_IF_GIVEN)] = ()
     settings: Annotated[Settings | None, Option()] = None
     stages: Annotated[Stages | None, Option()] = None
 
@@ -257,17 +257,17 @@ class Request:
 
     def to_ledger(self) -> dict[str, object]:
         """Return the options to store, so that a refresh can repeat the request."""
-        kept: dict[str, object] = {}
+        stored: dict[str, object] = {}
         for one in fields(self):
             option, value = OPTIONS[one.name], getattr(self, one.name)
-            given = option.kept is Kept.IF_GIVEN and self._is_given(one)
-            if given or option.kept is Kept.ALWAYS:
-                kept[one.name] = list(value) if isinstance(value, tuple) else value
+            given = option.stored is Stored.IF_GIVEN and self._is_given(one)
+            if given or option.stored is Stored.ALWAYS:
+                stored[one.name] = list(value) if isinstance(value, tuple) else value
         if self.models:
             from dbanon.formats import policies
 
-            kept["models"] = policies.model_documents(self.specs)
-        return kept | {"kind": self.relation_kind.value}
+            stored["models"] = policies.model_documents(self.specs)
+        return stored | {"kind": self.relation_kind.value}
 
     @property
     def relation_kind(self) -> ReleaseKind:

@@ -60,11 +60,11 @@ def carry_out(session: Session, plan: PublicationPlan, stages: Stages) -> list[W
     Enters the releases and the states of their sources in the ledger, or what was compared if a
     refresh has nothing to publish. Returns the tables with their releases.
     """
-    from dbanon.actions.publication.incremental import grow
+    from dbanon.actions.publication.incremental import build_next
     from dbanon.actions.publication.steps import serve
 
     is_incremental = plan.mode is Mode.REFRESH
-    works = (grow if is_incremental else _in_groups)(session, plan, stages)
+    works = (build_next if is_incremental else _in_groups)(session, plan, stages)
     works = [replace(one, state=_state(session, plan, one)) for one in works]
     is_new, request = all(one.is_new for one in works), plan.request
     if not is_new:  # the ledger keeps the options of the served release
@@ -138,11 +138,11 @@ def _compared(
     """Keep the releases of a refresh that has nothing to publish, and enter what was compared."""
     kept = []
     for one, release in zip(works, plan.present, strict=True):
-        loaded, growth, state = one.member.loaded, one.growth, one.state
+        loaded, delta, state = one.member.loaded, one.delta, one.state
         if loaded.now is not None:
             store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
-        ledger.note_compared(session, release.id, one.fingerprint, growth=growth, state=state)
-        noted = replace(release, growth=growth, source_state=state)
+        ledger.note_compared(session, release.id, one.fingerprint, growth=delta, state=state)
+        noted = replace(release, growth=delta, source_state=state)
         kept.append(replace(one, release=replace(noted, warnings=one.prepared.warnings)))
     keep(session, [one.loaded for one in plan.members], plan.present)
     return kept

@@ -266,7 +266,7 @@ def _refreshed(plan: PublicationPlan, works: Sequence[Work]) -> list[Refreshed]:
             release.relation,
             release,
             changed=one.is_new,
-            growth=one.growth if plan.mode is Mode.REFRESH else None,
+            growth=one.delta if plan.mode is Mode.REFRESH else None,
             regrouped=None if release.sharing else _regrouped(plan),
             former_ncp=former.get(release.relation),
             all_read=None if one.reading is None else one.reading.reason,

@@ -186,7 +186,7 @@ def _require_kept(table: EncodedTable, classes: NDArray[np.int32]) -> None:
     """Raise Unsatisfiable unless the rows of each class agree in all kept columns."""
     shown = np.flatnonzero(classes >= 0)
     _, first, of_row = np.unique(classes[shown], return_index=True, return_inverse=True)
-    for column in table.kept:
+    for column in table.kept_columns:
         codes = column.codes[shown]
         if (codes != codes[first][of_row]).any():
             msg = f"no classes that meet the policy agree in {quote_identifier(column.name)}"

@@ -31,7 +31,7 @@ _OTHERWISE = 10
 def least_size(
     policies: Sequence[Policy],
     published: Sequence[Sequence[Published]],
-    kept: Mapping[str, str | None],
+    kept_values: Mapping[str, str | None],
 ) -> int | None:
     """Return how many persons with these kept values are a pool, None if no number suffices.
 
@@ -43,7 +43,11 @@ def least_size(
     for policy, of_table in zip(policies, published, strict=True):
         own = sum(one.persons for one in of_table)
         without = max(0.0, 1 - own / max(persons, 1))
-        alike = [one for one in of_table if all(kept.get(n) == v for n, v in one.kept.items())]
+        alike = [
+            one
+            for one in of_table
+            if all(kept_values.get(n) == v for n, v in one.kept_values.items())
+        ]
         found = [pool_size(policy, one.counts, without=without) for one in alike or of_table]
         sizes.append(max((size for size in found if size is not None), default=None))
     known = [size for size in sizes if size is not None]

@@ -188,7 +188,7 @@ def _apart(encoded: EncodedTable, atoms: NDArray[np.int32]) -> NDArray[np.int32]
     if not len(shown):
         raise Unsatisfiable("nobody of those who were published before can be published again")
     _, first, of_row = np.unique(atoms[shown], return_index=True, return_inverse=True)
-    for column in encoded.kept:
+    for column in encoded.kept_columns:
         codes = column.codes[shown]
         differ = np.unique(of_row[codes != codes[first][of_row]])
         found[shown[np.isin(of_row, differ)]] = -1

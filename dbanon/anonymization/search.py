@@ -200,7 +200,7 @@ def search_rows(
 ) -> Assignment:
     """Group rows, each a unit of its own; the result is not certified yet. Raises as ``solve``."""
     requirement = requirement_of(encoded, policy)
-    if encoded.kept:
+    if encoded.kept_columns:
         require(Mode.APART, policy)
     for column in encoded.quasi:
         recoding_of(column)
@@ -238,7 +238,7 @@ def _searched(
     stages: Stages,
 ) -> Assignment:
     """Group the rows by the policy's algorithm, coarser if its population models require it."""
-    if encoded.kept:
+    if encoded.kept_columns:
         return _group_apart(encoded, policy, requirement, seed=seed, stages=stages)
     algorithm = make_algorithm(policy, stages=stages)
     grouped = partial(_grouped, encoded, policy=policy, seed=seed, stages=stages)
@@ -337,10 +337,10 @@ def _group_apart(
 
 def strata(table: EncodedTable) -> Iterator[NDArray[np.int64]]:
     """Yield the rows of each combination of kept values in order; all rows if none is kept."""
-    if not table.kept:
+    if not table.kept_columns:
         yield np.arange(table.n_rows)
         return
-    codes = np.column_stack([column.codes for column in table.kept])
+    codes = np.column_stack([column.codes for column in table.kept_columns])
     of_row = np.unique(codes, axis=0, return_inverse=True)[1].ravel().astype(np.int32)
     yield from Assignment(of_row, int(of_row.max(initial=-1)) + 1).members
 
@@ -355,7 +355,7 @@ def is_possible(part: EncodedTable, policy: Policy) -> bool:
 
 
 def _too_few(table: EncodedTable, lost: int) -> Unsatisfiable:
-    names = ", ".join(quote_identifier(column.name) for column in table.kept)
+    names = ", ".join(quote_identifier(column.name) for column in table.kept_columns)
     msg = f"{lost:,} of {table.n_rows:,} rows cannot keep their values of {names}"
     return Unsatisfiable(
         f"{msg}: those that share them do not meet the policy",

@@ -81,22 +81,22 @@ _BEFORE_ALL = "-c search_path=pg_catalog,pg_temp -c quote_all_identifiers=off"
 class SourceRows:
     """The rows of one snapshot: ``keys`` as COPY takes them, ``columns`` as encode does.
 
-    ``kept``: unchanged columns and the subject, as COPY takes them, for a source that is read only
-    once or masked; otherwise None. All but keys are dictionary-encoded, with one dictionary per
-    column. ``frozen``: positions of rows with ``columns`` of an earlier release instead of the
-    source.
+    ``copied``: columns published unchanged and the subject, as COPY takes them, for a source that
+    is read only once or masked; otherwise None. All but keys are dictionary-encoded, with one
+    dictionary per column. ``frozen``: positions of rows with ``columns`` of an earlier release
+    instead of the source.
     """
 
     keys: pa.Table
     columns: pa.Table
-    kept: pa.Table | None = None
+    copied: pa.Table | None = None
     frozen: NDArray[np.int64] | None = None
 
     def take(self, rows: NDArray[np.int64]) -> SourceRows:
         """Return some rows, in the order given."""
-        kept = None if self.kept is None else _taken(self.kept, rows)
+        copied = None if self.copied is None else _taken(self.copied, rows)
         frozen = None if self.frozen is None else np.flatnonzero(np.isin(rows, self.frozen))
-        return SourceRows(_taken(self.keys, rows), _taken(self.columns, rows), kept, frozen)
+        return SourceRows(_taken(self.keys, rows), _taken(self.columns, rows), copied, frozen)
 
 
 def _taken(table: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
@@ -177,22 +177,22 @@ def read(session: Session, info: TableInfo, policy: Policy, *, within: Within = 
     parts += [value_of(info.column(rule.column), rule.role) for rule in rules]
     quasi = {rule.column for rule in policy.with_role(Role.QUASI)}
     is_masked = any(not quasi.issuperset(step.columns) for step in policy.masking)
-    kept = _kept(info, policy) if info.is_computed or is_masked else []
-    spelled = {name: equal_text if name == policy.subject else text_of for name in kept}
-    parts += [spelled[name](info.column(name), sql.Identifier(name)) for name in kept]
+    copied = _copied(info, policy) if info.is_computed or is_masked else []
+    spelled = {name: equal_text if name == policy.subject else text_of for name in copied}
+    parts += [spelled[name](info.column(name), sql.Identifier(name)) for name in copied]
     statement = sql.SQL("SELECT {} FROM {} WHERE {} AND {}").format(
         sql.SQL(", ").join(parts),
         identity.readable_elsewhere(session, info),
         selected(policy, info),
         within,
     )
-    names = [*(column.name for column in keys), *(rule.column for rule in rules), *kept]
+    names = [*(column.name for column in keys), *(rule.column for rule in rules), *copied]
     read = fetch(session, info, statement, names=names, keys=len(keys))
     first, last = len(keys), len(keys) + len(rules)
     return SourceRows(
         read.select(range(first)),
         read.select(range(first, last)),
-        read.select(range(last, len(names))) if kept or info.is_computed else None,
+        read.select(range(last, len(names))) if copied or info.is_computed else None,
     )
 
 
@@ -225,14 +225,14 @@ def count_left_out(session: Session, info: TableInfo, policy: Policy) -> int:
     return int(row[0]) if row else 0
 
 
-def _kept(info: TableInfo, policy: Policy) -> list[str]:
+def _copied(info: TableInfo, policy: Policy) -> list[str]:
     """Return the unchanged columns and the subject, and means to prove, without the key."""
     shown = {Role.SENSITIVE, Role.INSENSITIVE, *([Role.QUASI] if policy.anatomy else [])}
-    kept = {rule.column for rule in policy.columns if rule.role in shown} | {policy.subject}
-    kept |= {rule.column for rule in policy.replaced}
+    copied = {rule.column for rule in policy.columns if rule.role in shown} | {policy.subject}
+    copied |= {rule.column for rule in policy.replaced}
     if info.is_computed:
-        kept |= {rule.column for rule in policy.means}
-    return [c.name for c in info.columns if c.name in kept and c.name not in info.primary_key]
+        copied |= {rule.column for rule in policy.means}
+    return [c.name for c in info.columns if c.name in copied and c.name not in info.primary_key]
 
 
 def without_quasi(source: SourceRows, policy: Policy) -> SourceRows:

@@ -225,7 +225,7 @@ class EncodedTable:
     weights: NDArray[np.float64] | None = None
 
     @property
-    def kept(self) -> tuple[EncodedColumn, ...]:
+    def kept_columns(self) -> tuple[EncodedColumn, ...]:
         """The quasi-identifiers that are published unchanged."""
         return tuple(column for column in self.quasi if column.rule.keep)
 

@@ -483,11 +483,11 @@ class Delta:
 class Published:
     """The published values of a table, of the classes with some kept values.
 
-    kept: the published values of kept columns; counts: how often each value of a sensitive column
+    kept_values: of the kept columns; counts: how often each value of a sensitive column
     is published; persons: their number.
     """
 
-    kept: Mapping[str, str | None]
+    kept_values: Mapping[str, str | None]
     counts: Mapping[str, Sequence[int]]
     persons: int
 

@@ -12,7 +12,7 @@ from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableName
-from dbanon.request import OPTIONS, Kept, Panel, Request
+from dbanon.request import OPTIONS, Panel, Request, Stored
 from dbanon.settings import Settings
 
 PEOPLE = Policy(TableName("public", "people"), (ColumnRule("age", Role.QUASI),))
@@ -67,7 +67,7 @@ def test_what_the_ledger_keeps_asks_for_the_same():
 
 def test_the_ledger_keeps_no_connection_and_nothing_of_one_run():
     asked = Request(settings=Settings(dsn="postgresql://u:secret@h/d"), dry_run=True, strict=True)
-    always = {name for name, option in OPTIONS.items() if option.kept is Kept.ALWAYS}
+    always = {name for name, option in OPTIONS.items() if option.stored is Stored.ALWAYS}
     assert always == asked.to_ledger().keys()
     assert "secret" not in repr(asked)
 

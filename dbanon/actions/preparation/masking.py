@@ -62,7 +62,7 @@ def persons_of(rows: SourceRows, policy: Policy) -> Persons:
     if policy.subject is None:
         spelled = _spelled(rows.keys)
         return Persons(np.arange(len(spelled)), spelled)
-    tables = [table for table in (rows.columns, rows.kept, rows.keys) if table is not None]
+    tables = [table for table in (rows.columns, rows.copied, rows.keys) if table is not None]
     found = next(t.column(policy.subject) for t in tables if policy.subject in t.column_names)
     column = one_chunk(found if pa.types.is_dictionary(found.type) else found.dictionary_encode())
     spelled = [json.dumps([str(value)]) for value in column.dictionary.to_pylist()]
@@ -114,12 +114,12 @@ def draw(session: Session, rows: SourceRows, policy: Policy) -> tuple[SourceRows
         drawn = pa.array(_are_drawn(persons, policy.sample, key=key, of=policy.table))
     else:
         drawn = _with_a_subject(rows.columns.column(policy.subject), policy.sample, key=key)
-    kept = None if rows.kept is None else with_own_values(rows.kept.filter(drawn))
+    copied = None if rows.copied is None else with_own_values(rows.copied.filter(drawn))
     found = replace(
         rows,
         keys=rows.keys.filter(drawn),
         columns=with_own_values(rows.columns.filter(drawn)),
-        kept=kept,
+        copied=copied,
     )
     return found, len(rows.keys) - len(found.keys)
 
@@ -219,8 +219,8 @@ def _masked(
             one = _Application(step, method, key, policy, persons, parts)
             columns |= one.of({name: columns[name] for name in names}, info)
     changed = {name: columns[name] for step, _ in methods for name in step.columns}
-    kept = None if rows.kept is None else with_columns(rows.kept, changed)
-    return replace(rows, columns=with_columns(rows.columns, changed), kept=kept)
+    copied = None if rows.copied is None else with_columns(rows.copied, changed)
+    return replace(rows, columns=with_columns(rows.columns, changed), copied=copied)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -350,9 +350,9 @@ def _named(rows: SourceRows) -> Iterator[tuple[str, pa.ChunkedArray]]:
     """Yield each column as read; in its measurable form if it was read twice."""
     read = set(rows.columns.column_names)
     yield from zip(rows.columns.column_names, rows.columns.columns, strict=True)
-    if rows.kept is not None:
-        kept = zip(rows.kept.column_names, rows.kept.columns, strict=True)
-        yield from ((name, column) for name, column in kept if name not in read)
+    if rows.copied is not None:
+        copied = zip(rows.copied.column_names, rows.copied.columns, strict=True)
+        yield from ((name, column) for name, column in copied if name not in read)
 
 
 def _by_key(keys: pa.Table) -> NDArray[np.int64]:

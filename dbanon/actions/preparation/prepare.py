@@ -314,8 +314,8 @@ def among(
     """
     assert source.unmasked is not None  # noqa: S101 - as callers have asked
     rows = source.unmasked.take(places)
-    kept = None if rows.kept is None else with_own_values(rows.kept)
-    rows = replace(rows, columns=with_own_values(rows.columns), kept=kept)
+    copied = None if rows.copied is None else with_own_values(rows.copied)
+    rows = replace(rows, columns=with_own_values(rows.columns), copied=copied)
     quasi = () if source.quasi is None else source.quasi.column_names
     several = source.subjects is not None
     found = _encoded(session, member, rows, stages, several=several, quasi=quasi, fresh=fresh)

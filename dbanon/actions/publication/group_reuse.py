@@ -179,11 +179,11 @@ def frozen(
         kinds=kinds,
         taxonomies=loaded.taxonomies,
     )
-    kept = rows.kept  # the published columns of rows that are read once
-    for place, name in enumerate([] if kept is None else kept.column_names):
-        if kept is not None and name in found.columns.column_names:
-            kept = kept.set_column(place, name, found.columns.column(name))
-    rows = replace(rows, columns=found.columns, kept=kept, frozen=found.changed)
+    copied = rows.copied  # the published columns of rows that are read once
+    for place, name in enumerate([] if copied is None else copied.column_names):
+        if copied is not None and name in found.columns.column_names:
+            copied = copied.set_column(place, name, found.columns.column(name))
+    rows = replace(rows, columns=found.columns, copied=copied, frozen=found.changed)
     return replace(source, rows=rows, encoded=encoded), found
 
 
@@ -275,14 +275,14 @@ def _merged(
             hint=f"{error.hint}; or {hint}" if error.hint else hint,
         ) from None
     shown = outcome.assignment.group >= 0
-    kept = shown & ~atoms.is_fresh
+    reused = shown & ~atoms.is_fresh
     sharing = GroupReuse(
-        atoms=len(np.unique(atoms.atom[kept])),
-        kept=int(kept.sum()),
+        atoms=len(np.unique(atoms.atom[reused])),
+        kept=int(reused.sum()),
         births=int(shown[fresh].sum()),
         waiting=len(fresh) - int(shown[fresh].sum()),
         withheld=int((~shown & ~atoms.is_fresh).sum()),
-        frozen=int(kept[atoms.frozen].sum()),
+        frozen=int(reused[atoms.frozen].sum()),
     )
     return outcome, sharing
 
@@ -298,14 +298,14 @@ def _published(
         yield Published({}, everywhere, 1)
         return
     part = LinkedSource([], [source.take(rows_of_atoms)], [], [])
-    for rows, kept in parts_of(part):
+    for rows, kept_values in parts_of(part):
         own = part.sources[0].take(rows)
         persons = np.arange(len(rows)) if own.subjects is None else own.subjects
         counts: dict[str, Sequence[int]] = {**everywhere}
         for name, codes in zip(own.encoded.sensitive_names, own.encoded.sensitive.T, strict=True):
             once = np.unique(np.stack([persons, codes]), axis=1)  # rows of one person count once
             counts[name] = np.bincount(once[1]).tolist()
-        yield Published(kept, counts, persons_of(own))
+        yield Published(kept_values, counts, persons_of(own))
 
 
 def with_late(

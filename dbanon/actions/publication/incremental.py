@@ -79,7 +79,7 @@ def _reading(session: Session, plan: PublicationPlan, member: Member, present: R
     return anew(reason=changes) if isinstance(changes, str) else Reading(now, changes)
 
 
-def grow(session: Session, plan: PublicationPlan, stages: Stages) -> list[Work]:
+def build_next(session: Session, plan: PublicationPlan, stages: Stages) -> list[Work]:
     """Build the next release of each table incrementally, if any of them has one.
 
     Raise CheckFailed if the combined disclosure grows, Unsatisfiable if a table would be empty.
@@ -93,20 +93,17 @@ def grow(session: Session, plan: PublicationPlan, stages: Stages) -> list[Work]:
     served = _served(read, present)
     with stages("compare"):
         k = requirements(session, read.members)[0].k
-        stay = _stand(session, read, served, k=k, changes=changes)
-    new = _born(session, whole, stay, plan.request, present=present, stages=stages)
-    add, late = partial(with_late, session, read, new), stay[0].elsewhere
+        differences = _differences(session, read, served, k=k, changes=changes)
+    new = _new_classes(session, whole, differences, plan.request, present=present, stages=stages)
+    add, late = partial(with_late, session, read, new), differences[0].elsewhere
     rows, outcomes = add(late, relation=present[0].relation, stages=stages)
-    deltas = [
-        delta.awaited(ledger.pool_since(session, one.relation))
-        for delta, one in zip(_growths(read, stay, new, outcomes, present), present, strict=True)
-    ]
+    deltas = _deltas(session, read, differences, new, outcomes=outcomes, present=present)
     prepared = rows.prepared(outcomes)
     if changes is None and not linked:
         sampled = parts(read.sources[0].problem(plan.members[0].policy))
         prepared = [replace(prepared[0], sampled=sampled)]
     works = [
-        Work(member, place, publication, one, previous, growth=delta, reading=how)
+        Work(member, place, publication, one, previous, delta=delta, reading=how)
         for member, place, publication, one, previous, delta, how in zip(
             plan.members,
             plan.places,
@@ -122,7 +119,7 @@ def grow(session: Session, plan: PublicationPlan, stages: Stages) -> list[Work]:
         return works
     return [
         _extended(session, plan, work, stages, standing=standing, source=source)
-        for work, standing, source in zip(works, stay, read.sources, strict=True)
+        for work, standing, source in zip(works, differences, read.sources, strict=True)
     ]
 
 
@@ -137,14 +134,14 @@ def _extended(
 ) -> Work:
     """Build the next release of a table, with the loss and the class counts of its whole copy."""
     part, linked = plan.members.index(work.member), len(plan.members) > 1
-    growth, outcome = work.growth, work.prepared.outcome
-    assert growth is not None  # noqa: S101 - it was counted
-    lost = loss_of(plan.present[part], outcome.loss, growth, source)
+    delta, outcome = work.delta, work.prepared.outcome
+    assert delta is not None  # noqa: S101 - it was counted
+    lost = _loss_of_copy(plan.present[part], outcome.loss, delta, source)
     ready = replace(work.prepared, outcome=replace(outcome, loss=lost), trees={})
     make = partial(build, session, plan, ready, stages, part=part, withdrawn=standing.withdrawn)
     with membership.departing(session, work.publication, part) if linked else nullcontext():
         built = make(key=plan.places[0].key if linked else None)
-    return replace(built, prepared=counted(built), growth=growth, reading=work.reading)
+    return replace(built, prepared=_counted(built), delta=delta, reading=work.reading)
 
 
 def _served(read: LinkedSource, present: Sequence[Release]) -> list[Publication]:
@@ -165,7 +162,7 @@ def _served(read: LinkedSource, present: Sequence[Release]) -> list[Publication]
     ]
 
 
-def _stand(
+def _differences(
     session: Session,
     read: LinkedSource,
     served: Sequence[Publication],
@@ -179,38 +176,38 @@ def _stand(
     share = max(one.policy.withdraw_share or WITHDRAW_SHARE for one in read.members)
     terms = membership.RetentionRules(share, k, deadline)
     is_row = policy.subject is None or len(served) > 1
-    owners = None if is_row else owners_of(source, policy)
-    kept = {rule.column for one in read.members for rule in one.policy.columns if rule.keep}
-    stand = partial(membership.stand, terms=terms, kept=kept, persons=owners, changes=changes)
+    owners = None if is_row else _owners_of(source, policy)
+    columns = {rule.column for one in read.members for rule in one.policy.columns if rule.keep}
+    stand = partial(membership.stand, terms=terms, kept=columns, persons=owners, changes=changes)
     found = [stand(session, served[0], source.rows)]
     if len(served) > 1:
         membership.hand_over(session)
     for part, one in enumerate(served[1:], 1):
         source = read.sources[part]
-        of_rows = owners_of(source, one.policy)
+        of_rows = _owners_of(source, one.policy)
         found.append(
-            membership.stand_linked(session, one, source.rows, of_rows, kept=kept, part=part)
+            membership.stand_linked(session, one, source.rows, of_rows, kept=columns, part=part)
         )
     return found
 
 
-def owners_of(source: Source, policy: Policy) -> pa.Table:
+def _owners_of(source: Source, policy: Policy) -> pa.Table:
     """Return the person of each row, as in the source."""
     assert source.owners is not None  # noqa: S101 - they are read where a policy names them
     return pa.table([source.owners.take(pa.array(source.subjects))], [policy.subject])
 
 
-def _born(
+def _new_classes(
     session: Session,
     read: LinkedSource,
-    stay: Sequence[Standing],
+    differences: Sequence[Standing],
     request: Request,
     *,
     present: Sequence[Release],
     stages: Stages,
 ) -> Pooled:
     """Group the new persons of each large enough pool; read: with hidden columns."""
-    published = [one.published for one in stay]
+    published = [one.published for one in differences]
     policy = read.members[0].policy
     columns = {rule.column for rule in policy.with_role(Role.SENSITIVE)}
     if columns - published[0][0].counts.keys():
@@ -221,7 +218,7 @@ def _born(
         session,
         present[0].relation,
         read,
-        stay[0].fresh,
+        differences[0].fresh,
         asked=requirements(session, read.members),
         published=published,
         seed=request.seed,
@@ -229,63 +226,60 @@ def _born(
     )
 
 
-def _growths(
+def _deltas(
+    session: Session,
     read: LinkedSource,
-    stay: Sequence[Standing],
+    differences: Sequence[Standing],
     new: Pooled,
+    *,
     outcomes: Sequence[Outcome],
     present: Sequence[Release],
 ) -> list[Delta]:
     """Count retained, new and withdrawn rows per table; raise Unsatisfiable if one is empty."""
     found = []
     for part, outcome in enumerate(outcomes):
-        shown = outcome.assignment.group >= 0
+        published = outcome.assignment.group >= 0
         if part == 0:
-            growth, fresh = stay[0].growth, shown[: len(new.places)]
-            growth = replace(growth, withheld=growth.withheld - int(shown[len(fresh) :].sum()))
+            delta, fresh = differences[0].growth, published[: len(new.places)]
+            delta = replace(delta, withheld=delta.withheld - int(published[len(fresh) :].sum()))
         else:
-            member, fresh = stay[part], shown
+            member, fresh = differences[part], published
             later = member.growth.later + member.of_nobody - len(fresh)
             rest = read.sources[part].encoded.n_rows - member.growth.kept - len(fresh) - later
-            growth = replace(member.growth, later=later, withheld=rest)
-        growth = replace(
-            growth,
-            births=int(shown.sum()),
+            delta = replace(member.growth, later=later, withheld=rest)
+        delta = replace(
+            delta,
+            births=int(published.sum()),
             waiting=len(fresh) - int(fresh.sum()),
             pending=new.pending,
             pool=new.required,
             failed=new.failed,
         )
-        if not growth.shown:
+        if not delta.shown:
             raise Unsatisfiable(
                 f"{present[part].relation} would show nobody: none of its classes stays",
                 hint=command("dbanon refresh", present[part].table, options="--new-series"),
             )
-        found.append(growth)
+        found.append(delta.awaited(ledger.pool_since(session, present[part].relation)))
     return found
 
 
-def loss_of(present: Release, of_born: LossReport, growth: Delta, source: Source) -> LossReport:
+def _loss_of_copy(present: Release, of_new: LossReport, delta: Delta, source: Source) -> LossReport:
     """Return the loss of the whole copy, without metrics that need every row.
 
     Retained classes are assumed to have the mean loss of the previous release.
     """
-    stays = growth.kept + growth.deferred
-    total = source.encoded.n_rows + source.n_unread + growth.deferred
-    added = growth.births
+    before, stays, added = present.loss, delta.kept + delta.deferred, delta.births
+    total = source.encoded.n_rows + source.n_unread + delta.deferred
     left_out = total - stays - added
 
-    def whole(kept: float, born: float) -> float:
-        return (stays * kept + added * born + left_out) / max(total, 1)
+    def whole(former: float, new: float) -> float:
+        """Return the mean over all rows, from those of both releases."""
+        lost = stays * _of_published(before, former) + added * _of_published(of_new, new)
+        return (lost + left_out) / max(total, 1)
 
-    before, columns = present.loss, {}
-    for name in before.columns:
-        kept = of_published(before, before.columns[name])
-        columns[name] = whole(kept, of_published(of_born, of_born.columns[name]))
-    weighted = None
-    if before.weighted_ncp is not None:
-        kept = of_published(before, before.weighted_ncp)
-        weighted = whole(kept, of_published(of_born, of_born.asked))
+    columns = {name: whole(lost, of_new.columns[name]) for name, lost in before.columns.items()}
+    weighted = before.weighted_ncp
     return replace(
         before,
         n_rows=total,
@@ -293,21 +287,21 @@ def loss_of(present: Release, of_born: LossReport, growth: Delta, source: Source
         ncp=sum(columns.values()) / max(len(columns), 1),
         columns=columns,
         metrics={},
-        sensitive_aware=before.sensitive_aware or of_born.sensitive_aware,
-        weighted_ncp=weighted,
+        sensitive_aware=before.sensitive_aware or of_new.sensitive_aware,
+        weighted_ncp=None if weighted is None else whole(weighted, of_new.asked),
         n_filtered=source.n_filtered,
         n_not_drawn=source.n_not_drawn,
         n_of_nobody=source.n_of_nobody,
     )
 
 
-def of_published(loss: LossReport, mean: float) -> float:
+def _of_published(loss: LossReport, mean: float) -> float:
     """Return the mean over published rows, from a mean in which other rows count 1."""
     published = loss.n_rows - loss.n_suppressed
     return (mean * loss.n_rows - loss.n_suppressed) / published if published else 0.0
 
 
-def counted(work: Work) -> Prepared:
+def _counted(work: Work) -> Prepared:
     """Return the prepared data with the class counts of the whole copy, from the database."""
     of_k = None if work.report is None else work.report.of_k
     assert of_k is not None  # noqa: S101 - it was proved

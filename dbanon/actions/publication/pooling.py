@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dbanon.domain.release import Published
     from dbanon.domain.table import TableName
 
-    Kept = Mapping[str, str | None]
+    KeptValues = Mapping[str, str | None]
     """The published values of kept columns that all persons of a pool share."""
 
 
@@ -80,11 +80,13 @@ def pooled(
     failures = memory.failed_pools(session, read.members[0].info.name)
     attempt = partial(_tried, session, relation, asked=asked, published=published)
     found = []
-    for rows, kept in parts:
+    for rows, kept_values in parts:
         # A person may belong to both pools if no kept value contradicts.
-        former = [n for other, n in failures if all(kept.get(k, v) == v for k, v in other.items())]
+        former = [
+            n for other, n in failures if all(kept_values.get(k, v) == v for k, v in other.items())
+        ]
         part, most = whole.take(rows), max(former, default=0)
-        tried = attempt(part, kept, former=most, seed=seed, stages=stages)
+        tried = attempt(part, kept_values, former=most, seed=seed, stages=stages)
         found.append(replace(tried, places=places[rows]))
     return Pooled(
         places=np.concatenate([one.places for one in found]),
@@ -104,7 +106,7 @@ def _tried(
     session: Session,
     relation: TableName,
     part: LinkedSource,
-    kept: Kept,
+    kept_values: KeptValues,
     *,
     asked: Sequence[Policy],
     published: Sequence[Sequence[Published]],
@@ -113,7 +115,7 @@ def _tried(
     stages: Stages,
 ) -> Pooled:
     """Group a pool if it is large enough; former: the persons of a pool that failed before."""
-    size, least = persons_of(part.sources[0]), least_size(asked, published, kept)
+    size, least = persons_of(part.sources[0]), least_size(asked, published, kept_values)
     encoded = part.sources[0].encoded
     nothing = [nobody(encoded), *(nobody(beside(table, encoded)) for table in part.tables)]
     required = None if least is None else least + former
@@ -124,20 +126,20 @@ def _tried(
         every = [replace(policy, max_suppressed=0.0) for policy in asked]
         outcomes = part.solve(every, least=least, seed=seed, stages=stages)
     except Unsatisfiable:
-        memory.keep_pool(session, relation, kept, size)
+        memory.keep_pool(session, relation, kept_values, size)
         return replace(pending, required=least + size, failed=True)
     if former:
-        memory.forget_pools(session, relation, kept)
+        memory.forget_pools(session, relation, kept_values)
     return replace(pending, outcomes=outcomes, pending=0, required=least)
 
 
-def parts_of(whole: LinkedSource) -> Iterator[tuple[NDArray[np.int64], Kept]]:
+def parts_of(whole: LinkedSource) -> Iterator[tuple[NDArray[np.int64], KeptValues]]:
     """Yield the rows of the first table for each combination of kept values, and these."""
     first = whole.sources[0]
     person = np.arange(first.encoded.n_rows, dtype=np.int32)
     if first.subjects is not None and not whole.tables:
         person = first.subjects
-    columns = list(_kept(whole, person))
+    columns = list(_kept_columns(whole, person))
     if not columns or not len(person):
         yield np.arange(len(person)), {}
         return
@@ -150,7 +152,7 @@ def parts_of(whole: LinkedSource) -> Iterator[tuple[NDArray[np.int64], Kept]]:
         yield own, {one.name: _labels(one, *pair) for (one, *_), pair in pairs if pair[0] >= 0}
 
 
-def _kept(
+def _kept_columns(
     whole: LinkedSource, person: NDArray[np.int32]
 ) -> Iterator[tuple[EncodedColumn, NDArray[np.int32], NDArray[np.int32]]]:
     """Yield each kept column, with the least and the greatest code of each person, -1 for none."""
@@ -158,7 +160,7 @@ def _kept(
     tables = [(whole.sources[0].encoded, person)]
     tables += [(table.encoded, subjects_of(table)) for table in whole.tables]
     for encoded, subjects in tables:
-        for column in encoded.kept:
+        for column in encoded.kept_columns:
             greatest = np.full(n_persons, -1, np.int32)
             np.maximum.at(greatest, subjects, column.codes)
             least = greatest.copy()
@@ -265,13 +267,13 @@ def narrowed(source: Source, policy: Policy) -> Source:
     if not extra:
         return source
     names = [name for name in rows.columns.column_names if name not in extra]
-    kept = rows.kept
-    if kept is not None:
-        kept = kept.select([name for name in kept.column_names if name not in extra])
+    copied = rows.copied
+    if copied is not None:
+        copied = copied.select([name for name in copied.column_names if name not in extra])
     places = [encoded.sensitive_names.index(name) for name in columns]
     return replace(
         source,
-        rows=replace(rows, columns=rows.columns.select(names), kept=kept),
+        rows=replace(rows, columns=rows.columns.select(names), copied=copied),
         encoded=replace(
             encoded,
             sensitive=encoded.sensitive[:, places],

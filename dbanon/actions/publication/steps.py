@@ -86,7 +86,7 @@ class Reading(NamedTuple):
 class Work:
     """A table of a publication between two steps.
 
-    publication: the release as SQL names it; previous: the release that it replaces; growth:
+    publication: the release as SQL names it; previous: the release that it replaces; delta:
     changes since that one, if this one is made of it; reading: of the source; fingerprint: of all
     inputs of the release; state: of the source; differs: the masked values to compare; candidate:
     the view to prove, not readable yet; report: of the models; composition: combined disclosure of
@@ -98,7 +98,7 @@ class Work:
     publication: Publication
     prepared: Prepared
     previous: Entry | None
-    growth: Delta | None = None
+    delta: Delta | None = None
     reading: Reading | None = None
     fingerprint: str = ""
     state: SourceState | None = None
@@ -376,9 +376,9 @@ def begun(session: Session, plan: PublicationPlan, prepared: Prepared, *, part: 
         trees=prepared.trees,
     )
     member, place, previous = plan.members[part], plan.places[part], plan.previous[part]
-    growth = None if prepared.sharing is None else prepared.sharing.growth
+    delta = None if prepared.sharing is None else prepared.sharing.growth
     ready = replace(prepared, source=source)
-    return Work(member, place, publication, ready, previous, growth)
+    return Work(member, place, publication, ready, previous, delta)
 
 
 def _run(
@@ -500,7 +500,7 @@ def _entry(session: Session, plan: PublicationPlan, work: Work) -> Release:
         checks=work.report,
         loss=prepared.outcome.loss,
         fingerprint=work.fingerprint,
-        growth=work.growth,
+        growth=work.delta,
         source_state=work.state,
         overrides=request.to_ledger(),
         taxonomies=prepared.taxonomies,

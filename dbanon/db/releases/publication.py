@@ -257,7 +257,7 @@ class Publication:
         return tuple(type_of(r, self.info.column(c)) for c, r in self.recodings)
 
     @property
-    def kept(self) -> tuple[str, ...]:
+    def copied(self) -> tuple[str, ...]:
         """The columns that are published unchanged, in the order of the source."""
         made = {*self.policy.published_quasi, *self.policy.linking}
         return tuple(name for name in self.names if name not in made)
@@ -266,7 +266,7 @@ class Publication:
     def drafted(self) -> bool:
         """True if the copy can be built from memory: texts that restore the exact values."""
         sensitive = {rule.column for rule in self.policy.with_role(Role.SENSITIVE)}
-        columns = [self.info.column(name) for name in self.kept]
+        columns = [self.info.column(name) for name in self.copied]
         of_copy = not self.kind.is_live and not self.policy.linking
         return of_copy and all(
             column.name in sensitive
@@ -299,7 +299,7 @@ class Publication:
         for rule in self.policy.replaced:
             slots = _replacement(self.policy, rule, self.key)
             values[rule.column] = self._person("releases.replacement", **slots)
-        for i, name in enumerate(self.kept, 1):
+        for i, name in enumerate(self.copied, 1):
             own = sql.Identifier("s", name)
             values[name] = (
                 sql.Identifier("s", f"v{i}")

@@ -77,14 +77,14 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
     )
     yield private_statement(publication.groups)
     if publication.drafted:
-        kept = [
+        copied = [
             sql.SQL(", s.{} AS {}").format(sql.Identifier(name), sql.Identifier(f"v{i}"))
-            for i, name in enumerate(publication.kept, 1)
+            for i, name in enumerate(publication.copied, 1)
         ]
         yield template(
             "releases.create_draft",
             draft=publication.draft,
-            columns=sql.SQL("").join(kept),
+            columns=sql.SQL("").join(copied),
             source=publication.reading,
         )
 

@@ -52,7 +52,7 @@ def _group_columns(publication: Publication) -> list[str]:
 
 
 def _draft_columns(publication: Publication) -> list[str]:
-    return ["group_id", *(f"v{i}" for i in range(1, len(publication.kept) + 1))]
+    return ["group_id", *(f"v{i}" for i in range(1, len(publication.copied) + 1))]
 
 
 def staged(session: Session, publication: Publication, source: SourceRows) -> Publication:
@@ -66,10 +66,10 @@ def staged(session: Session, publication: Publication, source: SourceRows) -> Pu
     if publication.kind.is_live or (drafted and not proved):
         return publication
     create, fill_it = _stage_statements(publication)
-    if source.kept is not None:
+    if source.copied is not None:
         session.pg.execute(create)
-        names = [*source.keys.column_names, *source.kept.column_names]
-        rows = pa.table([*source.keys.columns, *source.kept.columns], names=names)
+        names = [*source.keys.column_names, *source.copied.column_names]
+        rows = pa.table([*source.keys.columns, *source.copied.columns], names=names)
         write_table(session, publication.stage, rows)
     else:
         identity.harmless(session, fill_it, keep=True, after=[create])
@@ -104,7 +104,7 @@ def _freeze(session: Session, publication: Publication, source: SourceRows) -> N
 def _stage_statements(publication: Publication) -> tuple[sql.Composed, sql.Composed]:
     """Compose the statements that create and fill the temporary copy, in base types."""
     info, subject = publication.info, publication.policy.subject
-    names = {*info.primary_key, *publication.kept, *([] if subject is None else [subject])}
+    names = {*info.primary_key, *publication.copied, *([] if subject is None else [subject])}
     if publication.policy.anatomy:
         names |= {rule.column for rule in publication.policy.with_role(Role.SENSITIVE)}
     names |= {rule.column for rule in publication.policy.replaced}
@@ -153,8 +153,8 @@ def fill(
     except psycopg.DataError as error:
         raise _misfit(publication, error) from None
     for statement in into_draft:
-        kept = source.columns.select(publication.kept)
-        send(session, statement, _draft(kept, group, _draft_columns(publication)))
+        copied = source.columns.select(publication.copied)
+        send(session, statement, _draft(copied, group, _draft_columns(publication)))
 
 
 def _parts(size: int) -> Iterator[slice]:
@@ -179,10 +179,10 @@ def _groups(values: GroupValues, order: NDArray[np.int64], names: list[str]) -> 
         yield pa.table(columns, names=names)
 
 
-def _draft(kept: pa.Table, group: NDArray[np.int32], names: list[str]) -> Iterator[pa.Table]:
+def _draft(copied: pa.Table, group: NDArray[np.int32], names: list[str]) -> Iterator[pa.Table]:
     shown = np.flatnonzero(group >= 0)
     order = shown[shuffled(len(shown))]
-    columns = [column.combine_chunks() for column in kept.columns]
+    columns = [column.combine_chunks() for column in copied.columns]
     for part in _parts(len(order)):
         rows = pa.array(order[part])
         taken = [column.take(rows) for column in columns]
