@@ -72,7 +72,7 @@ class _Atoms:
     frozen: NDArray[np.int64]
 
 
-def share(
+def reuse_groups(
     session: Session, plan: PublicationPlan, stages: Stages, *, weigh: bool = False
 ) -> Prepared | None:
     """Group the rows of a table into unions of atoms; writes nothing that lasts.
@@ -149,9 +149,9 @@ def _grouped(
         seed=plan.request.seed,
         stages=stages,
     )
-    born = np.full(len(places), -1, np.int32)
-    born[np.searchsorted(places, new.places)] = new.outcomes[0].assignment.group
-    return shown, *_merged(shown, atoms, born, policy, stages=stages)
+    groups = np.full(len(places), -1, np.int32)
+    groups[np.searchsorted(places, new.places)] = new.outcomes[0].assignment.group
+    return shown, *_merged(shown, atoms, groups, policy, stages=stages)
 
 
 def frozen(
@@ -258,13 +258,13 @@ def _alike(policy: Policy, columns: Sequence[str], n_persons: int) -> Unsatisfia
 
 
 def _merged(
-    source: Source, atoms: _Atoms, born: NDArray[np.int32], policy: Policy, *, stages: Stages
+    source: Source, atoms: _Atoms, groups: NDArray[np.int32], policy: Policy, *, stages: Stages
 ) -> tuple[Outcome, GroupReuse]:
-    """Merge old and new atoms until all meet the policy."""
+    """Merge atoms and the groups of new persons until all meet the policy."""
     fresh = np.flatnonzero(atoms.is_fresh)
     group = numbered(atoms.atom)
     all_atoms = group.group.copy()
-    all_atoms[fresh] = np.where(born < 0, -1, born + group.n_groups)
+    all_atoms[fresh] = np.where(groups < 0, -1, groups + group.n_groups)
     try:
         outcome = solve(source.problem(policy, atoms=all_atoms), seed=0, stages=stages)
     except Unsatisfiable as error:
@@ -308,11 +308,11 @@ def _published(
         yield Published(kept_values, counts, persons_of(own))
 
 
-def with_late(
+def with_others(
     session: Session,
     read: LinkedSource,
     new: Pooled,
-    late: Elsewhere | None,
+    others: Elsewhere | None,
     *,
     relation: TableName,
     stages: Stages,
@@ -322,22 +322,23 @@ def with_late(
     These are published in whole atoms, with the values from there.
     """
     rows = read.take(new.places)
-    late = None if late is None else _covered(session, read.members[0], late, relation)
-    if late is None:
+    others = None if others is None else _covered(session, read.members[0], others, relation)
+    if others is None:
         return rows, new.outcomes
     member, n_fresh = read.members[0], len(new.places)
-    source = read.sources[0].take(np.concatenate([new.places, late.places]))
-    shown = np.concatenate([np.full(n_fresh, -1, np.int32), late.shown])
-    source, found = frozen(source, member.policy, member.loaded, shown=shown, values=late.values)
+    source = read.sources[0].take(np.concatenate([new.places, others.places]))
+    shown = np.concatenate([np.full(n_fresh, -1, np.int32), others.shown])
+    source, found = frozen(source, member.policy, member.loaded, shown=shown, values=others.values)
     if not len(found.changed):
         source = replace(source, rows=replace(source.rows, frozen=None))
     part = source.take(np.arange(n_fresh, len(shown)))
-    merged = _merged_late(replace(part, population=source.population), late, member.policy, stages)
+    part = replace(part, population=source.population)
+    merged = _merged_others(part, others, member.policy, stages)
     return replace(read, sources=[source]), [join([*new.outcomes, merged])]
 
 
 def _covered(
-    session: Session, member: Member, late: Elsewhere, relation: TableName
+    session: Session, member: Member, others: Elsewhere, relation: TableName
 ) -> Elsewhere | None:
     """Return the persons whose classes were made safe for the columns that are new of them.
 
@@ -350,28 +351,29 @@ def _covered(
     required = {n: _required(policies[n].refreshed_as(policy)) for n in own}
     since = min((n for n in own if required[n] == _required(policy)), default=None)
     sensitive = {rule.column for rule in policy.with_role(Role.SENSITIVE)}
-    new_of = [sensitive - columns_of(shown) for shown in late.values]
+    new_of = [sensitive - columns_of(shown) for shown in others.values]
     covered: dict[int, set[str]] = {}
-    for born in {*late.born.tolist()} if since is not None else ():
-        if born in policies and born > since:
-            before = [one for number, one in policies.items() if number < born]
-            covered[born] = {*hidden_columns(policies[born], before)}
+    for first in {*others.born.tolist()} if since is not None else ():
+        if first in policies and first > since:
+            before = [one for number, one in policies.items() if number < first]
+            covered[first] = {*hidden_columns(policies[first], before)}
     is_covered = [
-        new_of[shown] <= covered.get(born, set())
-        for shown, born in zip(late.shown.tolist(), late.born.tolist(), strict=True)
+        new_of[shown] <= covered.get(first, set())
+        for shown, first in zip(others.shown.tolist(), others.born.tolist(), strict=True)
     ]
     rows = np.flatnonzero(is_covered)
-    return late.take(rows) if len(rows) else None
+    return others.take(rows) if len(rows) else None
 
 
 def _required(policy: Policy) -> object:
     return policy.with_role(Role.SENSITIVE), policy.models
 
 
-def _merged_late(source: Source, late: Elsewhere, policy: Policy, stages: Stages) -> Outcome:
+def _merged_others(source: Source, others: Elsewhere, policy: Policy, stages: Stages) -> Outcome:
     """Merge atoms until they meet the policy; nobody if a value that is new of them changed."""
     try:
-        atom = safe(source, late.atom, late, policy, np.arange(len(late.atom), dtype=np.int32))
+        persons = np.arange(len(others.atom), dtype=np.int32)
+        atom = safe(source, others.atom, others, policy, persons)
         problem = source.problem(policy, atoms=numbered(atom).group)
         return solve(problem, seed=0, stages=stages)
     except Unsatisfiable:

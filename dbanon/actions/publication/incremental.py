@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from dbanon.actions.preparation.prepare import read_linked
-from dbanon.actions.publication.group_reuse import with_late
+from dbanon.actions.publication.group_reuse import with_others
 from dbanon.actions.publication.pooling import pooled, read_widened, requirements, widened
 from dbanon.actions.publication.steps import Reading, Work, build
 from dbanon.anonymization.estimate import parts
@@ -95,8 +95,8 @@ def build_next(session: Session, plan: PublicationPlan, stages: Stages) -> list[
         k = requirements(session, read.members)[0].k
         differences = _differences(session, read, served, k=k, changes=changes)
     new = _new_classes(session, whole, differences, plan.request, present=present, stages=stages)
-    add, late = partial(with_late, session, read, new), differences[0].elsewhere
-    rows, outcomes = add(late, relation=present[0].relation, stages=stages)
+    add, others = partial(with_others, session, read, new), differences[0].elsewhere
+    rows, outcomes = add(others, relation=present[0].relation, stages=stages)
     deltas = _deltas(session, read, differences, new, outcomes=outcomes, present=present)
     prepared = rows.prepared(outcomes)
     if changes is None and not linked:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from dbanon.actions.distribution.dividing import prepare_in_blocks
 from dbanon.actions.preparation.masking import mask_classes
 from dbanon.actions.preparation.prepare import prepare
-from dbanon.actions.publication.group_reuse import share
+from dbanon.actions.publication.group_reuse import reuse_groups
 from dbanon.actions.publication.series import (
     UNREAD,
     compare,
@@ -135,8 +135,8 @@ def group(
     if reason := plan.obstacles.get(Mode.REUSE):
         name = plan.members[0].info.name
         stages.note(f"{name} is not made of the classes of earlier releases: {reason}")
-    if plan.mode is Mode.REUSE and (shared := share(session, plan, stages, weigh=weigh)):
-        return [shared]
+    if plan.mode is Mode.REUSE and (found := reuse_groups(session, plan, stages, weigh=weigh)):
+        return [found]
     make_all = partial(prepare, strict=request.strict, weigh=weigh, meanwhile=meanwhile)
     return make_all(session, plan.members, request, stages)
 

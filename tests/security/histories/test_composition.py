@@ -163,7 +163,7 @@ def test_the_check_repeats_what_was_found(patients, monkeypatch):
     publish(patients)
     patients.execute("DELETE FROM public.patients WHERE id = 17")
     # As versions did that grouped from scratch and only warned of it.
-    monkeypatch.setattr("dbanon.actions.publication.steps.share", lambda *_, **__: None)
+    monkeypatch.setattr("dbanon.actions.publication.steps.reuse_groups", lambda *_, **__: None)
     monkeypatch.setattr(
         "dbanon.actions.publication.series._require_no_worse", lambda *_, **__: None
     )
@@ -205,7 +205,7 @@ def test_a_history_is_checked_beside_live_views_which_are_named(patients, monkey
     (warning,) = found.warnings
     assert "release 2 of public.patients is a live view" in warning
     patients.execute("DELETE FROM public.patients WHERE id = 17")
-    monkeypatch.setattr("dbanon.actions.publication.steps.share", lambda *_, **__: None)
+    monkeypatch.setattr("dbanon.actions.publication.steps.reuse_groups", lambda *_, **__: None)
     monkeypatch.setattr(
         "dbanon.actions.publication.series._require_no_worse", lambda *_, **__: None
     )

@@ -42,7 +42,7 @@ def ungated(monkeypatch):
     def publishing():
         with monkeypatch.context() as patched:
             patched.setattr(series, "_require_no_worse", lambda *_, **__: None)
-            patched.setattr("dbanon.actions.publication.steps.share", lambda *_, **__: None)
+            patched.setattr("dbanon.actions.publication.steps.reuse_groups", lambda *_, **__: None)
             yield
 
     return publishing

@@ -13,7 +13,7 @@ OTHERS = {"new_series": True, "recipients_changed": True}
 @pytest.fixture(autouse=True)
 def unshared(monkeypatch):
     """Let every release group anew, as those do that cannot share the classes of others."""
-    monkeypatch.setattr("dbanon.actions.publication.steps.share", lambda *_, **__: None)
+    monkeypatch.setattr("dbanon.actions.publication.steps.reuse_groups", lambda *_, **__: None)
 
 
 def publish_once(database):
