@@ -186,14 +186,13 @@ BEGIN
               FROM question AS q
              WHERE q.name = 'l-diversity'
                AND q.quasi = all_quasi
-               AND EXISTS (SELECT FROM question AS k
-                            WHERE k.name = 'k-anonymity' AND k.params - 'k' = '{{}}')
+               AND EXISTS (SELECT FROM question AS k WHERE k.name = 'k-anonymity')
              ORDER BY q.position, q.place
              LIMIT 1
         )
         SELECT q.*, p.name AS partner, p.column_name AS partner_column, p.params AS partner_params
           FROM question AS q
-          LEFT JOIN partner AS p ON q.name = 'k-anonymity' AND q.params - 'k' = '{{}}'
+          LEFT JOIN partner AS p ON q.name = 'k-anonymity'
          WHERE NOT EXISTS (SELECT FROM partner AS o
                             WHERE o.position = q.position AND o.place = q.place)
          ORDER BY q.position, q.place

@@ -148,6 +148,11 @@ TARGETS = {
         "tests/db/proofs/test_model_checks.py",
         "tests/db/proofs/test_population_checks.py",
     ],
+    "sql/checks.sql#create_verify_promise": [
+        "tests/db/proofs/test_verify.py",
+        "tests/security/test_proof_alone.py",
+        "tests/e2e/policies/test_anatomy.py",
+    ],
     "sql/guards.sql#guard_body": _GUARDS,
     "sql/guards.sql#guard_first": _GUARDS,
     "sql/guards.sql#guard_model": ["tests/db/releases/test_guarded_models.py"],

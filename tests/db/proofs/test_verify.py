@@ -40,6 +40,7 @@ def hospital(database):
         [STRICT, K, SECOND],
         [K, SECOND, ENTROPY],
         [{"name": "k-anonymity", "params": {"k": 1}}, L],
+        [L, {"name": "k-map", "params": {"k": 2}}],
     ],
 )
 def test_a_promise_is_verified_as_each_of_its_models_is_alone(hospital, models, rows):
