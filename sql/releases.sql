@@ -360,6 +360,15 @@ SELECT count(*) = cardinality(%(tables)s::text[])
  WHERE c.relkind = 'r'
    AND c.relowner = (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user)
 
+-- name: possible_word
+-- Test if a source value is a word of the stored list.
+lower(btrim(s.{column}::text)) COLLATE "C" IN (
+    SELECT lower(e.word) COLLATE "C"
+      FROM dbanon.replacement AS w
+     CROSS JOIN LATERAL jsonb_array_elements_text(w.words) AS e (word)
+     WHERE w.key_id = {key}
+       AND w.kind = {kind})
+
 -- name: private_publications
 -- Logical publications that include private tables, with the number of these.
 SELECT p.pubname::text, count(*)
@@ -386,11 +395,12 @@ SELECT {columns}
 
 -- name: real_replacements
 -- The number of published values that are values of the source column as well.
-SELECT count(*)
-  FROM (SELECT DISTINCT lower(r.{column}) COLLATE "C" AS text
-          FROM ONLY {release} AS r) AS p
+SELECT count(DISTINCT t.text)
+  FROM ONLY {release} AS r
   JOIN (SELECT DISTINCT lower(btrim(s.{column}::text)) COLLATE "C" AS text
-          FROM {source} AS s) AS t ON t.text = p.text
+          FROM {source} AS s
+         WHERE {possible}
+        OFFSET 0) AS t ON t.text = lower(btrim(r.{column})) COLLATE "C"
 
 -- name: real_values
 -- Which of the texts are values of a column of the source, whatever their case and outer spaces.
@@ -445,6 +455,7 @@ SELECT {columns}
   FROM {source} AS s
   JOIN {rows} AS r ON {join}
   JOIN {groups} AS g ON g.group_id = r.group_id
+{made_up}
  ORDER BY gen_random_uuid()
 
 -- name: release_rows_of_draft
@@ -452,19 +463,25 @@ SELECT {columns}
 SELECT {columns}
   FROM {draft} AS s
   JOIN {groups} AS g ON g.group_id = s.group_id
+{made_up}
 
--- name: replacement
--- A made-up value of a person in all relations of a series, computed from a keyed hash of its own.
-(SELECT {value}
-   FROM (SELECT sha256((SELECT k.outer_key FROM dbanon.history_key AS k WHERE k.key_id = {key})
-                       || sha256((SELECT k.inner_key FROM dbanon.history_key AS k WHERE k.key_id = {key})
-                                 || convert_to('replacement' || {kind} || json_build_array({person})::text, 'UTF8'))) AS hash
-         OFFSET 0) AS p)
+-- name: replacement_code
+-- The characters of a pattern, from a hash of the person for this pattern.
+(SELECT {value} FROM (SELECT sha256(p.hash || convert_to({kind}, 'UTF8')) AS hash OFFSET 0) AS c)
+
+-- name: replacement_hash
+-- A keyed hash of the person, other than the stored one and the pseudonym; no value shows all of it.
+ CROSS JOIN LATERAL (
+       SELECT sha256((SELECT k.outer_key FROM dbanon.history_key AS k WHERE k.key_id = {key})
+                     || convert_to('replacement' || json_build_array({person})::text, 'UTF8')
+                     || (SELECT k.inner_key FROM dbanon.history_key AS k WHERE k.key_id = {key})) AS hash
+       OFFSET 0
+       ) AS p
 
 -- name: replacement_word
 -- A word of the stored list, by 13 bits of the hash. The concatenation is read once, and not decompressed by row.
 (SELECT w.words || '[]' FROM dbanon.replacement AS w WHERE w.key_id = {key} AND w.kind = {kind})
-    ->> (get_byte(p.hash, 0) * 32 + get_byte(p.hash, 1) % 32)
+    ->> (get_byte(p.hash, {first}) * 32 + (get_byte(p.hash, {second}) & 31))
 
 -- name: replacement_words
 -- The kinds of which a key has words.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -164,6 +165,12 @@ class Publication:
         return tuple(f"k{i}" for i in range(1, len(self.info.primary_key) + 1))
 
     @property
+    def draft_columns(self) -> tuple[str, ...]:
+        """The columns of ``draft``; of the key, if values are computed from it."""
+        values = (f"v{i}" for i in range(1, len(self.copied) + 1))
+        return ("group_id", *values, *(self.key_columns if self.policy.linking else ()))
+
+    @property
     def noted_columns(self) -> tuple[str, ...]:
         """The columns of ``rows`` that are dropped once the membership is stored in the history."""
         return () if self.kind.is_live else ("value",)
@@ -267,8 +274,9 @@ class Publication:
         """True if the copy can be built from memory: texts that restore the exact values."""
         sensitive = {rule.column for rule in self.policy.with_role(Role.SENSITIVE)}
         columns = [self.info.column(name) for name in self.copied]
-        of_copy = not self.kind.is_live and not self.policy.linking
-        return of_copy and all(
+        if self.kind.is_live or (self.policy.linking and self.policy.subject is not None):
+            return False
+        return all(
             column.name in sensitive
             and column.base_type in _EXACT_TEXTS
             and column.base_schema == "pg_catalog"
@@ -297,8 +305,7 @@ class Publication:
         values = dict(self._recoded())
         values |= {name: self._person("releases.pseudonym") for name in self._pseudonyms}
         for rule in self.policy.replaced:
-            slots = _replacement(self.policy, rule, self.key)
-            values[rule.column] = self._person("releases.replacement", **slots)
+            values[rule.column] = _replacement(self.policy, rule, self.key)
         for i, name in enumerate(self.copied, 1):
             own = sql.Identifier("s", name)
             values[name] = (
@@ -316,11 +323,18 @@ class Publication:
         subject = self.policy.subject
         return self.info.primary_key if subject is None else (subject,)
 
-    def _person(self, name: str, **slots: sql.Composable) -> sql.Composed:
+    @property
+    def made_up(self) -> sql.Composable:
+        """The join with the hash from which replacements are made, if there are any."""
+        return self._person("releases.replacement_hash") if self.policy.replaced else sql.SQL("")
+
+    def _person(self, name: str) -> sql.Composed:
         """Compose a value that is computed from the identity of a person."""
         columns = [self.info.column(name) for name in self.person]
-        texts = [equal_text(column, sql.Identifier("s", column.name)) for column in columns]
-        return template(name, key=sql.Literal(self.key), person=sql.SQL(", ").join(texts), **slots)
+        names = self.key_columns if self.drafted else self.person
+        values = [sql.Identifier("s", own) for own in names]
+        texts = [equal_text(*one) for one in zip(columns, values, strict=True)]
+        return template(name, key=sql.Literal(self.key), person=sql.SQL(", ").join(texts))
 
     def _recoded(self) -> Iterator[tuple[str, sql.Composable]]:
         """Yield each published quasi-identifier with its value, or the bucket, from ``g``."""
@@ -402,8 +416,13 @@ def _middle(
 
 
 _PATTERNS = {"phone": "+999 ### ### ######"}  # a country code that no country has
-_NUMBERED = "{} || '.' || encode(substr(p.hash, 3, 5), 'hex')"
+_WORDS = {  # each kind has two bytes of the hash of a person; a number takes the five after them
+    "name": 0, "first_name": 2, "last_name": 4, "city": 6, "street": 8, "company": 10, "iban": 12,
+    "user_name": 14, "email": 21,
+}  # fmt: skip
+_NUMBERED = "{} || '.' || encode(substr(p.hash, {}, 5), 'hex')"
 _ENDS = {"user_name": _NUMBERED, "email": f"{_NUMBERED} || '@example.org'"}
+_CHARACTERS = {"#": "mod(get_byte(c.hash, {}), 10)", "?": "chr(65 + mod(get_byte(c.hash, {}), 26))"}
 
 
 def kind_of(policy: Policy, rule: ColumnRule) -> tuple[str, str | None]:
@@ -413,24 +432,33 @@ def kind_of(policy: Policy, rule: ColumnRule) -> tuple[str, str | None]:
     return (kind if pattern else f"{kind}/{policy.locale}"), pattern
 
 
-def _replacement(policy: Policy, rule: ColumnRule, key: UUID | None) -> dict[str, sql.Composable]:
-    """Compose the slots of a value: its expression, and the kind that its hash is for."""
-    kind, pattern = kind_of(policy, rule)
-    slots = {"kind": sql.Literal(kind), "key": sql.Literal(key)}
+def _replacement(policy: Policy, rule: ColumnRule, key: UUID | None) -> sql.Composable:
+    """Compose the made-up value of a column, from the hash of the person."""
+    (kind, pattern), name = kind_of(policy, rule), rule.replace or ""
     if pattern:
         value = sql.SQL(" || ").join(_characters(pattern))
-    else:
-        value = template("releases.replacement_word", **slots)
-    end = sql.SQL(_ENDS.get(rule.replace or "", "{}"))
-    return {"kind": slots["kind"], "value": end.format(value)}
+        return template("releases.replacement_code", value=value, kind=sql.Literal(kind))
+    at = _WORDS[name]
+    bits = {"first": sql.Literal(at), "second": sql.Literal(at + 1)}
+    word = template(
+        "releases.replacement_word", key=sql.Literal(key), kind=sql.Literal(kind), **bits
+    )
+    return sql.SQL(_ENDS.get(name, "{}")).format(word, sql.Literal(at + 3))
 
 
 def _characters(pattern: str) -> Iterator[sql.Composable]:
-    for i, character in enumerate(pattern, 2):
-        form = {
-            "#": "mod(get_byte(p.hash, {}), 10)",
-            "?": "chr(65 + mod(get_byte(p.hash, {}), 26))",
-        }
-        yield sql.SQL(form.get(character, "{}")).format(
-            sql.Literal(i if character in form else character)
-        )
+    for i, character in enumerate(pattern):
+        form = _CHARACTERS.get(character, "{}")
+        yield sql.SQL(form).format(sql.Literal(i if character in _CHARACTERS else character))
+
+
+def possible(publication: Publication, rule: ColumnRule) -> sql.Composable:
+    """Compose the test if a source value may be a replacement."""
+    kind, pattern = kind_of(publication.policy, rule)
+    shapes = {"email": "%@example.org", "user_name": "%." + "_" * 10}
+    shape = shapes.get(rule.replace or "") or re.sub("[#?%\\\\]", "_", pattern or "").strip()
+    slots = {"column": sql.Identifier(rule.column), "kind": sql.Literal(kind)}
+    if not shape:
+        return template("releases.possible_word", key=sql.Literal(publication.key), **slots)
+    like = "lower(btrim(s.{}::text)) LIKE lower({})"
+    return sql.SQL(like).format(slots["column"], sql.Literal(shape))

@@ -81,10 +81,12 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
             sql.SQL(", s.{} AS {}").format(sql.Identifier(name), sql.Identifier(f"v{i}"))
             for i, name in enumerate(publication.copied, 1)
         ]
+        known = publication.named_keys(of="s") if publication.policy.linking else ()
+        keys = [sql.SQL(", {}").format(key) for key in known]
         yield template(
             "releases.create_draft",
             draft=publication.draft,
-            columns=sql.SQL("").join(copied),
+            columns=sql.SQL("").join(copied + keys),
             source=publication.reading,
         )
 
@@ -145,11 +147,16 @@ def served_rows(publication: Publication) -> sql.Composed:
     if publication.drafted:
         draft = publication.draft
         return template(
-            "releases.release_rows_of_draft", columns=columns, draft=draft, groups=groups
+            "releases.release_rows_of_draft",
+            columns=columns,
+            draft=draft,
+            groups=groups,
+            made_up=publication.made_up,
         )
     return template(
         "releases.release_rows",
         columns=columns,
+        made_up=publication.made_up,
         **publication.joined,
     )
 

@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 
 from dbanon.db import identity
 from dbanon.db.queries import query, template
-from dbanon.db.releases.publication import kind_of
+from dbanon.db.releases.publication import kind_of, possible
 from dbanon.db.transfer import ROWS_AT_ONCE, copy_statement, send, write_codes, write_table
 from dbanon.domain.chance import shuffled
 from dbanon.domain.errors import ConfigError, PolicyError, require_library
@@ -25,7 +25,7 @@ from dbanon.domain.table import quote_identifier
 from dbanon.formats import column_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -40,7 +40,7 @@ def copy_statements(publication: Publication) -> Iterator[sql.Composed]:
     yield copy_statement(publication.rows, _row_columns(publication))
     yield copy_statement(publication.groups, _group_columns(publication))
     if publication.drafted:
-        yield copy_statement(publication.draft, _draft_columns(publication))
+        yield copy_statement(publication.draft, publication.draft_columns)
 
 
 def _row_columns(publication: Publication) -> list[str]:
@@ -49,10 +49,6 @@ def _row_columns(publication: Publication) -> list[str]:
 
 def _group_columns(publication: Publication) -> list[str]:
     return ["group_id", *(f"q{i}" for i in range(1, len(publication.recodings) + 1))]
-
-
-def _draft_columns(publication: Publication) -> list[str]:
-    return ["group_id", *(f"v{i}" for i in range(1, len(publication.copied) + 1))]
 
 
 def staged(session: Session, publication: Publication, source: SourceRows) -> Publication:
@@ -153,8 +149,9 @@ def fill(
     except psycopg.DataError as error:
         raise _misfit(publication, error) from None
     for statement in into_draft:
-        copied = source.columns.select(publication.copied)
-        send(session, statement, _draft(copied, group, _draft_columns(publication)))
+        kept = [source.columns.column(name) for name in publication.copied]
+        columns = [*kept, *(source.keys.columns if publication.policy.linking else ())]
+        send(session, statement, _draft(columns, group, publication.draft_columns))
 
 
 def _parts(size: int) -> Iterator[slice]:
@@ -179,14 +176,16 @@ def _groups(values: GroupValues, order: NDArray[np.int64], names: list[str]) -> 
         yield pa.table(columns, names=names)
 
 
-def _draft(copied: pa.Table, group: NDArray[np.int32], names: list[str]) -> Iterator[pa.Table]:
+def _draft(
+    kept: Iterable[pa.ChunkedArray], group: NDArray[np.int32], names: Sequence[str]
+) -> Iterator[pa.Table]:
     shown = np.flatnonzero(group >= 0)
     order = shown[shuffled(len(shown))]
-    columns = [column.combine_chunks() for column in copied.columns]
+    columns = [column.combine_chunks() for column in kept]
     for part in _parts(len(order)):
         rows = pa.array(order[part])
         taken = [column.take(rows) for column in columns]
-        yield pa.table([pa.array(group[order[part]]), *taken], names=names)
+        yield pa.table([pa.array(group[order[part]]), *taken], names=[*names])
 
 
 def _misfit(publication: Publication, error: psycopg.DataError) -> PolicyError:
@@ -243,7 +242,8 @@ def _draw(
     for times in (1, 2, 3):
         parts = methods * times
         drawn = {
-            ("-" if times > 1 else " ").join(draw() for draw in parts) for _ in range(2 * N_WORDS)
+            ("-" if times > 1 else " ").join(draw() for draw in parts)
+            for _ in range(N_WORDS * 5 // 4)
         }
         by_form = {word.lower(): word for word in drawn}
         for column in columns:
@@ -275,6 +275,7 @@ def require_made_up(session: Session, publication: Publication) -> None:
             column=sql.Identifier(rule.column),
             source=publication.reading,
             release=publication.release,
+            possible=possible(publication, rule),
         )
         (number,) = identity.harmless(session, statement).fetchone() or (0,)
         if number:
