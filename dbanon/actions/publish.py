@@ -69,7 +69,8 @@ def carry_out(session: Session, plan: PublicationPlan, stages: Stages) -> list[W
     is_new, request = all(one.is_new for one in works), plan.request
     if not is_new:  # the ledger keeps the options of the served release
         request = Request.from_ledger(plan.present[0].overrides)
-    digest = fingerprint(session, plan.members, request, of_rows=[_content(one) for one in works])
+    rows = [one.reading.content if one.state is None else one.state.content for one in works]
+    digest = fingerprint(session, plan.members, request, of_rows=rows)
     if is_incremental:
         digest = of_classes(session, digest, plan.present)
     works = [replace(one, fingerprint=digest) for one in works]
@@ -110,7 +111,7 @@ def _state(session: Session, plan: PublicationPlan, work: Work) -> SourceState |
     from dbanon.db import person_hashes
 
     info, policy, reading = work.member.loaded.info, work.member.own, work.reading
-    if reading is None or reading.counted is None:
+    if reading.counted is None:
         return None
     release = work.publication.id if work.is_new else 0
     update = partial(person_hashes.update_places, session, info, policy, release=release)
@@ -123,13 +124,6 @@ def _state(session: Session, plan: PublicationPlan, work: Work) -> SourceState |
     if plan.mode is Mode.REFRESH:
         return update(state, key=reading.key, former=reading.former)
     return person_hashes.store_places(session, work.publication, state, former=reading.former)
-
-
-def _content(work: Work) -> str | None:
-    """Return what stands for the rows of a source, None if that is not known yet."""
-    if work.state is not None:
-        return work.state.content
-    return None if work.reading is None else work.reading.content
 
 
 def _compared(

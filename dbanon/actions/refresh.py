@@ -269,7 +269,7 @@ def _refreshed(plan: PublicationPlan, works: Sequence[Work]) -> list[Refreshed]:
             growth=one.delta if plan.mode is Mode.REFRESH else None,
             regrouped=None if release.sharing else _regrouped(plan),
             former_ncp=former.get(release.relation),
-            all_read=None if one.reading is None else one.reading.reason,
+            all_read=one.reading.reason,
         )
         for one in works
         if (release := one.release) is not None
@@ -306,12 +306,15 @@ def _is_same(
 
     The last refresh already compared pending and deleted rows. anew: group all rows from scratch.
     """
+    from dbanon.db.histories.memory import count_deleted
     from dbanon.db.person_hashes import content_since
 
+    deadline = least_deadline(one.policy for one in loaded)
     with stages("compare"):
-        same = not any(guards.alterations(session, release) for release in releases)
-        same = same and not any(copies.needs_repair(session, release) for release in releases)
-        same = same and not _is_due(session, loaded, releases)
+        same = not any(guards.alterations(session, one) for one in releases)
+        same = same and not any(copies.needs_repair(session, one) for one in releases)
+        deleted = partial(count_deleted, session, deadline=deadline)
+        same = same and not any(deleted(one.relation).overdue for one in releases)
         if same:
             asked = Request.from_ledger(releases[0].overrides)
             members = members_of(loaded, asked)
@@ -325,14 +328,3 @@ def _is_same(
             known |= set() if anew else {of_classes(session, found, releases)}
             same = all({one.fingerprint, one.compared} & known for one in releases)
     return same
-
-
-def _is_due(session: Session, loaded: Sequence[Loaded], releases: Sequence[Release]) -> bool:
-    """Return True if a deleted person was retained for longer than a policy allows."""
-    from dbanon.db.histories import memory
-
-    deadline = least_deadline(one.policy for one in loaded)
-    return any(
-        memory.count_deleted(session, release.relation, deadline=deadline).overdue
-        for release in releases
-    )

@@ -88,18 +88,18 @@ def pooled(
         part, most = whole.take(rows), max(former, default=0)
         tried = attempt(part, kept_values, former=most, seed=seed, stages=stages)
         found.append(replace(tried, places=places[rows]))
+    # The pool that lacks fewest persons.
+    nearest = min(
+        found,
+        key=lambda o: (not o.pending, o.required is None, (o.required or 0) - o.pending),
+    )
     return Pooled(
         places=np.concatenate([one.places for one in found]),
         outcomes=[join(of_table) for of_table in zip(*(o.outcomes for o in found), strict=True)],
-        pending=(nearest := min(found, key=_lacking)).pending,
+        pending=nearest.pending,
         required=nearest.required,
         failed=any(one.failed for one in found),
     )
-
-
-def _lacking(one: Pooled) -> tuple[bool, bool, int]:
-    """Return the key by which the pool that lacks fewest persons is first."""
-    return not one.pending, one.required is None, (one.required or 0) - one.pending
 
 
 def _tried(

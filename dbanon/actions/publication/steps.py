@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -73,7 +73,7 @@ class Reading(NamedTuple):
     rows, if it is known; ncp: of new groups of all rows.
     """
 
-    counted: Counted | None
+    counted: Counted | None = None
     changes: Changes | None = None
     reason: str | None = None
     key: UUID | None = None
@@ -99,7 +99,7 @@ class Work:
     prepared: Prepared
     previous: Entry | None
     delta: Delta | None = None
-    reading: Reading | None = None
+    reading: Reading = field(default_factory=Reading)
     fingerprint: str = ""
     state: SourceState | None = None
     differs: Difference | None = None
@@ -203,7 +203,8 @@ def _copy(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
     session, publication = to.session, work.publication
     shared = work.prepared.source.frozen is not None
     differs = to.do(partial(difference, session, publication, shared=shared))
-    reused = to.do(partial(_reused, session, work))
+    refill = copies.refilled if publication.withdrawn is None else memory.extend
+    reused = to.do(partial(refill, session, publication, work.previous))
     if reused is None:
         to.send(relations.serve_statements(publication))
     publication = reused or publication
@@ -214,14 +215,6 @@ def _copy(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
     to.send([seen, comment, *companions.bucket_statements(publication)])
     candidate = to.do(partial(catalog.describe_published, session, view))
     return replace(work, publication=publication, differs=differs, candidate=candidate)
-
-
-def _reused(session: Session, work: Work) -> Publication | None:
-    """Refill the tables of the previous release, or extend them; None if they cannot be used."""
-    publication = work.publication
-    if publication.withdrawn is None:
-        return copies.refilled(session, publication, work.previous)
-    return memory.extend(session, publication, work.previous)
 
 
 def _check(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
@@ -235,11 +228,6 @@ def _remember(to: Sender, plan: PublicationPlan, work: Work) -> Work:
     compared = partial(compare, to.session, work.publication, work.place, plan.request)
     found = to.do(partial(compared, previous=work.previous, difference=work.differs))
     return replace(work, composition=found)
-
-
-def _check_linked(to: Sender, _plan: PublicationPlan, works: Sequence[Work]) -> list[Work]:
-    """Prove all tables together; raises CheckFailed."""
-    return to.do(partial(_proved_linked, to.session, works)) or [*works]
 
 
 def _compare_linked(to: Sender, plan: PublicationPlan, works: Sequence[Work]) -> list[Work]:
@@ -316,7 +304,7 @@ STEPS: tuple[Step, ...] = (
     Step(
         "check",
         "prove every model for the persons of all tables together",
-        _check_linked,
+        lambda to, _, works: to.do(partial(_proved_linked, to.session, works)) or [*works],
         is_joint=True,
         concerns=_are_by_person,
     ),
