@@ -431,8 +431,8 @@ class LinkedSource:
 
     members: Sequence[Member]
     sources: Sequence[Source]
-    tables: Sequence[Problem]
-    warnings: Sequence[tuple[PolicyWarning, ...]]
+    tables: Sequence[Problem] = ()
+    warnings: Sequence[tuple[PolicyWarning, ...]] = ()
 
     def take(self, persons: NDArray[np.int64]) -> LinkedSource:
         """Return rows of the first table, and the rows of these persons in their order."""

@@ -116,7 +116,8 @@ def reuse_groups(
     prepared = grouped.prepared(member, outcome, read.warnings[0])
     prepared = weighed(prepared, grouped) if weigh else prepared
     sharing = found[-1].of_all(found[0])
-    return replace(prepared, sharing=sharing, sampled=parts(read.sources[0].problem(policy)))
+    sampled = parts(read.sources[0].problem(policy)) if plan.present else ()
+    return replace(prepared, sharing=sharing, sampled=sampled)
 
 
 def _grouped(
@@ -137,7 +138,7 @@ def _grouped(
         source = among(session, whole, source, rows, stages=stages, fresh=fresh)
     shown, atoms = _frozen(narrowed(source, policy), known, policy, member.loaded)
     published = list(_published(shown, atoms, known, whole.policy))
-    pool = LinkedSource([whole], [source], [], [()])
+    pool = LinkedSource([whole], [source])
     places = np.flatnonzero(atoms.is_fresh)
     new = pooled(
         session,
@@ -297,7 +298,7 @@ def _published(
     if not len(rows_of_atoms):  # all who were published have left
         yield Published({}, everywhere, 1)
         return
-    part = LinkedSource([], [source.take(rows_of_atoms)], [], [])
+    part = LinkedSource([], [source.take(rows_of_atoms)])
     for rows, kept_values in parts_of(part):
         own = part.sources[0].take(rows)
         persons = np.arange(len(rows)) if own.subjects is None else own.subjects

@@ -247,16 +247,15 @@ def read_widened(
     whole = widened(session, member, plan.places[0].joined or plan.view(member))
     within, filled = (None, None) if changes is None else (changes.within, changes.values)
     owned, kind = member.policy.subject is not None, plan.request.relation_kind
-    read = partial(read_source, kind=kind, linked=owned, quasi=quasi, within=within)
-    found = read(session, whole, stages)
+    look = partial(read_source, kind=kind, linked=owned, quasi=quasi, within=within)
+    found = look(session, whole, stages)
     if changes is not None:
         found = replace(found, n_unread=changes.now.rows - found.encoded.n_rows)
     source = narrowed(found, member.policy)
-    look = partial(cautions, session, member, source.rows.columns)
-    warnings = [look(strict=plan.request.strict, filled=filled)]
-    return LinkedSource([member], [source], [], warnings), LinkedSource(
-        [whole], [found], [], warnings
-    )
+    warn = partial(cautions, session, member, source.rows.columns)
+    warnings = [warn(strict=plan.request.strict, filled=filled)]
+    read = LinkedSource([member], [source], warnings=warnings)
+    return read, LinkedSource([whole], [found])
 
 
 def narrowed(source: Source, policy: Policy) -> Source:
