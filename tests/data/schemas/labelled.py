@@ -31,8 +31,8 @@ from dbanon.domain.table import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-HELD_OUT = frozenset({"attrition", "mimic", "northwind"})
-"""Schemas of which nobody read the faults until they were counted once: 110 of 125 were right."""
+HELD_OUT = frozenset({"attrition", "mimic", "northwind", "openmrs"})
+"""Schemas of which nobody read the faults until they were counted once: 171 of 206 were right."""
 KINDS = {
     "int": ("int4", ColumnKind.INTEGER),
     "num": ("numeric", ColumnKind.DECIMAL),
