@@ -68,7 +68,7 @@ DESCRIBES_A_PERSON = _Vocabulary(
 PLACES_A_PERSON = _list("address id key name names nr street")
 HARMS_A_PERSON = _Vocabulary(
     "allerg* alive asthma attrition cancer cause chapter charge claim comorbid* condition* "
-    "conviction cpt crime death debt deceased delinq* expire* diabetes* diag diagnos* died "
+    "conviction cpt crime dead death debt deceased delinq* expire* diabetes* diag diagnos* died "
     "disab* disease* disorder* dosage dose drug* dx finding hiv icd* illness immuni* *inc "
     "income inctot incwage *insulin loan* loinc medication* offence offense orientation poverty "
     "pregnan* prescription procedure* readmi* reasoncode reasondescription recid* relaps* "
@@ -92,13 +92,14 @@ _SEEN_OF_A_PERSON = _list("age ethnicity gender race sex")
 _OF_NAMES = _list(
     "family first full given initial last maiden middle name names nick nm prefix suffix"
 )
+_WRITTEN = _PLACES | _list("comment comments memo note notes remark remarks")
 _TELLS_ROWS_APART = _list("id identifier key nbr no nr num number ref reference")
 _OF_HEALTH = _Vocabulary(
     "allerg* careplan* claim* condition* diagnos* drug* immuni* lab labs labevents labresults "
     "measurement* medicat* microbiolog* observation* prescri* procedure* specimen* treatment* "
     "vaccin*"
 )
-_OF_VISITS = _list("encounter encounters visit visits")
+_OF_VISITS = _list("admission admissions encounter encounters stay stays visit visits")
 _SAYS_WHY = _list("code description reason")
 _SAYS_WHICH = _Vocabulary(
     "code concept description display finding interpretation item itemid nval reason* result* sig "
@@ -209,12 +210,9 @@ def tells_rows_apart(column: str) -> bool:
     return bool(found) and (found[-1] in _TELLS_ROWS_APART or found[0] == "id")
 
 
-def says_which_harm(column: str, table: str) -> bool:
-    """Return True if a column describes the illness, drug or test of a row of the table."""
-    found, listed = words(column), words(table)
-    if _OF_HEALTH.has(listed):
-        return _SAYS_WHICH.has(found)
-    return bool(found & _SAYS_WHY and listed & _OF_VISITS)
+def has_values(info: TableInfo) -> bool:
+    """Return True if each row is one fact: several columns are its value in several types."""
+    return sum(parts(column.name)[:1] in {("value",), ("val",)} for column in info.columns) > 1
 
 
 def is_number(column: str) -> bool:
@@ -232,7 +230,7 @@ def _person(word: str) -> str | None:
 
 _FEWEST = 20  # minimum values of a key that may identify persons
 _FEWEST_ROWS, _MOST_ROWS = 1.05, 20.0  # of one value, on average
-_MOST_ROWS_OF_ONE = 1000  # of a person; a value of more is a kind, such as citizen
+_MOST_ROWS_OF_ONE = 200  # of a person; a value of more is a kind, such as citizen
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +321,7 @@ def _candidates(info: TableInfo, keys: Sequence[ForeignKey]) -> Iterator[_Candid
         reason = f"refers to {table}" if table else "named like the number of a person"
         if person is not None:
             if own is None or own == person or is_anybody(own) or is_anybody(person):
-                yield _Candidate(column.name, reason, is_sure=True)
+                yield _Candidate(column.name, reason, is_sure=own in {None, person})
         elif own is None and (table is not None or _is_key(column.name)):
             reason = reason if table else "named like a key"
             yield _Candidate(column.name, reason, is_sure=False)
@@ -365,6 +363,7 @@ class _Column(NamedTuple):
     key: tuple[str, ...] = ()
     of_persons: bool = False
     table: str = ""
+    has_values: bool = False
     refers: str | None = None
     match: Match | None = None
 
@@ -396,11 +395,14 @@ class _Column(NamedTuple):
         """True if the name describes a sensitive attribute."""
         if self.words & _COUNTS and self.info.kind is ColumnKind.INTEGER:
             return False
-        clinical = _OF_HEALTH.has(words(self.table))
+        listed = words(self.table)
+        clinical = self.has_values or _OF_HEALTH.has(listed)
         if clinical and _ABOUT_A_CODE.has(self.words):
             return False
-        if says_which_harm(self.info.name, self.table):
-            return clinical or not DESCRIBES_A_PERSON.has(self.words)
+        if clinical and _SAYS_WHICH.has(self.words):
+            return True
+        if not clinical and self.words & _SAYS_WHY and listed & _OF_VISITS:
+            return not DESCRIBES_A_PERSON.has(self.words)
         return HARMS_A_PERSON.has(self.words)
 
     @property
@@ -442,6 +444,7 @@ def suggest(
             info.primary_key,
             of_persons=persons is not None and persons.is_sure and persons.column == column.name,
             table=info.name.name,
+            has_values=has_values(info),
             refers=referred.get(column.name),
             match=(matches or {}).get(column.name),
         )
@@ -542,6 +545,7 @@ def _names_a_person(column: _Column) -> bool:
     return (
         NAMES_A_PERSON.has(column.words)
         or (is_text and is_of_names(name))
+        or (is_text and not column.is_few and bool(column.words & _WRITTEN))
         or (is_number and not column.is_few and person_numbered(name) is not None)
     )
 
@@ -563,7 +567,7 @@ def _looks_like_an_outcome(column: _Column) -> bool:
 def _is_sensitive(column: _Column) -> bool:
     """Return True for an outcome, unless it is a key of rows such as a prescription number."""
     if column.is_key and column.info.kind is not ColumnKind.DECIMAL:
-        return column.harms and column.stats is not None and column.distinctness <= _SHARED
+        return column.is_outcome and column.stats is not None and column.distinctness <= _SHARED
     return column.is_outcome and not _is_free_text(column)
 
 
@@ -572,6 +576,7 @@ def _is_shared_key(column: _Column) -> bool:
     if column.is_few:
         return column.is_key or (column.words & PLACES_A_PERSON == {"name"} and _is_long(column))
     is_lookup = column.refers is not None and person_listed(column.refers) is None
+    is_lookup = is_lookup and not words(column.refers or "") & _OF_VISITS
     return is_lookup and 0 < column.distinctness <= _SHARED and not _STAFF.has(column.words)
 
 

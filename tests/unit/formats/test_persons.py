@@ -218,3 +218,10 @@ def test_a_moment_is_no_key_where_a_person_and_a_moment_are_one():
     persons, pairs = find(info, [], stats), {"boarded": ROWS}
     assert ("person_id", "boarded") == key_of(info, stats, persons, pairs=pairs)
     assert ("boarded",) == key_of(info, stats)
+
+
+def test_who_wrote_a_row_is_not_the_person_of_the_row():
+    info = table_of("creator", "changed_by", table="person", key=("person_id",))
+    keys = (refers("creator", "users"), refers("changed_by", "users"))
+    assert found(info, *keys, creator=12, changed_by=15) is None
+    assert found(table_of("creator"), keys[0], creator=900) == ("creator", True)

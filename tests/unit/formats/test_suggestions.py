@@ -205,3 +205,31 @@ def test_of_a_wide_table_what_is_not_named_is_left_out():
     assert ("drop", 26) == (policy.rest, len(policy.columns))
     assert "# 26 columns: what is not named is left out" in text
     assert drafted(*wide[:25])[1].rest is None
+
+
+def roles(table, **columns):
+    """Return the role of each column of 10,000 rows, from its type and its distinct values."""
+    infos = tuple(ColumnInfo(n, k.value, k.value, k) for n, (k, _) in columns.items())
+    info = TableInfo(1, TableName("public", table), "r", infos, primary_key=())
+    stats = {name: ColumnStats(10_000, 0, count) for name, (_, count) in columns.items()}
+    return {rule.column: rule.role for rule, _ in suggest(info, stats)}
+
+
+def test_a_table_of_facts_has_sensitive_values_whatever_it_is_called():
+    integer, text = ColumnKind.INTEGER, ColumnKind.CATEGORY
+    columns = {"concept_id": (integer, 300), "value_coded": (integer, 200)}
+    found = roles("facts", **columns, value_text=(text, 3000), site_type=(integer, 4))
+    sensitive = {name for name, role in found.items() if role is Role.SENSITIVE}
+    assert {"concept_id", "value_coded", "value_text"} == sensitive
+    assert Role.SENSITIVE != roles("facts", **columns)["concept_id"]  # one value says nothing
+
+
+@pytest.mark.parametrize("name", ["comments", "remark", "latitude"])
+def test_written_texts_and_written_places_are_identifiers(name):
+    assert Role.IDENTIFIER == suggestion(name, stats=ColumnStats(1000, 0, 700))[0]
+    assert Role.QUASI == suggestion(name, stats=FEW)[0]
+
+
+def test_an_outcome_that_refers_to_a_list_is_sensitive():
+    found = roles("enrollments", outcome_concept_id=(ColumnKind.INTEGER, 5))
+    assert {"outcome_concept_id": Role.SENSITIVE} == found
