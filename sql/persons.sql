@@ -78,8 +78,9 @@ WITH came AS (
 spread AS (
     INSERT INTO pg_temp.history_spread
     SELECT min(v.place)
-      FROM (SELECT {values}, s.ctid AS place FROM {source} AS s WHERE {selected}) AS v
+      FROM (SELECT {values}s.ctid AS place FROM {source} AS s WHERE {selected}) AS v
      GROUP BY GROUPING SETS ({sets})
+    HAVING count(*) > 0
 )
 INSERT INTO pg_temp.history_went
 SELECT p.ctid, p.person

@@ -18,8 +18,9 @@ from dbanon.db import identity
 from dbanon.db.queries import equal_text, key_values, query, selected, template
 from dbanon.db.releases.publication import data_table, private_statement
 from dbanon.domain.errors import DatabaseError
-from dbanon.domain.policy import Role
+from dbanon.domain.policy import STOP, Role
 from dbanon.domain.release import SourceState
+from dbanon.domain.table import Structure
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
-    from dbanon.domain.policy import Policy
+    from dbanon.domain.policy import ColumnRule, Policy
     from dbanon.domain.table import ColumnInfo, TableInfo
 
 _HASHED = sql.Identifier("pg_temp", "history_hashed")
@@ -287,14 +288,24 @@ def find_changes(
 
 
 def _finding(info: TableInfo, policy: Policy, slots: Mapping[str, sql.Composable]) -> sql.Composed:
-    """Find what changed, and a row with each distinct value: scales and warnings depend on it."""
-    rules = (*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE))
+    """Find what changed, and a row with each distinct value on which scales or warnings depend."""
+    quasi = [rule for rule in policy.with_role(Role.QUASI) if not _has_scale(rule, info)]
+    rules = (*quasi, *policy.with_role(Role.SENSITIVE))
     columns = [info.column(rule.column) for rule in rules]
     texts = [equal_text(column, sql.Identifier(column.name)) for column in columns]
     names = [sql.Identifier(f"v{i}") for i in range(1, len(texts) + 1)]
-    listed = [sql.SQL('({}) COLLATE "C" AS {}').format(*p) for p in zip(texts, names, strict=True)]
-    sets = sql.SQL(", ").join(sql.SQL("({})").format(name) for name in names)
-    return template("persons.find_changes", values=sql.SQL(", ").join(listed), sets=sets, **slots)
+    listed = [
+        sql.SQL('({}) COLLATE "C" AS {}, ').format(*p) for p in zip(texts, names, strict=True)
+    ]
+    sets = [sql.SQL("({})").format(name) for name in names] or [sql.SQL("()").format()]
+    found = {"values": sql.SQL("").join(listed), "sets": sql.SQL(", ").join(sets)}
+    return template("persons.find_changes", **found, **slots)
+
+
+def _has_scale(rule: ColumnRule, info: TableInfo) -> bool:
+    """Return True if the taxonomy alone decides about the codes and the loss of a value."""
+    is_tree = rule.structure(info.column(rule.column).kind) is Structure.TREE
+    return is_tree and rule.taxonomy is not None and rule.on_new_value in {None, STOP}
 
 
 def _faulty(info: TableInfo) -> DatabaseError:
