@@ -44,9 +44,11 @@ def prove(session: Session, info: TableInfo, promise: Promise, *, own: bool = Tr
     answer does not match the promise, or contradicts itself, and SchemaOutOfDate without functions.
     """
     relation = sql.SQL("{}::oid::regclass").format(info.oid)
-    given = _PROMISED.format(relation, sql.Literal(Jsonb(promise.document)))
+    statement = verification(relation)
+    if not own:
+        statement = _PROMISED.format(relation, sql.Literal(Jsonb(promise.document)))
     try:
-        rows = session.pg.execute(verification(relation) if own else given).fetchall()
+        rows = session.pg.execute(statement).fetchall()
     except psycopg.errors.InvalidSchemaName:
         raise SchemaOutOfDate(
             "this database has no dbanon check functions", hint="dbanon init"
