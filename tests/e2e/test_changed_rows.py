@@ -163,12 +163,12 @@ def test_all_is_counted_again_without_figures_of_the_release_before(people):
 @pytest.mark.parametrize("on_new_value", [None, "other", "derive"])
 def test_values_of_a_taxonomy_are_found_as_if_all_rows_were_read(database, tmp_path, on_new_value):
     file = tmp_path / "sexes.csv"
-    file.write_text("FE1;FE*;*\nFE3;FE*;*\nMA1;MA*;*\n", encoding="utf-8")
+    file.write_text("02115;021**;*\n02117;021**;*\n03115;031**;*\n", encoding="utf-8")
     dbanon.import_taxonomy("sexes", file, settings=database.settings)
     database.execute(MAKE)
-    number = "1" if on_new_value is None else "CASE id % 9 WHEN 0 THEN 2 ELSE 1 END"
-    branch = "CASE sex WHEN 'F' THEN 'FE' ELSE 'MA' END"
-    database.execute(f"UPDATE people SET sex = {branch} || {number}")
+    last = "5" if on_new_value is None else "CASE id % 9 WHEN 0 THEN 6 ELSE 5 END"
+    branch = "CASE sex WHEN 'F' THEN '0211' ELSE '0311' END"
+    database.execute(f"UPDATE people SET sex = {branch} || {last}")
     of_sex = {"taxonomy": "sexes", "on_new_value": on_new_value}
     columns = tuple(
         replace(rule, **of_sex) if rule.column == "sex" else replace(rule, role=Role.IDENTIFIER)
@@ -176,7 +176,7 @@ def test_values_of_a_taxonomy_are_found_as_if_all_rows_were_read(database, tmp_p
         if rule.column != "mood" or on_new_value is None
     )
     publish(database, Policy(**{**vars_of(POLICY), "columns": columns}))
-    for sex, first, last in (("FE1", 701, 712), ("FE3", 801, 802)):
+    for sex, first, last in (("02115", 701, 712), ("02117", 801, 802)):
         new = f"SELECT i, 30, '{sex}', 'sad' FROM generate_series({first}, {last}) AS i"
         database.execute(f"INSERT INTO people {new}")
     found = refresh_as_if_all_were_read(database)
