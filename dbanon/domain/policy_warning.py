@@ -87,58 +87,57 @@ class Explanation:
 _LOOKS_LIKE = "the values of a column that is published unchanged look like {}"
 _FINDS = "Whoever knows the value of a person finds the row."
 _NAMES = "They identify persons, whatever class a row is in."
-_DROP = "Give the column the role identifier."
-_COARSEN = "Give the column the role quasi or identifier."
+_DROP = "give it the role identifier"
+_COARSEN = "give it the role quasi or identifier"
+_GROUP = "give it the role identifier or quasi, or group its values in a generated column"
 
 EXPLANATIONS: Mapping[Code, Explanation] = {
-    Code.K_OF_ONE: Explanation("k = 1", "A class may be a single row.", "Ask for --k 5 or more."),
+    Code.K_OF_ONE: Explanation("k = 1", "A class may be a single row.", "--k 5 or more"),
     Code.NO_DIVERSITY: Explanation(
         "l = 1, or no model protects a sensitive column",
         "If all rows of a class have the same value, it is known of every person in it.",
-        "Ask for --l 2 or more.",
+        "--l 2 or more",
     ),
     Code.UNKNOWN_VALUE: Explanation(
         "a model limits listed values, some of which are in no row",
         "If one is misspelled, nothing limits the value that was meant.",
-        "Correct the list in the policy.",
+        "correct the list in the policy",
     ),
     Code.NO_SUBJECT: Explanation(
         "a column suggests that persons have several rows, and the policy names no subject",
         "k counts rows, and all rows of a class may belong to one person.",
-        "Set subject to that column in the policy.",
+        "set subject to that column in the policy",
     ),
     Code.UNIQUE_TOGETHER: Explanation(
         "columns that are published unchanged have a UNIQUE index together",
         "Whoever knows the values of a person in all of them finds the row.",
-        "Make one of them a quasi-identifier or an identifier.",
+        "make one of them a quasi-identifier or an identifier",
     ),
     Code.UNIQUE_INDEX: Explanation(
         "a column that is published unchanged has a UNIQUE index",
         f"{_FINDS} If the column is sensitive, l-diversity of it proves little.",
-        "Give the column the role identifier or quasi, or publish groups of its values from a"
-        " generated column.",
+        _GROUP,
     ),
     Code.NEAR_UNIQUE: Explanation(
         "nearly every row has a distinct value in a column that is published unchanged",
         f"{_FINDS} If the column is sensitive, l-diversity of it proves little.",
-        "Give the column the role identifier or quasi, or publish groups of its values from a"
-        " generated column.",
+        _GROUP,
     ),
     Code.ALIKE_VALUES: Explanation(
         "sensitive values differ only in case, spaces or Unicode form, as hiv and HIV do",
         "They count as different values, so that a class may have fewer than l.",
-        "Write them the same way, in the table or in a generated column.",
+        "write them the same way, in the table or in a generated column",
     ),
     Code.LOOKS_LIKE_IDENTIFIER: Explanation(
         "the name or the type of a column that is published unchanged suggests a name, an address,"
         " a number of a person or a key",
         _NAMES,
-        f"{_DROP} If it is none, comment the column with dbanon: and its role.",
+        f"{_DROP}, or comment the column with dbanon: and its role",
     ),
     Code.NEW_COLUMN: Explanation(
         'a column is new, and rest = "drop" leaves it out',
         "None; readers may miss it. --strict does not refuse it.",
-        "Set the policy again with a role for the column.",
+        "set the policy again with a role for the column",
     ),
     Code.LOOKS_LIKE_SSN: Explanation(_LOOKS_LIKE.format("social security numbers"), _NAMES, _DROP),
     Code.LOOKS_LIKE_EMAIL: Explanation(_LOOKS_LIKE.format("e-mail addresses"), _NAMES, _DROP),
@@ -157,7 +156,7 @@ EXPLANATIONS: Mapping[Code, Explanation] = {
     Code.TO_THE_SECOND: Explanation(
         "a column that is published unchanged contains times to the second",
         "Whoever knows when something happened finds the row.",
-        "Give the column the role quasi, or publish its date from a generated column.",
+        "give it the role quasi, or publish its date from a generated column",
     ),
     Code.KNOWN_TO_OTHERS: Explanation(
         "the name of a column suggests a birth or a postal code; if it is insensitive, also an age,"
@@ -174,25 +173,25 @@ EXPLANATIONS: Mapping[Code, Explanation] = {
     Code.REPEATED: Explanation(
         "an insensitive column is named like a sensitive one of another table of its dataset",
         "If it repeats the values of the person, no model protects them here.",
-        "Give the column the role identifier or sensitive.",
+        "give it the role identifier or sensitive",
     ),
     Code.MASKED: Explanation(
         "an insensitive column is masked, which alone gives no k",
         "Whoever roughly knows the value of a person may find the row.",
-        "Give the column the role quasi: classes are then formed of the masked values.",
+        "give it the role quasi: classes are then formed of the masked values",
     ),
     Code.ANATOMY: Explanation(
         "anatomy publishes exact quasi-identifiers",
         "Whoever knows these finds the row, and learns the sensitive value with probability 1/l at"
         " most. All buckets together show which sensitive values go with which quasi-identifiers,"
         " and allow better guesses (deFinetti's attack).",
-        "Leave anatomy out, and ask for k and l.",
+        "leave anatomy out, and ask for k and l",
     ),
     Code.PSEUDONYM: Explanation(
         "a pseudonym or a replaced column links all values of a person in all rows and relations",
         "k and l hold for attackers who know quasi-identifiers. Whoever knows one rare sensitive"
         " value of a person finds the pseudonym, and all other values.",
-        "Leave pseudonym and replace out, and join by classes.",
+        "leave pseudonym and replace out, and join by classes",
     ),
 }
 """What each warning means."""
@@ -200,12 +199,18 @@ EXPLANATIONS: Mapping[Code, Explanation] = {
 
 @dataclass(frozen=True, slots=True)
 class PolicyWarning:
-    """Something in a policy that weakens its guarantee; ``column`` is None for all of it."""
+    """Something in a policy that weakens its guarantee; ``column`` is None for all of it.
+
+    hint: by default the remedy of its explanation.
+    """
 
     code: Code
     column: str | None
     message: str
-    hint: str
+    hint: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hint", self.hint or EXPLANATIONS[self.code].remedy)
 
     def __str__(self) -> str:
         """Return the message with its code."""

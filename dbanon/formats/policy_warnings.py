@@ -26,20 +26,15 @@ AS_IT_IS = (Role.SENSITIVE, Role.INSENSITIVE)
 
 _NEARLY = 0.9
 _FORMAT = "Cf"  # zero-width blanks and joiners, marks of direction
-_DROP = "give it the role identifier"
-_COARSEN = "give it the role quasi or identifier"
 _LOOKS = {
-    Code.LOOKS_LIKE_SSN: ("looks like social security numbers", _DROP),
-    Code.LOOKS_LIKE_EMAIL: ("looks like e-mail addresses", _DROP),
-    Code.LOOKS_LIKE_PHONE: ("looks like telephone numbers", _DROP),
-    Code.LOOKS_LIKE_NAME: ("looks like names of persons", _DROP),
-    Code.LOOKS_LIKE_COORDINATES: ("looks like coordinates", _COARSEN),
-    Code.FREE_TEXT: ("looks like free text", _DROP),
-    Code.TO_THE_SECOND: (
-        "contains times to the second",
-        "give it the role quasi, or publish its date from a generated column",
-    ),
-    Code.KNOWN_TO_OTHERS: ("is probably known to others", _COARSEN),
+    Code.LOOKS_LIKE_SSN: "looks like social security numbers",
+    Code.LOOKS_LIKE_EMAIL: "looks like e-mail addresses",
+    Code.LOOKS_LIKE_PHONE: "looks like telephone numbers",
+    Code.LOOKS_LIKE_NAME: "looks like names of persons",
+    Code.LOOKS_LIKE_COORDINATES: "looks like coordinates",
+    Code.FREE_TEXT: "looks like free text",
+    Code.TO_THE_SECOND: "contains times to the second",
+    Code.KNOWN_TO_OTHERS: "is probably known to others",
 }
 
 
@@ -91,7 +86,7 @@ def repeated(policy: Policy, others: Iterable[Policy]) -> Iterator[PolicyWarning
             column, table = protected[rule.column.casefold()]
             like = quote_identifier(column)
             why = f"of {policy.table} is like {like}, sensitive in {table}"
-            caution = _about(rule, Code.REPEATED, why, "give it the role identifier or sensitive")
+            caution = _about(rule, Code.REPEATED, why)
             if not is_allowed(caution, policy):
                 yield caution
 
@@ -108,13 +103,12 @@ def unknown(policy: Policy, values: Mapping[str, Collection[str]]) -> Iterator[P
                 Code.UNKNOWN_VALUE,
                 None,
                 f"{missing:,} of the values that {spec.name} lists are in no row of {names}",
-                f"correct {LISTED} in the policy, if they are misspelled",
             )
             if not is_allowed(caution, policy):
                 yield caution
 
 
-def _about(rule: ColumnRule, code: Code, why: str, hint: str) -> PolicyWarning:
+def _about(rule: ColumnRule, code: Code, why: str, hint: str = "") -> PolicyWarning:
     """Return a warning about one column."""
     message = f"{rule.role.value} column {quote_identifier(rule.column)} {why}"
     return PolicyWarning(code, rule.column, message, hint)
@@ -136,16 +130,14 @@ def _form(text: str) -> str:
 def _of_models(policy: Policy, *, complete: bool) -> Iterator[PolicyWarning]:
     if policy.anatomy:
         message = "anatomy publishes exact quasi-identifiers, and gives no k"
-        yield PolicyWarning(Code.ANATOMY, None, message, "leave anatomy out, and ask for k and l")
+        yield PolicyWarning(Code.ANATOMY, None, message)
     if policy.linking:
         kind = "replaced" if policy.pseudonym is None else "pseudonym"
         names = listed(map(quote_identifier, policy.linking))
         message = f"{kind} {names} links all values of a person"
-        remedy = "leave pseudonym and replace out, and join by classes"
-        yield PolicyWarning(Code.PSEUDONYM, None, message, remedy)
+        yield PolicyWarning(Code.PSEUDONYM, None, message)
     if policy.model(K_ANONYMITY) is not None and policy.k == 1:
-        message = "k = 1: a class may be a single row"
-        yield PolicyWarning(Code.K_OF_ONE, None, message, "--k 5 or more")
+        yield PolicyWarning(Code.K_OF_ONE, None, "k = 1: a class may be a single row")
     sensitive = [quote_identifier(rule.column) for rule in policy.with_role(Role.SENSITIVE)]
     judged = [s for s in of_scope(policy.models, Scope.SENSITIVE) if s.name != L_DIVERSITY]
     others = [spec for spec in judged if LISTED not in spec.params]
@@ -157,7 +149,7 @@ def _of_models(policy: Policy, *, complete: bool) -> Iterator[PolicyWarning]:
         if judged:
             what = "only listed values are limited in"
         names = listed(sensitive)
-        yield PolicyWarning(Code.NO_DIVERSITY, None, f"{what} {names}", "--l 2 or more")
+        yield PolicyWarning(Code.NO_DIVERSITY, None, f"{what} {names}")
 
 
 def _of_persons(policy: Policy, info: TableInfo, persons: Persons) -> Iterator[PolicyWarning]:
@@ -168,12 +160,8 @@ def _of_persons(policy: Policy, info: TableInfo, persons: Persons) -> Iterator[P
 
 
 def _together(key: tuple[str, ...]) -> PolicyWarning:
-    return PolicyWarning(
-        Code.UNIQUE_TOGETHER,
-        None,
-        f"columns {listed(map(quote_identifier, key))} are unique together",
-        "make one of them a quasi-identifier or an identifier",
-    )
+    message = f"columns {listed(map(quote_identifier, key))} are unique together"
+    return PolicyWarning(Code.UNIQUE_TOGETHER, None, message)
 
 
 def _of_values(
@@ -185,17 +173,16 @@ def _of_values(
         return
     code = Code.UNIQUE_INDEX if is_key else Code.NEAR_UNIQUE
     why = "has a UNIQUE index" if is_key else "has nearly unique values"
-    remedy = "give it the role identifier or quasi"
-    if rule.role is Role.SENSITIVE:
-        remedy = "group the values in a column of their own, or ask for t-closeness"
-    yield _about(rule, code, why, remedy)
+    yield _about(rule, code, why)
 
 
 def _of_name(rule: ColumnRule, info: TableInfo, known: Contents | None) -> Iterator[PolicyWarning]:
     stats = None if known is None else ColumnStats(known.n_filled, 0, known.n_distinct)
     reason = identifies(info, rule.column, stats)
     if reason is not None:
-        hint = f"{_DROP}, as {reason}, or the comment 'dbanon: {rule.role.value}'"
+        hint = (
+            f"give it the role identifier, as {reason}, or the comment 'dbanon: {rule.role.value}'"
+        )
         yield _about(rule, Code.LOOKS_LIKE_IDENTIFIER, "looks like an identifier", hint)
 
 
@@ -209,7 +196,7 @@ def _of_looks(
         found.add(Code.KNOWN_TO_OTHERS)
     for code in Code:
         if code in found:
-            yield _about(rule, code, *_LOOKS[code])
+            yield _about(rule, code, _LOOKS[code])
 
 
 def _of_derivation(
@@ -224,7 +211,7 @@ def _of_derivation(
     for what, names in (("determines", leads_to), ("follows from", follows)):
         if names:
             why = f"{what} {listed(map(quote_identifier, names))}"
-            yield _about(rule, Code.DERIVED, why, _COARSEN)
+            yield _about(rule, Code.DERIVED, why)
 
 
 def _of_masking(rule: ColumnRule, policy: Policy) -> Iterator[PolicyWarning]:
@@ -232,8 +219,7 @@ def _of_masking(rule: ColumnRule, policy: Policy) -> Iterator[PolicyWarning]:
     methods = [step.method for step in policy.masked(rule.column) if step.method != "permutation"]
     if methods and rule.role is Role.INSENSITIVE:
         why = f"is masked by {', '.join(methods)}, which gives no k"
-        hint = "give it the role quasi: classes are then formed of the masked values"
-        yield _about(rule, Code.MASKED, why, hint)
+        yield _about(rule, Code.MASKED, why)
 
 
 def _alike(column: str, count: int) -> PolicyWarning:
@@ -241,7 +227,6 @@ def _alike(column: str, count: int) -> PolicyWarning:
         Code.ALIKE_VALUES,
         column,
         f"{count:,} values of sensitive column {quote_identifier(column)} differ only in spelling",
-        "write them the same way, in the table or in a generated column",
     )
 
 

@@ -545,9 +545,13 @@ def _names_a_person(column: _Column) -> bool:
     return (
         NAMES_A_PERSON.has(column.words)
         or (is_text and is_of_names(name))
-        or (is_text and not column.is_few and bool(column.words & _WRITTEN))
         or (is_number and not column.is_few and person_numbered(name) is not None)
     )
+
+
+def _is_written(column: _Column) -> bool:
+    is_text = column.info.kind is ColumnKind.CATEGORY and not column.is_few
+    return is_text and bool(column.words & _WRITTEN)
 
 
 def _looks_direct(column: _Column) -> bool:
@@ -633,6 +637,7 @@ _RULES: tuple[tuple[Role, str, Callable[[_Column], bool]], ...] = (
     ),
     (Role.IDENTIFIER, _LOOKS, _looks_direct),
     (Role.IDENTIFIER, "name suggests an identifier of a person", _names_a_person),
+    (Role.IDENTIFIER, "name suggests free text or an exact place", _is_written),
     (Role.QUASI, "a date, which may be known", lambda c: c.info.kind.is_moment),
     (Role.SENSITIVE, _LOOKS, _looks_like_an_outcome),
     (
