@@ -82,7 +82,7 @@ def _in_groups(session: Session, plan: PublicationPlan, stages: Stages) -> list[
     from dbanon.actions.publication.steps import build, group
 
     ahead = OverlappedHashing(session, plan)
-    grouped = group(session, plan, stages, meanwhile=ahead.working)
+    grouped = group(session, plan, stages, meanwhile=partial(session.meanwhile, ahead.work))
     # The key of the persons, who come first, is that of all tables.
     key = plan.places[0].key_of_persons(session) if len(grouped) > 1 else None
     make = partial(build, session, plan, stages=stages, key=key, hashed=ahead.hashed)
@@ -189,13 +189,8 @@ class OverlappedHashing:
     hashed: UUID | None = None
     of_rows: str | None = None
 
-    @contextmanager
-    def working(self) -> Iterator[None]:
-        """Work while the block runs, which must not use the session; finish at its end."""
-        with self.session.meanwhile(self._work):
-            yield
-
-    def _work(self) -> None:
+    def work(self) -> None:
+        """Hash the persons and digest the rows of a single table."""
         (member,) = self.plan.members
         info, policy = member.info, member.policy
         if not any(reasons(Mode.OVERLAP, self.plan.request.asked(policy, info))):

@@ -277,21 +277,19 @@ def _refreshed(plan: PublicationPlan, works: Sequence[Work]) -> list[Refreshed]:
 
 
 def _all_present(session: Session, releases: Sequence[Release], *, of: int) -> list[Release]:
-    """Return the served releases; raise ConfigError for fewer than the tables of the dataset."""
+    """Return the served releases; raise ConfigError unless all tables of the dataset have one."""
     if len(releases) < of:
         raise ConfigError(
             f"of what was published together with {releases[0].relation}, not all is served",
             hint="dbanon publish --dataset FILE",
         )
-    return [_present(session, release) for release in releases]
-
-
-def _present(session: Session, release: Release) -> Release:
-    """Return the served release of a relation; raise ConfigError if it is not this table's."""
-    present = ledger.served_release(session, release.relation)
-    if present is None or (present.table, present.dataset) != (release.table, release.dataset):
-        raise ConfigError(f"{release.relation} was withdrawn meanwhile", hint="dbanon release list")
-    return present
+    found = []
+    for one in releases:
+        present = ledger.served_release(session, one.relation)
+        if present is None or (present.table, present.dataset) != (one.table, one.dataset):
+            raise ConfigError(f"{one.relation} was withdrawn meanwhile", hint="dbanon release list")
+        found.append(present)
+    return found
 
 
 def _is_same(
