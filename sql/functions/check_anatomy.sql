@@ -43,7 +43,6 @@ BEGIN
                  FROM pg_attribute AS a
                 WHERE a.attrelid = relation
                   AND a.attname = sensitive
-                  AND a.attnum > 0
                   AND NOT a.attisdropped) THEN
         RAISE EXCEPTION '% shows the column % of each row', relation, quote_ident(sensitive)
             USING ERRCODE = 'duplicate_column';

@@ -272,3 +272,31 @@ def test_who_is_overtaken_waits_for_the_turn_without_the_lock_on_the_source(pati
         finally:
             other.rollback()
     assert [1] == served(patients)
+
+
+@pytest.mark.parametrize(
+    ("errors", "attempts", "is_done"),
+    [
+        (["tuple concurrently updated"] * 2, 3, True),
+        (["tuple concurrently updated"] * 9, 5, False),
+        (["another error"], 1, False),
+    ],
+)
+def test_only_what_another_change_of_rights_overtook_is_tried_again(
+    patients, errors, attempts, is_done
+):
+    tried = []
+    with connect(patients.settings, writes=True) as session:
+
+        def work():
+            tried.append(None)
+            for error in errors[len(tried) - 1 : len(tried)]:
+                session.pg.execute(f"DO $$ BEGIN RAISE EXCEPTION '{error}'; END $$")
+            return True
+
+        operation = Operation("anon.patients", "granted")
+        try:
+            done = publication_lock.with_retry(session, operation, keep=False, work=work)
+        except psycopg.Error:
+            done = False
+    assert (attempts, is_done) == (len(tried), done)

@@ -81,6 +81,15 @@ def test_nothing_else_is_read_beside_it(session, name):
                 identity.require_admitted(session)
 
 
+def test_beside_what_was_admitted_only_what_is_named_may_be_opened(session, opened):
+    ((other,),) = opened.execute("SELECT 'public.other'::regclass::oid")
+    with session.transaction(read_only=True, keep=False):
+        read(session, "other")
+        identity.require_nothing_else(session, [other])
+        with pytest.raises(DatabaseError, match="was opened in place of what was to be read"):
+            identity.require_nothing_else(session)
+
+
 def test_what_the_transaction_itself_has_made_is_no_matter(session):
     with session.transaction(keep=False):
         session.pg.execute(
