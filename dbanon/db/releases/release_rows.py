@@ -238,16 +238,21 @@ def _draw(
         locale = publication.policy.locale
         raise PolicyError(f"Faker has no locale {locale}", hint='locale = "de_DE"') from None
     fake.random = secrets.SystemRandom()
-    methods = [getattr(fake, part) for part in _PARTS.get(kind, (kind,))]
     for times in (1, 2, 3):
-        parts = methods * times
+        parts = [getattr(fake, part) for part in _PARTS.get(kind, (kind,))] * times
         drawn = {
             ("-" if times > 1 else " ").join(draw() for draw in parts)
             for _ in range(N_WORDS * 5 // 4)
         }
         by_form = {word.lower(): word for word in drawn}
         for column in columns:
-            for (real,) in _real(session, publication, column, texts=[*by_form]):
+            statement = template(
+                "releases.real_values",
+                column=sql.Identifier(column),
+                source=publication.reading,
+                texts=sql.Literal([*by_form]),
+            )
+            for (real,) in identity.harmless(session, statement):
                 del by_form[real]
         if len(by_form) >= N_WORDS:
             words = sorted(by_form.values())
@@ -257,14 +262,6 @@ def _draw(
         f"Faker has too few values of kind {kind} that the table does not have",
         hint='replace = "code:??????"',
     )
-
-
-def _real(
-    session: Session, publication: Publication, column: str, *, texts: list[str]
-) -> list[tuple[str]]:
-    slots = {"column": sql.Identifier(column), "source": publication.reading}
-    statement = template("releases.real_values", texts=sql.Literal(texts), **slots)
-    return identity.harmless(session, statement).fetchall()
 
 
 def require_made_up(session: Session, publication: Publication) -> None:

@@ -205,3 +205,29 @@ def test_without_the_library_its_extra_is_named(patients, monkeypatch):
     with pytest.raises(ConfigError, match="needs Faker") as caught:
         dbanon.publish("patients", settings=patients.settings)
     assert "dbanon[replace]" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("source", "extra"),
+    [
+        ("seen", 'key = ["id"]\n'),
+        ("patients", '[[masking]]\nmethod = "rounding"\nbase = 5\ncolumns = ["age"]\n'),
+        ("patients", '[columns.note]\nrole = "insensitive"\n'),
+    ],
+)
+def test_a_view_masked_rows_and_other_columns_have_them_too(database, source, extra):
+    make_patients(database)
+    database.execute(
+        "ALTER TABLE public.patients ADD name text;"
+        "UPDATE public.patients SET name = 'Canary ' || id;"
+        "CREATE VIEW public.seen AS SELECT * FROM public.patients WHERE id > 10"
+    )
+    head, columns = f'table = "public.{source}"\nrest = "drop"\n', "[columns]\n"
+    columns += 'age.role = "quasi"\ndisease.role = "sensitive"\n'
+    columns += 'name = { role = "identifier", replace = "name" }\n'
+    text = head + extra + columns if extra.startswith("key") else head + columns + extra
+    dbanon.set_policy(source, policies.parse(text), settings=database.settings)
+    dbanon.publish(source, k=5, settings=database.settings)
+    names = [name for (name,) in published(database, "name", f"anon.{source}")]
+    assert len(names) >= 189
+    assert not [name for name in names if not name or "Canary" in name]
