@@ -144,16 +144,24 @@ def test_classes_of_like_numbers_are_refused(database, monkeypatch):
         assert failures(database, table, kind=kind) == {("k-e-anonymity", "wage")}
 
 
+COLUMNS = "model sensitive parameters required achieved classes failing_classes row_count verdict"
+
+
 @pytest.mark.parametrize(
-    ("failing", "condition"), [("v.failing_classes", "v.model <> 'k-anonymity'"), ("1", "true")]
+    ("wrong", "condition"),
+    [
+        ({}, "v.model <> 'k-anonymity'"),
+        ({"failing_classes": "1"}, "true"),
+        ({"classes": "0"}, "true"),
+        ({"row_count": "0"}, "true"),
+        ({"achieved": "NULL"}, "true"),
+    ],
 )
 def test_an_answer_that_leaves_out_a_model_or_contradicts_itself_is_none(
-    patients, monkeypatch, failing, condition
+    patients, monkeypatch, wrong, condition
 ):
-    answer = (
-        "SELECT v.model, v.sensitive, v.parameters, v.required, v.achieved, v.classes,"
-        f" {failing}, v.row_count, v.verdict FROM dbanon.verify({{}}) AS v WHERE {condition}"
-    )
+    shown = ", ".join(wrong.get(name, f"v.{name}") for name in COLUMNS.split())
+    answer = f"SELECT {shown} FROM dbanon.verify({{}}) AS v WHERE {condition}"
     monkeypatch.setattr(checks, "verification", sql.SQL(answer).format)
     with pytest.raises(dbanon.DatabaseError, match="did not answer for each promised model"):
         dbanon.publish("patients", settings=patients.settings)
