@@ -160,11 +160,10 @@ METRICS: Mapping[str, metrics.Metric] = {
 }
 
 
-def default_recoding(column: EncodedColumn) -> str:
-    """Return the recoding of a column whose rule names none."""
-    if column.rule.keep:
-        return "mode"  # all rows of the class have the same value
-    return OF_STRUCTURE[column.structure]
+def recoding_named(column: EncodedColumn) -> str:
+    """Return the recoding that the rule of a column names, else that of its structure."""
+    default = "mode" if column.rule.keep else OF_STRUCTURE[column.structure]
+    return column.rule.recoding or default  # kept: all rows of the class have the same value
 
 
 def make_masking(step: MaskingStep) -> Masking:
@@ -273,7 +272,7 @@ def algorithm_named(name: str) -> Callable[..., Algorithm]:
 
 def recoding_of(column: EncodedColumn) -> str:
     """Return the column's recoding by name; raises PolicyError if it does not fit the column."""
-    name = column.rule.recoding or default_recoding(column)
+    name = recoding_named(column)
     if name not in RECODINGS:
         raise unknown("recoding", name, RECODINGS)
     if problem := misfit(name, column):

@@ -14,7 +14,8 @@ from dbanon.actions.preparation.loading import find_source, looking, warnings_of
 from dbanon.actions.preparation.prepare import subjects_of, with_subject
 from dbanon.actions.releases.check import explain, kept_promise
 from dbanon.anonymization.encoding.encode import distinct_values, encode
-from dbanon.anonymization.released.reading import of_release, of_texts, recoding_of
+from dbanon.anonymization.registry import recoding_named
+from dbanon.anonymization.released.reading import of_release, of_texts
 from dbanon.anonymization.risk.judge import PopulationCounts
 from dbanon.anonymization.utility.label_loss import label_loss
 from dbanon.db import catalog, identity, transfer
@@ -253,7 +254,7 @@ def _taxonomies(session: Session, release: Release) -> dict[str, Taxonomy]:
 def _require_types(info: TableInfo, view: TableInfo, encoded: EncodedTable) -> None:
     """Raise DriftError for columns that would now be published in another type."""
     for column in encoded.quasi:
-        expected = published_type(recoding_of(column), info.column(column.name))
+        expected = published_type(recoding_named(column), info.column(column.name))
         if expected.endswith("[]"):
             expected = f"_{expected.removesuffix('[]')}"
         if view.column(column.rule.published_as[0]).base_type != expected:

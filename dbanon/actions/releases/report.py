@@ -19,7 +19,7 @@ from dbanon.actions.releases.released_data import (
     read_released_data,
     served,
 )
-from dbanon.anonymization.released.reading import recoding_of
+from dbanon.anonymization.registry import recoding_named
 from dbanon.anonymization.risk import judge
 from dbanon.anonymization.utility.measure import utility_of
 from dbanon.db.metadata import ledger
@@ -88,7 +88,7 @@ class AssessmentInput:
         """The policy with the published recoding of each quasi-identifier."""
         shown = {column.name for column in self.released.columns}
         quasi = (column for column in self.released.table.quasi if column.name in shown)
-        recodings = {column.name: recoding_of(column) for column in quasi}
+        recodings = {column.name: recoding_named(column) for column in quasi}
         columns = self.policy.columns
         rules = (replace(r, recoding=recodings.get(r.column, r.recoding)) for r in columns)
         return replace(self.policy, columns=tuple(rules))

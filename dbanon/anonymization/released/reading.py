@@ -10,7 +10,7 @@ import numpy as np
 
 from dbanon.anonymization.encoding.encode import distinct_values, encode
 from dbanon.anonymization.recodings.groups import literal_of
-from dbanon.anonymization.registry import default_recoding
+from dbanon.anonymization.registry import recoding_named
 from dbanon.anonymization.released.cells import CellColumn, Released, SensitiveCounts
 from dbanon.anonymization.released.labels import ends_of_pair, read_column
 from dbanon.domain.policy import BUCKET, PAIRS, ModelSpec, Policy, Role
@@ -90,7 +90,7 @@ def of_texts(
     columns: tuple[CellColumn, ...] = ()
     if not policy.anatomy:
         columns = tuple(
-            read_column(column, recoding_of(column), labels=texts, index=index[first])
+            read_column(column, recoding_named(column), labels=texts, index=index[first])
             for column, (texts, index) in zip(encoded.quasi, index_of, strict=True)
         )
     listed = {rule.column: rule.order for rule in policy.columns}
@@ -142,11 +142,6 @@ def _alike(
     return of_row
 
 
-def recoding_of(column: EncodedColumn) -> str:
-    """Return the recoding of a published column."""
-    return column.rule.recoding or default_recoding(column)
-
-
 def _distinct(
     texts: Sequence[str | None], index: NDArray[np.int32]
 ) -> tuple[list[str | None], NDArray[np.int32]]:
@@ -168,7 +163,7 @@ def _published(
     shown: pa.Table, column: EncodedColumn
 ) -> tuple[list[str | None], NDArray[np.int32]]:
     """Return the distinct labels of a quasi-identifier; a pair of columns is one label."""
-    recoding = recoding_of(column)
+    recoding = recoding_named(column)
     if recoding not in PAIRS:
         return texts_of(shown, column.name)
     parts = [texts_of(shown, name) for name in column.rule.published_as]

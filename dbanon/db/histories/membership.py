@@ -22,13 +22,7 @@ from dbanon.db.releases.publication import data_table
 from dbanon.db.session import at_once
 from dbanon.db.transfer import write_codes
 from dbanon.domain.policy import Role
-from dbanon.domain.release import (
-    CheckFailed,
-    CheckReport,
-    Delta,
-    Published,
-    ReleaseKind,
-)
+from dbanon.domain.release import CheckFailed, CheckReport, Delta, Published
 from dbanon.domain.text import command
 from dbanon.formats import column_values
 
@@ -417,7 +411,7 @@ def same_values(
     found = set()
     for entry in ledger.served_entries(session, table=publication.info.name):
         names = columns.get(entry.id)
-        if not names or entry.kind is not ReleaseKind.TABLE or not copies.is_closed(session, entry):
+        if not names or entry.kind.is_live or not copies.is_closed(session, entry):
             continue
         if _shows_same(session, publication, entry, names):
             found.add(entry.id)

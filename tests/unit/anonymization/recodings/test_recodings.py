@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbanon.anonymization.recodings.label import array_element
-from dbanon.anonymization.registry import RECODINGS, default_recoding, misfit, recoding_of
+from dbanon.anonymization.registry import RECODINGS, misfit, recoding_named, recoding_of
 from dbanon.domain.assignment import Assignment, label_rows
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.table import ColumnKind
@@ -495,7 +495,7 @@ def test_recodings_accept_what_they_can_publish(column, accepted):
     assert accepted == [
         name for name, recoding in RECODINGS.items() if column.structure in recoding.accepts
     ]
-    assert default_recoding(column) in accepted
+    assert recoding_named(column) in accepted
 
 
 def read(label, kind):
