@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from dbanon.domain.release import Release
 
 
-_WORTH_A_PLAN = 0.2  # NCP from which a plan computes what would lose less
-
-
 @options.asking("publish")
 def publish(
     table: options.OneTable = None,
@@ -69,10 +66,7 @@ def _published(what: str | Path, request: Request) -> list[Release]:
 
 def _show(release: Release, *, dry_run: bool, verbose: bool) -> None:
     report.checks(release.checks)
-    advice = None
-    if release.loss.ncp >= _WORTH_A_PLAN and not release.dataset:
-        advice = f"{command('dbanon plan', release.table)} computes what costs most of this loss"
-    report.loss(release.loss, release.policy, verbose=verbose, advice=advice)
+    report.loss(release.loss, release.policy, verbose=verbose)
     if dry_run:
         console.say("dry run: all of it was proved, then rolled back")
     else:
