@@ -124,6 +124,8 @@ def _advice(prepared: Prepared, *, seed: int) -> str | None:
     policy, encoded, lost = prepared.policy, prepared.encoded, prepared.outcome.loss.ncp
     if encoded is None or lost < _MUCH or encoded.n_rows > _MOST_ROWS or prepared.several:
         return None
+    if prepared.sharing is not None:  # its classes are unions, not those of a search
+        return None
     found: list[tuple[float, str]] = []
     for words, other, rows in _less(prepared.outcome.loss, policy, encoded):
         try:

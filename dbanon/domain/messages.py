@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.domain.policy import (
@@ -157,10 +158,11 @@ def _step_in_words(step: MaskingStep) -> str:
 def settings_in_words(policy: Policy, *, where: str) -> Iterator[tuple[str, str]]:
     """Yield the title and the value of each given key; where: its conditions in words."""
     steps = (f"{', '.join(step.columns)} by {method_in_words(step)}" for step in policy.masking)
+    defaults = {field.name: field.default for field in fields(policy)}
     spelled = {"where": where, "masking": "; ".join(steps)}
     for name, key in keys_of(type(policy)).items():
         value = spelled.get(name, getattr(policy, name))
-        if key.shown is not None and value:
+        if key.shown is not None and value not in ("", defaults[name]):
             title, _, text = (key.shown or f"{name}: {{}}").partition(": ")
             yield title, text.format(value)
 

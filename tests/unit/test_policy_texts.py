@@ -174,3 +174,8 @@ def test_a_new_key_needs_nothing_but_its_field():
     )
     assert [("remark", "why")] == list(settings_in_words(policy, where=""))
     assert replace(policy, comment="new") == policy.refreshed_as(replace(policy, comment="new"))
+
+
+def test_a_limit_of_nothing_is_shown():
+    policy = Policy(table=TableName("public", "t"), columns=(), max_stale=0.0)
+    assert ["more than 0% of the rows"] == [text for _, text in settings_in_words(policy, where="")]

@@ -282,7 +282,7 @@ def of_columns(report: Report) -> Table:
         "What becomes of each column",
         report.policy.columns,
         ("column", WORDS, lambda rule: rule.column),
-        ("role", WORDS, lambda rule: Noted(rule.role.value, _ROLES[rule.role])),
+        ("role", WORDS, _role),
         ("published as", WORDS, lambda rule: _shown(rule, report.policy)),
         (
             "type",
@@ -292,6 +292,10 @@ def of_columns(report: Report) -> Table:
             ),
         ),
     )
+
+
+def _role(rule: ColumnRule) -> Noted:
+    return Noted(rule.role.value, "published as made up" if rule.replace else _ROLES[rule.role])
 
 
 def _shown(rule: ColumnRule, policy: Policy) -> str:

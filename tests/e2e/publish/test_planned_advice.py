@@ -15,7 +15,7 @@ x.role = "sensitive"
 """
 
 
-def planned(database, *, x, names, k=3, diverse=True):
+def drafted(database, *, x, names, k=3, diverse=True):
     columns = ", ".join(f"abs(hashtext(i || '{name}')) % 97 AS {name}" for name in names)
     database.execute(
         f"CREATE TABLE public.t AS SELECT i AS id, {columns}, {x} AS x"
@@ -23,8 +23,11 @@ def planned(database, *, x, names, k=3, diverse=True):
         "ALTER TABLE public.t ADD PRIMARY KEY (id)"
     )
     quasi = "\n".join(f'{name}.role = "quasi"' for name in names)
-    policy = parse(POLICY.format(k=k, quasi=quasi, l="l = 3" if diverse else ""))
-    return dbanon.plan("t", draft=policy, settings=database.settings)
+    return parse(POLICY.format(k=k, quasi=quasi, l="l = 3" if diverse else ""))
+
+
+def planned(database, **asked):
+    return dbanon.plan("t", draft=drafted(database, **asked), settings=database.settings)
 
 
 def test_a_model_that_costs_much_is_named_with_its_points(database):
@@ -43,3 +46,13 @@ def test_columns_without_which_much_less_is_lost_are_named(database):
 
 def test_what_loses_little_has_no_advice(database):
     assert planned(database, x="'v' || i % 50", names="a").advice is None
+
+
+def test_unions_of_earlier_classes_say_nothing_about_a_search(database):
+    policy = drafted(database, x="'v' || abs(hashtext(i || 'a')) % 97 / 33", names="a")
+    dbanon.set_policy("t", policy, settings=database.settings)
+    dbanon.publish("t", settings=database.settings)
+    database.execute("GRANT SELECT ON anon.t TO public")
+    plan = dbanon.plan("t", settings=database.settings)
+    assert plan.loss.ncp > 0.2
+    assert (False, None) == (plan.sharing is None, plan.advice)
