@@ -198,7 +198,7 @@ def _facts(session: Session, info: TableInfo, policy: Policy) -> tuple[str, str]
 
     None if that is unknown: of what is no plain table, or has values that change otherwise.
     """
-    names = _read_columns(info, policy)
+    names = policy.inputs | {*info.primary_key}
     columns = [column for column in info.columns if column.name in names]
     if info.relkind != "r" or not all(map(_is_lasting, columns)):
         return None
@@ -211,13 +211,6 @@ def _facts(session: Session, info: TableInfo, policy: Policy) -> tuple[str, str]
     where = selected(policy, info).as_string(session.pg)
     document = json.dumps([server, row[1], values, texts, where], default=str)
     return row[0], hashlib.sha256(document.encode()).hexdigest()
-
-
-def _read_columns(info: TableInfo, policy: Policy) -> set[str]:
-    masked = {name for step in policy.masking for name in (*step.columns, *step.within)}
-    used = {rule.column for rule in policy.columns if rule.role.is_published}
-    used |= {policy.subject or "", policy.class_label or "", *info.primary_key, *masked}
-    return used | {condition.column for condition in policy.where}
 
 
 def _is_lasting(column: ColumnInfo) -> bool:

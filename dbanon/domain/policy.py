@@ -568,6 +568,17 @@ class Policy:
         return tuple(name for rule in self.with_role(Role.QUASI) for name in rule.published_as)
 
     @property
+    def inputs(self) -> frozenset[str]:
+        """The columns, besides the key, on whose values a release depends.
+
+        Made-up values depend on the key or the subject alone.
+        """
+        masked = {name for step in self.masking for name in (*step.columns, *step.within)}
+        published = {rule.column for rule in self.columns if rule.role.is_published}
+        named = {name for name in (self.subject, self.class_label) if name is not None}
+        return frozenset(masked | published | named | {one.column for one in self.where})
+
+    @property
     def replaced(self) -> tuple[ColumnRule, ...]:
         """The rules of identifiers that are published as made-up values."""
         return tuple(rule for rule in self.columns if rule.replace is not None)

@@ -172,13 +172,7 @@ def digest_of_rows(session: Session, info: TableInfo, policy: Policy) -> str:
 
     It is stored, so it is no sum: the difference of two sums is the hash of a row that came.
     """
-    columns = [
-        rule.column
-        for rule in policy.columns
-        if rule.role.is_published or rule.column == policy.subject
-    ]
-    columns += [condition.column for condition in policy.where]
-    rows = catalog.content_digest(session, info, sorted({*columns, *info.primary_key}))
+    rows = catalog.content_digest(session, info, sorted(policy.inputs | {*info.primary_key}))
     return hashlib.sha256(rows.encode()).hexdigest()
 
 
