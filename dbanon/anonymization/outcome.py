@@ -86,6 +86,15 @@ def budget_of(policy: Policy, n_rows: int) -> int:
     return Requirement(policy.k, max_suppressed=policy.max_suppressed).budget(n_rows)
 
 
+def rest_of(policy: Policy, n_rows: int, *, lost: int) -> Policy | None:
+    """Return the policy of the other rows once ``lost`` are suppressed, None if that is too many.
+
+    Its budget is the rest, so that all suppressed rows are within the budget of ``n_rows``.
+    """
+    left = budget_of(policy, n_rows) - lost
+    return None if left < 0 else replace(policy, max_suppressed=left / (n_rows - lost))
+
+
 def publish(
     encoded: EncodedTable,
     policy: Policy,

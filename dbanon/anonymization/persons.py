@@ -10,7 +10,7 @@ import numpy as np
 
 from dbanon.anonymization.adjusting.merging import merged
 from dbanon.anonymization.adjusting.repair import enforce, failing, rows_in_reach
-from dbanon.anonymization.outcome import requirement_of
+from dbanon.anonymization.outcome import requirement_of, rest_of
 from dbanon.domain.assignment import Assignment, EncodedColumn, EncodedTable
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import ModelSpec, Policy
@@ -269,15 +269,17 @@ def levels(
     place: NDArray[np.int64],
     *,
     least: int | None = None,
-) -> NDArray[np.int64]:
-    """Return how many rows each person keeps, (p,).
+) -> tuple[NDArray[np.int64], int, Policy]:
+    """Return the kept rows of each person, (p,), the number of lost rows, and the others' policy.
 
     A person keeps all its rows, up to the policy's number, if the persons with that number meet the
     policy among themselves. Otherwise it keeps the next lower number that occurs. The last persons
-    are suppressed if the budget allows it; otherwise the others are lowered to their number. least:
-    persons that suffice instead, whatever their values.
+    are suppressed if the budget allows it: all rows that they might keep are lost, and the others
+    have the rest of the budget. Otherwise the others are lowered to their number. least: persons
+    that suffice instead, whatever their values.
     """
-    level = kept_levels(np.bincount(subjects), policy.rows_per_subject)
+    most = kept_levels(np.bincount(subjects), policy.rows_per_subject)
+    level = most.copy()
 
     def holds(persons: NDArray[np.bool_]) -> bool:
         if least is not None:
@@ -291,13 +293,16 @@ def levels(
         level[waiting] = number
         if holds(waiting):
             waiting[:] = False
-    few = int((waiting[subjects] & (place < level[subjects])).sum())
-    if few <= policy.max_suppressed * len(subjects):
+    if not waiting.any():
+        return level, 0, policy
+    n_lost = int(most[waiting].sum())
+    rest = rest_of(policy, n_lost + int(level[~waiting].sum()), lost=n_lost)
+    if rest is not None:
         level[waiting] = 0
-        return level
+        return level, n_lost, rest
     for number in np.unique(level[~waiting]):
-        if not waiting.any() or holds(waiting):
+        if holds(waiting):
             break
         waiting |= level == number
         level[waiting] = level.min()
-    return level
+    return level, 0, policy

@@ -157,17 +157,16 @@ def _by_number(
         found = search(encoded.take(rows), policy, population=problem.population)
         return Assignment.of_parts(n_rows, [(rows, found)]), n_rows - len(rows)
     require_safe(encoded, policy, subjects)
-    level_of = levels(encoded, policy, subjects, place, least=problem.least)
+    level_of, n_lost, rest = levels(encoded, policy, subjects, place, least=problem.least)
     parts = []
     for number in np.unique(level_of[level_of > 0]):
         rows = np.flatnonzero((level_of[subjects] == number) & (place < number))
-        own = timed(policy, share=float((level_of == number).mean()))
+        own = timed(rest, share=float((level_of == number).mean()))
         part = encoded.take(rows)
         found = _of_persons(part, own, dense(subjects[rows]), seed=seed, stages=stages)
         certify(publish(part, own, found), own, None, budget=budget_of(own, len(rows)))
         parts.append((rows, found))
-    n_kept = int((place < level_of[subjects]).sum())
-    return Assignment.of_parts(n_rows, parts), n_rows - n_kept
+    return Assignment.of_parts(n_rows, parts), n_rows - n_lost - int(level_of.sum())
 
 
 def _of_atoms(problem: Problem, atoms: NDArray[np.int32], *, stages: Stages) -> Assignment:

@@ -20,7 +20,7 @@ from dbanon.anonymization.auto.plans import SMALL
 from dbanon.anonymization.interfaces import Algorithm, Requirement, listens, timed
 from dbanon.anonymization.loss.costs import column_costs, pack
 from dbanon.anonymization.loss.metrics import information_loss, report
-from dbanon.anonymization.outcome import certify, publish, published_values, requirement_of
+from dbanon.anonymization.outcome import certify, publish, published_values, requirement_of, rest_of
 from dbanon.anonymization.registry import ALGORITHMS, algorithm_named, make_algorithm, recoding_of
 from dbanon.anonymization.threads import GivenUp, aside
 from dbanon.domain.assignment import Assignment, EncodedTable
@@ -239,7 +239,7 @@ def _searched(
 ) -> Assignment:
     """Group the rows by the policy's algorithm, coarser if its population models require it."""
     if encoded.kept_columns:
-        return _group_apart(encoded, policy, requirement, seed=seed, stages=stages)
+        return _group_apart(encoded, policy, seed=seed, stages=stages)
     algorithm = make_algorithm(policy, stages=stages)
     grouped = partial(_grouped, encoded, policy=policy, seed=seed, stages=stages)
     assignment = grouped(requirement, algorithm)
@@ -309,9 +309,7 @@ def _price(
     return False, lost
 
 
-def _group_apart(
-    table: EncodedTable, policy: Policy, requirement: Requirement, *, seed: int, stages: Stages
-) -> Assignment:
+def _group_apart(table: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> Assignment:
     """Group the rows of each combination of kept values separately, within the policy's budget."""
     possible, lost = [], 0
     for rows in strata(table):
@@ -319,10 +317,9 @@ def _group_apart(
             possible.append(rows)
         else:
             lost += len(rows)
-    left = requirement.budget(table.n_rows) - lost
-    if left < 0 or not possible:
+    allowed = rest_of(policy, table.n_rows, lost=lost)
+    if allowed is None:
         raise _too_few(table, lost)
-    allowed = replace(policy, max_suppressed=left / (table.n_rows - lost))
     parts = []
     for rows in possible:
         part = table.take(rows)

@@ -1,6 +1,9 @@
+import math
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
+import pytest
 from builders import encoded, policy_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,10 +23,11 @@ def rows_of(people):
     return [(i, x, s) for i, (x, values) in enumerate(people) for s in values]
 
 
-def grouped(rows, most, *, draws=None, **changes):
+def grouped(rows, most, *, draws=None, rules=None, **changes):
     """Return what is published of each (person, value), by class."""
-    policy = policy_of(["x"], ["s"], subject="person", rows_per_subject=most, **changes)
-    table = encoded({"x": [x for _, x, _ in rows]}, {"s": [s for *_, s in rows]})
+    changes |= {"subject": "person", "rows_per_subject": most}
+    policy = policy_of(["x"], ["s"], rules=rules, **changes)
+    table = encoded({"x": [x for _, x, _ in rows]}, {"s": [s for *_, s in rows]}, rules=rules)
     persons = np.unique([i for i, *_ in rows], return_inverse=True)[1].astype(np.int32)
     drawn = np.arange(len(rows), dtype=np.uint64) if draws is None else draws
     problem = Problem(table, policy, persons, drawn[:, np.newaxis])
@@ -48,6 +52,64 @@ def cells(shown):
     for label, i, s in shown:
         parts.setdefault((label, times[i]), []).append((i, s))
     return parts
+
+
+def limit(share, n_rows):
+    """Return how many of the rows may be left out: the share is a decimal number."""
+    return math.floor(Fraction(str(share)) * n_rows)
+
+
+@settings(max_examples=60)
+@given(
+    PEOPLE,
+    st.sampled_from(["group", 2, 3]),
+    st.integers(1, 5),
+    st.sampled_from([0.1, 0.29, 0.4]),
+    st.sampled_from(["auto", "mondrian"]),
+)
+def test_persons_left_out_have_at_most_the_rows_of_the_budget(people, most, k, share, algorithm):
+    rows = rows_of(people)
+    asked = {"k": k, "max_suppressed": share, "algorithm": algorithm}
+    try:
+        shown, found = grouped(rows, most, **asked)
+    except Unsatisfiable:
+        return
+    kept, size = Counter(i for _, i, _ in shown), Counter(i for i, *_ in rows)
+    left_out = len(rows) - len(shown) - found.loss.n_sampled
+    assert left_out <= limit(share, len(rows) - found.loss.n_sampled)
+    cut = sum(size[i] - n for i, n in kept.items())
+    gone = sum(n - 1 for i, n in size.items() if i not in kept)
+    assert cut <= found.loss.n_sampled <= cut + gone
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "mondrian", "mdav"])
+def test_what_persons_left_out_by_number_spend_is_not_spent_again(algorithm):
+    far = [10**6 * (i + 1) for i in range(4)]
+    people = [(x, ["a", "b", "a", "b"]) for x in [i % 7 for i in range(41)] + far]
+    people += [(3, ["a", "b", "a"])] * 4
+    rows = rows_of(people)
+    assert len(rows) == 192
+    asked = {"k": 5, "max_suppressed": 0.1, "rules": {"x": {"rare": "suppress"}}}
+    shown, found = grouped(rows, "group", **asked, algorithm=algorithm)
+    assert found.loss.n_sampled == 0
+    assert 12 <= found.loss.n_suppressed == len(rows) - len(shown) <= 19
+
+
+def test_rows_that_the_policy_allows_as_a_decimal_number_are_left_out():
+    people = [(0, ["a"])] * 29 + [(0, ["a", "b"])] * 4 + [(0, ["a", "b", "a"])] * 21
+    rows = rows_of(people)
+    assert 29 > 0.29 * len(rows) > 28
+    shown, found = grouped(rows, "group", k=4, l=2, max_suppressed=0.29)
+    assert (len(shown), found.loss.n_suppressed, found.loss.n_sampled) == (71, 29, 0)
+
+
+def test_all_rows_that_a_person_left_out_might_keep_count():
+    people = [(0, ["a", "b"] * 10)] * 10 + [(0, ["a"] * 9), (0, ["b"] * 5)]
+    rows = rows_of(people)  # both could be left out with 5 rows each
+    _, found = grouped(rows, "group", k=3, max_suppressed=0.05)
+    assert found.loss.n_suppressed == found.loss.n_sampled
+    _, found = grouped(rows, 7, k=3, max_suppressed=0.15)
+    assert (found.loss.n_suppressed, found.loss.n_sampled) == (10 * 13 + 2 + 5, 10 * 13 + 2)
 
 
 @settings(max_examples=60)
