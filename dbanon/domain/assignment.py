@@ -432,7 +432,10 @@ class LossReport:
     n_of_nobody: int = 0
 
     def among(self, whole: LossReport) -> LossReport:
-        """Return the loss among all rows of a whole, the others suppressed; metrics stay."""
+        """Return the loss among all rows of a whole, the others suppressed; metrics stay.
+
+        Within the budget, only the whole suppresses rows.
+        """
         beyond = whole.n_rows - self.n_rows
         if not beyond:
             return self
@@ -441,11 +444,12 @@ class LossReport:
             return (loss * self.n_rows + beyond) / whole.n_rows
 
         weighted = None if self.weighted_ncp is None else mean(self.weighted_ncp)
+        suppressed = self.n_suppressed + beyond
         return replace(
             self,
             n_rows=whole.n_rows,
-            n_suppressed=self.n_suppressed + beyond,
-            n_sampled=max(self.n_sampled, whole.n_sampled),
+            n_suppressed=suppressed,
+            n_sampled=suppressed - (whole.n_suppressed - whole.n_sampled),
             ncp=mean(self.ncp),
             columns={name: mean(loss) for name, loss in self.columns.items()},
             weighted_ncp=weighted,

@@ -3,6 +3,8 @@ from builders import tables
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbanon.domain.assignment import LossReport
+
 
 @given(tables())
 def test_codes_stand_side_by_side_in_the_order_of_the_columns(table):
@@ -21,3 +23,14 @@ def test_rows_are_taken_in_the_order_given(table, data):
     assert table.all_codes[rows].tolist() == part.all_codes.tolist()
     assert len(rows) == part.n_rows
     assert table.domains is part.domains
+
+
+def test_rows_suppressed_by_number_are_added_up_over_repetitions():
+    def loss(n_rows, n_suppressed, n_sampled):
+        return LossReport(n_rows, n_suppressed, 3, 5, 0.5, {}, n_sampled=n_sampled)
+
+    whole = loss(100, 20, 15)
+    assert loss(100, 20, 15).among(whole).n_sampled == 15
+    for last, suppressed in ((loss(80, 0, 0), 20), (loss(80, 6, 6), 26), (loss(74, 0, 0), 26)):
+        found = last.among(whole)
+        assert (found.n_suppressed, found.n_sampled) == (suppressed, suppressed - 5)
