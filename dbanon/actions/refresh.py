@@ -232,10 +232,14 @@ def _estimated(
 
 
 def _of_search(release: Release, sampled: Sequence[Problem], request: Request) -> float | None:
-    """Return about the loss of a new search of the rows that were read, and store it."""
+    """Return about the loss of a new search of the rows that were read, and store it.
+
+    The estimate is an upper bound; one above the loss of the present classes says less than that.
+    """
     from dbanon.anonymization.estimate import ncp_of_search
 
     ncp, state = ncp_of_search(sampled), release.source_state
+    ncp = None if ncp is None else min(ncp, release.loss.ncp)
     if ncp is not None and state is not None and state.places is not None and not request.dry_run:
         ledger.note_search(request.settings or Settings.load(), release.id, replace(state, ncp=ncp))
     return ncp
