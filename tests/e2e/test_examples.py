@@ -17,7 +17,7 @@ def patients(copied):
 @pytest.fixture
 def job():
     """Return what pg_cron is to run, of the example that schedules it."""
-    examples = page("docs/guides/scheduling.md").blocks("postgresql")
+    examples = page("docs/reference/scheduling.md").blocks("postgresql")
     (example,) = (text for text in examples if "dbanon.verify" in text)
     return re.search(r"\$job\$(.+)\$job\$", example, re.DOTALL)[1]
 
