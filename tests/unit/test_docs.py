@@ -329,7 +329,7 @@ def test_the_published_types_are_described(recoding):
 
 
 def test_every_warning_is_explained():
-    rows = page("docs/guides/policies.md").rows("## Warnings")
+    rows = page("docs/reference/warnings.md").rows("# Warnings")
     assert [f"`{code}`" for code in EXPLANATIONS] == [row[0] for row in rows]
     assert sorted(EXPLANATIONS) == sorted(Code)
     for cells in rows:
