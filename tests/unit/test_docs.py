@@ -34,7 +34,10 @@ POLICY = page("docs/reference/policy.md")
 ALGORITHMS_PAGE = page("docs/reference/algorithms.md")
 MODELS_PAGE = page("docs/reference/models.md")
 FUNCTIONS_PAGE = page("docs/reference/sql-functions.md")
+GUIDES = [guide for guide in SITE if guide.path.parent.name == "guides"]
 LONGEST_README = 200
+LONGEST_GUIDE = 150
+FIRST_LINES = 20
 ONE_LINERS = [
     "python3 -m venv .venv && .venv/bin/pip install -e '.[embedded]' && .venv/bin/dbanon demo",
     "python3 -m venv .venv && .venv/bin/pip install -e '.[dev]' && .venv/bin/pytest",
@@ -113,6 +116,17 @@ SPOKEN = sorted({words for page in PAGES for words in re.findall(r"`dbanon ([^`]
 
 def test_the_readme_fits_one_look():
     assert len(README.written.splitlines()) <= LONGEST_README
+
+
+def test_a_guide_has_at_most_150_lines():
+    assert len(GUIDES) > 20
+    lines = {guide.path.name: len(guide.written.splitlines()) for guide in GUIDES}
+    assert {name: count for name, count in lines.items() if count > LONGEST_GUIDE} == {}
+
+
+def test_a_guide_begins_with_an_example():
+    begun = {guide.path.name: guide.written.splitlines()[:FIRST_LINES] for guide in GUIDES}
+    assert [name for name, lines in begun.items() if "```" not in [n[:3] for n in lines]] == []
 
 
 @pytest.mark.parametrize("line", ONE_LINERS)
