@@ -37,7 +37,7 @@ class Holder(NamedTuple):
         return f"process {self.pid}" + (f" ({quote_identifier(self.role)})" if self.role else "")
 
 
-class Held(Exception):
+class LockNotGranted(Exception):
     """A lock was not granted; ``holders`` are the sessions that had it, if known."""
 
     def __init__(self, holders: tuple[Holder, ...]) -> None:
@@ -56,7 +56,7 @@ class Held(Exception):
 def patiently(session: Session, act: Callable[[], T], *, on: Collection[int], budget: float) -> T:
     """Run ``act``, which needs exclusive locks ``on`` relations (OIDs), in short attempts.
 
-    Each is a savepoint; a budget of 0 seconds allows one. Raises Held if none succeeds.
+    Each is a savepoint; a budget of 0 seconds allows one. Raises LockNotGranted if none succeeds.
     """
     end = time.monotonic() + budget
     while True:
@@ -66,7 +66,7 @@ def patiently(session: Session, act: Callable[[], T], *, on: Collection[int], bu
                 done = act()
                 _set_timeout(session, LOCK_TIMEOUT)
         except _HELD:
-            held = Held(holders(session, on))
+            held = LockNotGranted(holders(session, on))
         else:
             return done
         if time.monotonic() + PAUSE > end:
@@ -78,7 +78,7 @@ def unless_held(session: Session, act: Callable[[], object]) -> bool:
     """Run ``act`` in one short attempt; return False if a lock prevented it."""
     try:
         patiently(session, act, on=(), budget=0)
-    except Held:
+    except LockNotGranted:
         return False
     return True
 

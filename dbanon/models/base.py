@@ -90,7 +90,7 @@ OF_SENSITIVE = {
 """What every model about sensitive columns takes, besides its own."""
 
 
-Told = tuple[str, str]
+Reason = tuple[str, str]
 """What stands against a model, and what is possible, which may be nothing."""
 
 
@@ -127,12 +127,12 @@ class Case(NamedTuple):
         return f"{self.name} has {self.distinct:,} distinct values"
 
 
-def shared_value(case: Case) -> Told:
+def shared_value(case: Case) -> Reason:
     """Return the share of the most frequent value, and a possible share."""
     return case.shared, f"probabilistic l <= {rounded_down(1 / case.top)}"
 
 
-def too_few(case: Case, required: int, *, possible: str) -> Told:
+def too_few(case: Case, required: int, *, possible: str) -> Reason:
     """Return the number of values; possible: format of a model with that number."""
     if case.strictly:
         return case.shared, ""
@@ -310,7 +310,7 @@ class ClassModel(Model):
         """Return the rule that a search keeps, None if only merging enforces the model."""
         return None
 
-    def explain(self, case: Case) -> Told:
+    def explain(self, case: Case) -> Reason:
         """Explain why all rows as one class fail."""
         return shared_value(case)
 

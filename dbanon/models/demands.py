@@ -18,8 +18,8 @@ from dbanon.models.base import (
     Demand,
     OfPersons,
     Reads,
+    Reason,
     Scope,
-    Told,
 )
 from dbanon.models.registry import (
     is_plain,
@@ -192,7 +192,7 @@ def wholes(
     return found
 
 
-def explained(table: EncodedTable, demand: Demand) -> Told:
+def explained(table: EncodedTable, demand: Demand) -> Reason:
     """Explain a demand that the rows as one class fail."""
     column = demand.column or 0
     values = table.sensitive[:, column]

@@ -20,7 +20,7 @@ from dbanon.actions.publication.series import (
 )
 from dbanon.db import catalog, identity, rights, schemas
 from dbanon.db.histories import memory, overlay, readers
-from dbanon.db.locks import Held
+from dbanon.db.locks import LockNotGranted
 from dbanon.db.metadata import ledger, store
 from dbanon.db.proofs import checks, subjects
 from dbanon.db.proofs.subjects import prove_linked, prove_subjects
@@ -534,7 +534,7 @@ def _put_in_place(session: Session, work: Work, create: Statement) -> TableName 
     publication, view = work.publication, work.publication.view
     try:
         return relations.put_in_place(session, view, create, candidate=publication.candidate)
-    except Held as held:
+    except LockNotGranted as held:
         raise DatabaseError(
             f"{view} gets other columns or tables, and {held} is using it;"
             f" {state_after(work.previous)}",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dbanon.db import catalog, identity
 from dbanon.db.audit import Hidden, hidden
 from dbanon.db.histories import memory
-from dbanon.db.locks import Held
+from dbanon.db.locks import LockNotGranted
 from dbanon.db.metadata import ledger, migrate, store
 from dbanon.db.metadata.migrate import current_session, require_current
 from dbanon.db.releases import publication_lock, withdrawal
@@ -122,7 +122,7 @@ def _drop_objects(settings: Settings, release: Release, stages: Stages) -> None:
                 withdrawal.drop(session, release)
                 identity.require_nothing_else(session, known)
             withdrawal.tidy(session, release.table)
-    except Held as held:
+    except LockNotGranted as held:
         message = f"its relation and its tables cannot be dropped yet, because of {held}: {again}"
         stages.remark(f"{message} does so when that has ended")
     except DependedOn as depended:

@@ -185,7 +185,7 @@ def _used(inputs: AssessmentInput) -> Utility:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReportLimits:
     """The limits of a report: source rows, seconds, and the threshold of high risk."""
 
     samples: int = SAMPLES
@@ -222,7 +222,7 @@ def report(
     table; DriftError if the source is missing or no longer fits the release; NotPermitted,
     TableNotFound. A relation that breaks its promise has a report with failed ``checks``.
     """
-    asked = Asked(samples, time_limit, threshold, population)
+    asked = ReportLimits(samples, time_limit, threshold, population)
     _require_sensible(asked)
     if not public:
         also = ", or: dbanon report RELATION --public"
@@ -244,7 +244,7 @@ def report(
     return _assessed(release, checked, seen, asked, stages=stages, begun=begun)
 
 
-def _require_sensible(asked: Asked) -> None:
+def _require_sensible(asked: ReportLimits) -> None:
     if not 0.0 < asked.threshold < 1.0:
         msg = f"a threshold is a risk between 0 and 1, and not {asked.threshold:g}"
         raise ConfigError(msg, hint="--threshold 0.2: one of five")
@@ -277,7 +277,7 @@ def _assessed(
     release: Release,
     checked: Checked,
     seen: ReleasedData,
-    asked: Asked,
+    asked: ReportLimits,
     *,
     stages: Stages,
     begun: float,
@@ -340,7 +340,7 @@ def _achieved(release: Release, checked: Checked) -> float | None:
     return min((least for least in found if least is not None), default=None)
 
 
-def _public(release: Release, asked: Asked, settings: Settings, stages: Stages) -> Report:
+def _public(release: Release, asked: ReportLimits, settings: Settings, stages: Stages) -> Report:
     """Return the public report; its session sends no query about the source."""
     seen = read_released_alone(release, settings, stages)
     _require_part(asked.population, 0 if release.policy.subject else int(seen.rows))

@@ -50,7 +50,7 @@ class Deviations(NamedTuple):
     imprecision: Floats
 
 
-class Asked(NamedTuple):
+class QuerySet(NamedTuple):
     """Queries of a range of one column and values of another; parts: see ``parts_of``."""
 
     ranged: str
@@ -94,7 +94,7 @@ def query_errors(
 
 def draw(
     readings: Sequence[Reading], *, share: float, n: int, generator: np.random.Generator
-) -> list[Asked]:
+) -> list[QuerySet]:
     """Return n random queries that about this share of the source's rows meets.
 
     One to three random values (or parts) of a random column, and a range of another from a random
@@ -113,14 +113,14 @@ def draw(
             queries = tuple(_drawn(counter, share=share, n=wanted, generator=generator))
             left -= len(queries)
             if queries:
-                asked.append(Asked(ranged.name, other.name, counter.parts, queries))
+                asked.append(QuerySet(ranged.name, other.name, counter.parts, queries))
                 fruitful.append((ranged, other))
         pairs = fruitful
     return asked
 
 
 def deviations(
-    readings: Sequence[Reading], asked: Sequence[Asked], *, scale: float = 1.0
+    readings: Sequence[Reading], asked: Sequence[QuerySet], *, scale: float = 1.0
 ) -> Deviations:
     """Return the deviation of the answer to each query; answers are multiplied by ``scale``."""
     by_name = {reading.name: reading for reading in readings}
@@ -133,7 +133,7 @@ def deviations(
     return Deviations(np.abs(estimated), possible)
 
 
-def answers(ranged: Reading, other: Reading, asked: Asked) -> Floats:
+def answers(ranged: Reading, other: Reading, asked: QuerySet) -> Floats:
     """Return the estimated and the greatest possible rows of each query, (2, n)."""
     joint = published_pairs(ranged, other)
     assert joint is not None  # noqa: S101 - of two sensitive columns nothing is asked
@@ -153,7 +153,7 @@ def answers(ranged: Reading, other: Reading, asked: Asked) -> Floats:
     return np.concatenate(found, axis=1)
 
 
-def _shares_of_parts(other: Reading, asked: Asked) -> dict[int, Floats]:
+def _shares_of_parts(other: Reading, asked: QuerySet) -> dict[int, Floats]:
     """Return the share of each label in each requested part, and if they overlap, (2, labels)."""
     found = {}
     for part in {part for query in asked.queries for part in query.wanted}:

@@ -136,7 +136,7 @@ def hold(session: Session, job: Job) -> bool:
     def lock() -> bool:
         return session.pg.execute(query("jobs.hold"), values).fetchone() is not None
 
-    with suppress(locks.Held):
+    with suppress(locks.LockNotGranted):
         return locks.patiently(session, lock, on=(), budget=_MOMENT.total_seconds() / 2)
     return False
 

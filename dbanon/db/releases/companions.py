@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from psycopg import sql
 
 from dbanon.db import catalog, identity, rights
-from dbanon.db.locks import Held, patiently, unless_held
+from dbanon.db.locks import LockNotGranted, patiently, unless_held
 from dbanon.db.metadata import ledger, spending
 from dbanon.db.queries import identifiers, lasting_value, query, relation, template
 from dbanon.db.releases import aside, relations
@@ -158,7 +158,7 @@ class Companion:
         act = partial(aside.set_aside, session, name, oid=oid)
         try:
             left = patiently(session, act, on=[oid], budget=relations.PATIENCE)
-        except Held as held:
+        except LockNotGranted as held:
             raise DatabaseError(
                 f"{name} gets other columns, and {held} is using it; nothing was published",
                 hint=f"{held.remedy}run the command again",

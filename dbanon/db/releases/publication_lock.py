@@ -10,7 +10,7 @@ import psycopg
 from psycopg import sql
 
 from dbanon.db.failures import is_overtaken
-from dbanon.db.locks import ATTEMPT, PAUSE, Held, holders
+from dbanon.db.locks import ATTEMPT, PAUSE, LockNotGranted, holders
 from dbanon.db.queries import query
 from dbanon.db.releases.guards import lock_source
 from dbanon.db.session import LOCK_TIMEOUT, at_once
@@ -98,7 +98,7 @@ def _pause(session: Session, source: TableInfo, deadline: float) -> None:
         return
     oids = [part.oid for part in source.partitions] or [source.oid]
     with session.transaction(keep=False):
-        held = Held(holders(session, oids))
+        held = LockNotGranted(holders(session, oids))
     raise DatabaseError(
         f"{source.name} cannot be locked, because of {held}, which is using it; what is served"
         " stays as it is",

@@ -329,8 +329,8 @@ def put_in_place(
 ) -> TableName | None:
     """Replace the published view by one equal to the candidate, unless it is equal already.
 
-    Replacing needs an exclusive lock, in short attempts. Raises Held if readers do not release
-    theirs; returns the result of ``replace``.
+    Replacing needs an exclusive lock, in short attempts. Raises LockNotGranted if readers do not
+    release theirs; returns the result of ``replace``.
     """
     left = None
     if not same(session, view, candidate):

@@ -105,7 +105,7 @@ def _hide(session: Session, release: Entry) -> None:
 
 
 def drop(session: Session, release: Entry) -> None:
-    """Drop all objects of a withdrawn release; raises Held, or DependedOn for the view."""
+    """Drop all objects of a withdrawn release; raises LockNotGranted, DependedOn for the view."""
     shared = ledger.serves_data(session, release.data_id)
 
     def act() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import CLOSENESS, COUNT, DISTANCE, Bound, Case, ClassModel, Rule, Told
+from dbanon.models.base import CLOSENESS, COUNT, DISTANCE, Bound, Case, ClassModel, Reason, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,6 +70,6 @@ class NTCloseness(ClassModel):
 
         return closeness_rule(self.t, whole, distance=self.distance)
 
-    def explain(self, case: Case) -> Told:
+    def explain(self, case: Case) -> Reason:
         """Return the number of rows."""
         return f"the table has {case.whole.n_rows:,} rows", f"n <= {case.whole.n_rows}"

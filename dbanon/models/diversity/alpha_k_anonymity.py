@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.kernels import layout
-from dbanon.models.base import SHARE, Bound, Case, ClassModel, OfPersons, Rule, Told, rounded_up
+from dbanon.models.base import SHARE, Bound, Case, ClassModel, OfPersons, Reason, Rule, rounded_up
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,6 +35,6 @@ class AlphaKAnonymity(ClassModel):
         """Return the largest share of a value."""
         return layout.SHARE, [self.required, 0.0]
 
-    def explain(self, case: Case) -> Told:
+    def explain(self, case: Case) -> Reason:
         """Return the share of the most frequent value."""
         return case.shared, f"alpha >= {rounded_up(case.top)}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbanon.kernels.layout import ENTROPY
-from dbanon.models.base import LEVEL, Bound, Case, ClassModel, Rule, Told, rounded_down
+from dbanon.models.base import LEVEL, Bound, Case, ClassModel, Reason, Rule, rounded_down
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,7 +38,7 @@ class EntropyLDiversity(ClassModel):
         """Return the least entropy."""
         return ENTROPY, [math.log(self.required), 0.0]
 
-    def explain(self, case: Case) -> Told:
+    def explain(self, case: Case) -> Reason:
         """Return the possible l of the three kinds."""
         level = float(self.achieved(case.one, case.whole)[0])
         distinct = min(case.distinct, max(int(self.l), 1))

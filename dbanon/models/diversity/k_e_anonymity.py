@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import COUNT, SPAN, Bound, Case, ClassModel, Reads, Told
+from dbanon.models.base import COUNT, SPAN, Bound, Case, ClassModel, Reads, Reason
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +42,7 @@ class KEAnonymity(ClassModel):
         enough = tally.total(there.astype(float)) >= self.k
         return np.where(enough, most - np.where(enough, least, 0.0), -1.0)
 
-    def explain(self, case: Case) -> Told:
+    def explain(self, case: Case) -> Reason:
         """Return the number of distinct numbers, or their range."""
         numbers = case.whole.domain.numbers[case.one.values]
         distinct = int((numbers == numbers).sum())  # noqa: PLR0124 - NaN is no number

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import SHARE, TEXTS, Bound, Case, ClassModel, Reads, Rule, Told, rounded_up
+from dbanon.models.base import (
+    SHARE,
+    TEXTS,
+    Bound,
+    Case,
+    ClassModel,
+    Reads,
+    Reason,
+    Rule,
+    rounded_up,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,7 +57,7 @@ class ListedAlphaKAnonymity(ClassModel):
         most[whole.domain.codes_of(self.listed)] = self.alpha
         return between(whole, np.zeros(len(most)), most + 1e-12)
 
-    def explain(self, case: Case) -> Told:
+    def explain(self, case: Case) -> Reason:
         """Return the share of the most frequent listed value."""
         top = float(self.achieved(case.one, case.whole)[0])
         fact = f"{100 * top:.0f} % of the rows share one of the listed values of {case.name}"

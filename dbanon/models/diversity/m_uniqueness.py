@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import COUNT, Bound, Case, ClassModel, Told
+from dbanon.models.base import COUNT, Bound, Case, ClassModel, Reason
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,7 +34,7 @@ class MUniqueness(ClassModel):
         unique = tally.most(tally.counts.astype(float)) <= 1
         return np.where(unique, tally.size, 0).astype(float)
 
-    def explain(self, case: Case) -> Told:
+    def explain(self, case: Case) -> Reason:
         """Return the share of the most frequent value."""
         most = case.whole.n_rows // int(case.one.counts.max())
         return case.shared, f"m = {most} with k <= {most}" if most > 1 else ""

@@ -15,7 +15,7 @@ from dbanon.models.base import (
     Case,
     ClassModel,
     Reads,
-    Told,
+    Reason,
     rounded_down,
 )
 from dbanon.models.diversity.pd_recursive_l_diversity import PdRecursiveLDiversity
@@ -58,7 +58,7 @@ class NpdRecursiveLDiversity(ClassModel):
             found = np.where(held, found, np.inf)
         return found
 
-    def explain(self, case: Case) -> Told:
+    def explain(self, case: Case) -> Reason:
         """Return the negative value's share if it is too small, otherwise the possible c."""
         least = min(float(_share_of(v, case.one, case.whole)[0]) for v in self.negative)
         if least >= self.share - TOLERANCE:

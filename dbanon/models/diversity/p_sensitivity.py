@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dbanon.models.base import COUNT, Case, DistinctModel, OfPersons, Told, too_few
+from dbanon.models.base import COUNT, Case, DistinctModel, OfPersons, Reason, too_few
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,6 @@ class PSensitivity(DistinctModel):
     of_persons = OfPersons.DIFFERENT_VALUES
     guards_persons = True
 
-    def explain(self, case: Case) -> Told:
+    def explain(self, case: Case) -> Reason:
         """Return the number of values."""
         return too_few(case, self.p, possible="{}-sensitivity")

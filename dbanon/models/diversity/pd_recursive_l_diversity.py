@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbanon.models.base import COUNT, FACTOR, TEXTS, Bound, Case, ClassModel, Reads, Told
+from dbanon.models.base import COUNT, FACTOR, TEXTS, Bound, Case, ClassModel, Reads, Reason
 from dbanon.models.diversity.recursive_l_diversity import least_c, ratio
 
 if TYPE_CHECKING:
@@ -48,6 +48,6 @@ class PdRecursiveLDiversity(ClassModel):
         tail = rest - np.where(early, 0.0, of_y)
         return np.where(np.isinf(y), 0.0, ratio(of_y, tail))
 
-    def explain(self, case: Case) -> Told:
+    def explain(self, case: Case) -> Reason:
         """Return the possible c."""
         return least_c(self, case, self.l)

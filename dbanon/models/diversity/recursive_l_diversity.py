@@ -15,8 +15,8 @@ from dbanon.models.base import (
     Bound,
     Case,
     ClassModel,
+    Reason,
     Rule,
-    Told,
     rounded_up,
 )
 
@@ -54,7 +54,7 @@ class RecursiveLDiversity(ClassModel):
             return None
         return RECURSIVE, [self.required - MARGIN, float(self.l)]
 
-    def explain(self, case: Case) -> Told:
+    def explain(self, case: Case) -> Reason:
         """Return the possible c."""
         return least_c(self, case, self.l)
 
@@ -66,7 +66,7 @@ def ratio(top: NDArray[np.float64], tail: NDArray[np.float64]) -> NDArray[np.flo
     return np.where(tail > 0, top / np.maximum(tail, 1), np.inf)
 
 
-def least_c(model: ClassModel, case: Case, l: int) -> Told:
+def least_c(model: ClassModel, case: Case, l: int) -> Reason:
     """Return the least c, or the number of values if it is too small for any c."""
     level = float(model.achieved(case.one, case.whole)[0])
     if math.isfinite(level):

@@ -19,7 +19,7 @@ from dbanon.anonymization.utility.measure import (
     target_of,
     utility_of,
 )
-from dbanon.anonymization.utility.queries import Asked, Query, deviations, draw, query_errors
+from dbanon.anonymization.utility.queries import Query, QuerySet, deviations, draw, query_errors
 from dbanon.anonymization.utility.readings import readings_of
 from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import ModelSpec
@@ -83,7 +83,7 @@ def test_the_error_of_an_answer_is_its_distance_over_the_truth(published):
     readings = readings_of(exact(table, policy))
     age, sex = table.quasi[0], table.quasi[2]
     truth = int(((age.codes <= 20) & (sex.codes == 0)).sum())
-    asked = Asked("age", "sex", np.arange(3), (Query(0, 20, (0,), truth), Query(0, 20, (0,), 1)))
+    asked = QuerySet("age", "sex", np.arange(3), (Query(0, 20, (0,), truth), Query(0, 20, (0,), 1)))
     assert [0.0, truth - 1.0] == pytest.approx(deviations(readings, [asked]).error.tolist())
     doubled = deviations(readings, [asked], scale=2.0)
     assert [1.0, 2.0 * truth - 1.0] == pytest.approx(doubled.error.tolist())
@@ -114,7 +114,7 @@ def test_the_imprecision_is_how_many_rows_too_many_overlapping_classes_have(
     policy = policy_of(["age", "sex"], k=4, rules=rules)
     released = of_texts(table, pa.table(cells), np.ones(16, np.int64), policy=policy)
     wanted = tuple("fm".index(sex) for sex in sexes)
-    asked = Asked("age", "sex", np.arange(3), (Query(first, last, wanted, true),))
+    asked = QuerySet("age", "sex", np.arange(3), (Query(first, last, wanted, true),))
     found = deviations(readings_of(released), [asked])
     assert [rows / true - 1.0] == pytest.approx(found.imprecision.tolist())
 
@@ -125,7 +125,7 @@ def test_a_class_overlaps_a_query_that_ends_where_it_begins(last):
     shown = pa.table({"amount": [*["[10.5,20.5]"] * 2, *[last] * 2], "sex": [*"ffff"]})
     policy = policy_of(["amount", "sex"], k=2)
     released = of_texts(table, shown, np.ones(4, np.int64), policy=policy)
-    asked = Asked("amount", "sex", np.arange(2), (Query(1, 2, (0,), 2), Query(0, 1, (0,), 2)))
+    asked = QuerySet("amount", "sex", np.arange(2), (Query(1, 2, (0,), 2), Query(0, 1, (0,), 2)))
     assert [1.0, 0.0] == deviations(readings_of(released), [asked]).imprecision.tolist()
 
 

@@ -16,7 +16,7 @@ from dbanon.anonymization.registry import RECODINGS
 from dbanon.anonymization.released.reading import of_outcome
 from dbanon.anonymization.utility.distributions import Bins, categories_of
 from dbanon.anonymization.utility.measure import association
-from dbanon.anonymization.utility.queries import Asked, Query, answers, parts_of
+from dbanon.anonymization.utility.queries import Query, QuerySet, answers, parts_of
 from dbanon.anonymization.utility.readings import readings_of
 from dbanon.domain.assignment import Assignment, GroupValues
 from dbanon.domain.table import ColumnKind
@@ -90,7 +90,7 @@ def test_answers_are_sums_of_rows_times_the_shares_of_both_conditions(made, data
     last = data.draw(st.integers(first, column.size - 1))
     parts = np.arange(other.n_codes)
     code = data.draw(st.integers(0, second.size - 1))
-    asked = Asked(ranged.name, other.name, parts, (Query(first, last, (code,), 1),))
+    asked = QuerySet(ranged.name, other.name, parts, (Query(first, last, (code,), 1),))
     low, high = column.values[first], column.values[last]
     if column.name in {"integer", "number set"}:
         meets = lambda value: value is not None and low <= value <= high  # noqa: E731
