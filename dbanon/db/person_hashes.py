@@ -48,12 +48,13 @@ class Members(NamedTuple):
 
 def members(publication: Publication, key: UUID | None) -> Members:
     """Compose the members of a release; uses existing hashes if they have the same key."""
-    rows, subject = publication.rows, publication.policy.subject
+    rows, policy = publication.rows, publication.policy
     if key is not None and publication.hashed == key:
         slots = {"rows": rows, "hashed": _HASHED, "join": _by_key(publication)}
         joined = sql.SQL("{rows} AS r JOIN {hashed} AS h ON {join}").format(**slots)
         return Members(joined, sql.Identifier("h", "person"))
-    if subject is not None:
+    if not policy.is_one_row(publication.info):
+        subject = policy.subject or ""
         of_subject = equal_text(publication.info.column(subject), sql.Identifier("s", subject))
         source = publication.reading
         joined = sql.SQL("{} AS s JOIN {} AS r ON {}").format(source, rows, publication.join)

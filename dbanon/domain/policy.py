@@ -613,6 +613,10 @@ class Policy:
         """Return a relation with the key of the policy."""
         return replace(info, primary_key=self.key, key_flaw=None) if self.key else info
 
+    def is_one_row(self, info: TableInfo) -> bool:
+        """Return True if a person has one row of a table at most: no subject, or it is the key."""
+        return self.subject is None or (self.subject,) == info.primary_key
+
     def with_orders(self, info: TableInfo) -> "Policy":
         """Return the policy with the order of an enum's labels, unless it lists another."""
         labels = {column.name: column.labels for column in info.columns if column.labels}

@@ -419,8 +419,7 @@ def _of_linking(policy: Policy, info: TableInfo) -> Iterator[str]:
             f"pseudonym {quote_identifier(name)} is no name for a column: 1 to {LONGEST_NAME} bytes"
             " of text"
         )
-    is_one_row = policy.subject is None or (policy.subject,) == info.primary_key
-    if policy.linking and not is_one_row and policy.rows_per_subject is None:
+    if policy.linking and not policy.is_one_row(info) and policy.rows_per_subject is None:
         kind = "replaced column" if name is None else "pseudonym"
         yield (
             f"{kind} {quote_identifier(policy.linking[0])} shows how many rows a person has, and"

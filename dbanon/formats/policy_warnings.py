@@ -153,7 +153,7 @@ def _of_models(policy: Policy, *, complete: bool) -> Iterator[PolicyWarning]:
 
 
 def _of_persons(policy: Policy, info: TableInfo, persons: Persons) -> Iterator[PolicyWarning]:
-    if policy.subject is not None and (policy.subject,) != info.primary_key:
+    if not policy.is_one_row(info):
         return
     message = f"{persons.figure}: k counts rows"
     yield PolicyWarning(Code.NO_SUBJECT, None, message, f"{persons.setting} in the policy")

@@ -263,11 +263,12 @@ def _beyond_blocks(spec: ModelSpec, policy: Policy) -> bool:
     return model.of_whole and not around and policy.max_suppressed > 0.0
 
 
-def _of_persons(spec: ModelSpec, policy: Policy) -> bool:
-    """Return True if a model is proved for all rows of a person, and persons may have several."""
-    if policy.subject is None or spec.name == K_ANONYMITY:
-        return False
-    return is_strict(spec) or not MODELS[spec.name].of_persons
+def _of_persons(asked: Asked) -> Iterator[Found]:
+    """Find the models that are proved for all rows of a person, if persons may have several."""
+    for spec in () if asked.policy.is_one_row(asked.info) else asked.policy.models:
+        is_of_rows = is_strict(spec) or not MODELS[spec.name].of_persons
+        if spec.name != K_ANONYMITY and is_of_rows:
+            yield {"name": spec.name}
 
 
 def _foreign_leaf(info: TableInfo) -> Iterator[Found]:
@@ -355,7 +356,10 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "several tables (--dataset)",
         _option("dataset"),
-        {Mode.REUSE: Reason("the persons of a dataset are grouped for all of its tables")},
+        {
+            Mode.REUSE: Reason("the persons of a dataset are grouped for all of its tables"),
+            Mode.PLACES: Reason("the tables of a dataset are read together"),
+        },
     ),
     Feature(
         "--name",
@@ -556,8 +560,8 @@ FEATURES: tuple[Feature, ...] = (
         },
     ),
     Feature(
-        "subject",
-        _of_policy(lambda policy: policy.subject is not None),
+        "a subject that is not the key",
+        _if(Asked, lambda asked: not asked.policy.is_one_row(asked.info)),
         {
             Mode.PLACES: Reason("its persons may have several rows"),
             Mode.OVERLAP: Reason("its persons may have several rows"),
@@ -766,7 +770,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "a model proved of all rows of a person, with a subject",
-        _models(_of_persons),
+        Finder(Asked, _of_persons),
         {Mode.REFRESH: Reason("{name} is proved of all rows of a person")},
     ),
     Feature(

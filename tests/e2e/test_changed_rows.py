@@ -14,10 +14,11 @@ from psycopg import sql
 
 import dbanon
 from dbanon.actions.preparation import members
+from dbanon.actions.publication import plan
 from dbanon.db import person_hashes
 from dbanon.db.histories import memory
 from dbanon.db.releases import immutability
-from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError
+from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError, DriftError
 from dbanon.domain.policy import (
     DROP,
     K_ANONYMITY,
@@ -152,6 +153,85 @@ def test_only_changed_rows_are_read_and_all_is_as_if_all_were(people):
     assert (3, 8) == (found.growth.deferred, found.growth.changed)
     assert {"mood": 8 / 600} == found.growth.former
     assert found.new_ncp is not None
+
+
+OF_MOODS = ModelSpec("entropy-l-diversity", {"l": 1.2})
+COME = """
+INSERT INTO people
+SELECT i, 30, 'F', (enum_range(NULL::mood))[1 + i % 4] FROM generate_series(701, 820) AS i;
+DELETE FROM people WHERE id IN (7, 27, 47);
+UPDATE people SET mood = 'wild' WHERE id BETWEEN 10 AND 20
+"""
+BY_KEY = replace(POLICY, subject="id", models=(*POLICY.models, DIVERSE))
+
+
+def with_key(database, columns, policy):
+    """Give the table another key, which a refresh refuses until the policy is set again."""
+    key = f"DROP CONSTRAINT people_pkey, ADD PRIMARY KEY ({columns})"
+    database.execute(f"ALTER TABLE people {key}")
+    with pytest.raises(DriftError, match=f"primary key is another one now: {columns}"):
+        refresh(database)
+    dbanon.set_policy(TABLE, policy, settings=database.settings)
+
+
+@pytest.fixture
+def obstacles(monkeypatch):
+    """Return a list to which each refresh adds the reason why it keeps no classes, or None."""
+    found, find = [], plan._obstacle_to_refresh  # noqa: SLF001
+    listed = lambda *given: found.append(find(*given)) or found[-1]  # noqa: E731
+    monkeypatch.setattr(plan, "_obstacle_to_refresh", listed)
+    return found
+
+
+@pytest.mark.parametrize("model", [DIVERSE, OF_MOODS], ids=lambda one: one.name)
+def test_only_changed_rows_are_read_of_a_table_whose_subject_is_its_key(
+    database, model, monkeypatch
+):
+    monkeypatch.setattr(person_hashes, "_MOST_CHANGED", 1)
+    database.execute(MAKE)
+    publish(database, replace(BY_KEY, models=(*POLICY.models, model)))
+    database.execute(COME)
+    found = refresh_as_if_all_were_read(database)
+    assert (None, True, 120) == (found.all_read, found.changed, found.growth.births)
+    assert (3, 8) == (found.growth.deferred, found.growth.changed)
+    assert [(False, 2)] == database.execute(
+        "SELECT several, count(*) FROM dbanon.history GROUP BY 1"
+    )
+
+
+def test_a_history_in_which_a_person_could_have_several_rows_is_compared_all_the_same(database):
+    """As earlier versions stored of a subject that is the key."""
+    database.execute(MAKE)
+    publish(database, BY_KEY)
+    database.execute("UPDATE dbanon.history SET several = true")
+    database.execute(f"{COME}; DELETE FROM people WHERE id > 720")
+    found = refresh_as_if_all_were_read(database)
+    assert (None, 20) == (found.all_read, found.growth.births)
+
+
+def test_a_subject_that_is_the_key_no_more_has_several_rows(database, obstacles):
+    database.execute(MAKE)
+    publish(database, BY_KEY)
+    with_key(database, "id, sex", BY_KEY)
+    database.execute(COME)
+    database.execute("INSERT INTO people SELECT id, age, 'M', mood FROM people WHERE id > 700")
+    found = refresh(database)
+    assert ("its persons may have several rows", 240) == (found.all_read, found.growth.births)
+    database.execute("DELETE FROM people WHERE id > 700 AND sex = 'M'")
+    with_key(database, "id", BY_KEY)
+    assert refresh(database).growth is None
+    assert [None, "it shows several rows of a person, who has one by the present key"] == obstacles
+
+
+def test_a_model_of_all_rows_of_a_person_keeps_no_classes_once_the_subject_is_not_the_key(
+    database, obstacles
+):
+    database.execute(MAKE)
+    policy = replace(BY_KEY, models=(*POLICY.models, OF_MOODS))
+    publish(database, policy)
+    with_key(database, "id, sex", policy)
+    assert refresh(database).growth is None
+    assert ["entropy-l-diversity is proved of all rows of a person"] == obstacles
 
 
 def test_all_is_counted_again_without_figures_of_the_release_before(people):

@@ -82,6 +82,7 @@ OF_POLICY = {
     "recoding bounds": having("age", recoding="bounds"),
     "restore_variance": having("age", recoding="mean", restore_variance=True),
     "subject": {"subject": "person"},
+    "a subject that is the key": {"subject": "id"},
     "block": {"block": 100},
     "population": {"population": TableName("public", "everybody")},
     "max_suppressed": {"max_suppressed": 0.1},

@@ -388,11 +388,11 @@ def several_a_person(
 
     Raises ConfigError if the mode does not support that.
     """
-    if policy.subject is None:
+    if policy.is_one_row(info):
         return False
     if info.is_computed:
         return True  # it may be otherwise when it is read
-    rows, persons = catalog.count_subjects(session, info, policy.subject)
+    rows, persons = catalog.count_subjects(session, info, policy.subject or "")
     if mode is not None:
         require(mode, Counted(policy, info, rows, persons))
     return rows != persons

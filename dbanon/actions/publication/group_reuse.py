@@ -96,7 +96,7 @@ def reuse_groups(
 
     def recall(source: Source) -> Remembered | None:
         persons: pa.Table = source.rows.keys
-        if policy.subject is not None:
+        if source.owners is not None:
             persons = pa.table([source.owners], names=[policy.subject])
         look = partial(remembered.recall, relation=relation, counts=whole is not member)
         with stages("compare"):

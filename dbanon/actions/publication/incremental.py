@@ -95,7 +95,8 @@ def build_next(session: Session, plan: PublicationPlan, stages: Stages) -> list[
         k = requirements(session, read.members)[0].k
         differences = _differences(session, read, served, k=k, changes=changes)
     new = _new_classes(session, whole, differences, plan.request, present=present, stages=stages)
-    add, others = partial(with_others, session, read, new), differences[0].elsewhere
+    add = partial(with_others, session, read, new)
+    others = None if linked else differences[0].elsewhere
     rows, outcomes = add(others, relation=present[0].relation, stages=stages)
     deltas = _deltas(session, read, differences, new, outcomes=outcomes, present=present)
     prepared = rows.prepared(outcomes)
@@ -165,7 +166,7 @@ def _differences(
     deadline = least_deadline(one.policy for one in read.members)
     share = max(one.policy.withdraw_share or WITHDRAW_SHARE for one in read.members)
     terms = membership.RetentionRules(share, k, deadline)
-    is_row = policy.subject is None or len(served) > 1
+    is_row = policy.is_one_row(read.members[0].info)
     owners = None if is_row else _owners_of(source, policy)
     columns = {rule.column for one in read.members for rule in one.policy.columns if rule.keep}
     stand = partial(membership.stand, terms=terms, kept=columns, persons=owners, changes=changes)

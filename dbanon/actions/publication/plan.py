@@ -116,10 +116,7 @@ def _obstacle_to_refresh(session: Session, plan: PublicationPlan) -> str | None:
     together = len(plan.members) > 1
     for member, release in zip(plan.members, plan.present, strict=True):
         policy, info = member.policy, member.loaded.info
-        # Each row of the first table of a dataset is a person.
-        of_rows = together and member is plan.members[0]
-        asked = plan.request.asked(replace(policy, subject=None) if of_rows else policy, info)
-        reason = next(reasons(Mode.REFRESH, asked), None)
+        reason = next(reasons(Mode.REFRESH, plan.request.asked(policy, info)), None)
         reason = reason or _changed(session, info, release, policy=policy, versions=member.versions)
         if reason is not None:
             return f"of {release.relation}, {reason}" if together else reason
@@ -147,6 +144,8 @@ def _changed(
     person = info.primary_key if policy.subject is None else (policy.subject,)
     if memory.persons_of(session, present) != person:
         return "who is in it is not remembered"
+    if policy.is_one_row(info) and memory.shows_several(session, present):
+        return "it shows several rows of a person, who has one by the present key"
     return None
 
 

@@ -246,7 +246,7 @@ def read_widened(
     (member,) = plan.members
     whole = widened(session, member, plan.places[0].joined or plan.view(member))
     within, filled = (None, None) if changes is None else (changes.within, changes.values)
-    owned, kind = member.policy.subject is not None, plan.request.relation_kind
+    owned, kind = not member.policy.is_one_row(member.info), plan.request.relation_kind
     look = partial(read_source, kind=kind, linked=owned, quasi=quasi, within=within)
     found = look(session, whole, stages)
     if changes is not None:

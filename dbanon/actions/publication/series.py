@@ -324,7 +324,7 @@ def _require_judged(
 def _unjudged(
     publication: Publication, others: Sequence[Known], dataset: Collection[str]
 ) -> Iterator[str]:
-    info, subject = publication.info, publication.policy.subject
+    info, policy = publication.info, publication.policy
     together = {str(info.name), *dataset}
     for one in others:
         table = str(one.table)
@@ -338,11 +338,10 @@ def _unjudged(
                 "persons were told apart by other columns before, so that their pseudonyms would be"
                 " those of others, and could be compared with nothing"
             )
-    several = subject is not None and (subject,) != info.primary_key
-    is_one_row = publication.policy.rows_per_subject == 1
+    several = bool(dataset) or not policy.is_one_row(info)
     earlier = [one for one in others if one.is_earlier or not dataset]
     is_anew = publication.withdrawn is None and bool(earlier)
-    if is_anew and (several or dataset) and not is_one_row:
+    if is_anew and several and policy.rows_per_subject != 1:
         yield (
             "persons with several rows are grouped from scratch, and their pseudonyms would show"
             " readers how many rows each has in every release"

@@ -276,7 +276,7 @@ def _are_linked(works: Sequence[Work]) -> bool:
 def _are_by_person(works: Sequence[Work]) -> bool:
     """Return True for a dataset, and if only stored membership links retained rows to persons."""
     one = works[0].publication
-    return _are_linked(works) or (one.withdrawn is not None and one.policy.subject is not None)
+    return _are_linked(works) or (one.withdrawn is not None and not one.policy.is_one_row(one.info))
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,8 +168,7 @@ def _require_one_row(session: Session, loaded: Loaded) -> None:
     """Raise PolicyError if a person may have several rows, by any policy of the table."""
     info = loaded.info
     stored = (store.load_stored(session, info.name, name) for name in loaded.names)
-    subjects = {one.policy.subject for one in stored if one is not None}
-    if any(subject is not None and (subject,) != info.primary_key for subject in subjects):
+    if not all(one.policy.is_one_row(info) for one in stored if one is not None):
         raise PolicyError(
             f"persons may have several rows of {info.name}, and the noise hides one row",
             hint="count the table of the persons, or a view with one row a person",

@@ -212,7 +212,7 @@ def standing(
         "table_schema": sql.Literal(table.schema),
         "table_name": sql.Literal(table.name),
     }
-    one_row = publication.policy.subject is None
+    one_row = publication.policy.is_one_row(publication.info)
     with at_once(session.pg):
         session.pg.execute(template("histories.source", **slots))
         session.pg.execute(sql.SQL("ANALYZE {} (person)").format(_SOURCE))
@@ -260,7 +260,7 @@ def _counted(session: Session, publication: Publication, terms: RetentionRules) 
 
 def _former(session: Session, publication: Publication, shown: int) -> dict[str, float]:
     """Return the share of published rows with former values, by column; of one row a person."""
-    if publication.policy.subject is not None:
+    if not publication.policy.is_one_row(publication.info):
         return {}
     columns = [rule.column for rule in publication.policy.with_role(Role.SENSITIVE)]
     found = template("membership.find_former_values", columns=sql.Literal(columns))
@@ -282,7 +282,7 @@ def published_values(
     columns = [rule.column for rule in publication.policy.with_role(Role.SENSITIVE)]
     own = [name for name, _ in publication.recodings if name in kept]
     # rows of one person count once
-    one_row = publication.policy.subject is None
+    one_row = publication.policy.is_one_row(publication.info)
     rows = sql.SQL("count(*)" if one_row else "count(DISTINCT b.person)")
     counted = template(
         "membership.published_values", rows=rows, **_of_kept(publication, own, key=key)

@@ -108,7 +108,7 @@ def remember(
     latest = None if starts_series else _latest(session, table, series_of or view)
     key = _key(session, latest, own=publication.key)
     series = publication.id if starts_series else latest["series"] if latest is not None else 0
-    several = publication.policy.subject is not None
+    several = not publication.policy.is_one_row(publication.info)
     _present(session, publication, key)
     where = {**_named(table), "person": person, "key": key, "series": series}
     known = _comparable(session, table, where)
@@ -376,6 +376,14 @@ def persons_of(session: Session, release: Entry) -> tuple[str, ...] | None:
     """Return the identifying columns of a release; None if it is not comparable."""
     known = of_series(session, release.table, release.relation)
     return known.person if release.id in known.relations else None
+
+
+def shows_several(session: Session, release: Entry) -> bool:
+    """Return True if a relation ever showed a person in several rows."""
+    known = of_series(session, release.table, release.relation)
+    own = [number for number, name in known.relations.items() if name == release.relation]
+    asked = (query("histories.shows_several"), {"releases": own})
+    return known.several and bool(session.one(*asked)[0])
 
 
 def changes(session: Session, table: TableName) -> dict[int, int]:

@@ -314,8 +314,7 @@ def plain_block(publication: Publication, members: sql.Composable) -> sql.Compos
     """
     holds, policy = plain_conditions(publication), publication.policy
     plain = template("guards.guard_plain", groups=publication.groups, members=members, holds=holds)
-    key = publication.info.primary_key if len(publication.info.primary_key) == 1 else ()
-    if len(policy.models) > 1 and policy.subject not in {None, *key}:
+    if len(policy.models) > 1 and not policy.is_one_row(publication.info):
         return plain  # more rows could take k or distinct l from a class
     few = sql.Literal(_TRIED * max(policy.k, policy.l))
     return template("guards.guard_first", members=members, few=few, holds=holds, plain=plain)
@@ -329,14 +328,14 @@ def plain_conditions(publication: Publication) -> sql.Composed:
     policy, columns = publication.policy, watched(publication)
     sensitive = [columns[rule.column] for rule in policy.with_role(Role.SENSITIVE)]
     conditions = []
-    if policy.subject is None or (policy.subject,) == publication.info.primary_key:
+    if policy.is_one_row(publication.info):
         conditions.append(sql.SQL("count(*) >= {}").format(sql.Literal(policy.k)))
     else:
-        persons = sql.SQL("count(DISTINCT s.{})").format(columns[policy.subject])
+        subject = columns[policy.subject or ""]
+        persons = sql.SQL("count(DISTINCT s.{})").format(subject)
         conditions.append(sql.SQL("{} >= {}").format(persons, sql.Literal(policy.k)))
         if len(policy.models) > 1:
             agree = sql.SQL("count(DISTINCT (s.{}, s.{})) = {}")
-            subject = columns[policy.subject]
             conditions += [agree.format(subject, value, persons) for value in sensitive]
     if policy.l > 1:
         distinct = sql.SQL("count(DISTINCT s.{0}) + (count(*) > count(s.{0}))::integer >= {1}")

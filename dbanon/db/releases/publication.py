@@ -274,7 +274,7 @@ class Publication:
         """True if the copy can be built from memory: texts that restore the exact values."""
         sensitive = {rule.column for rule in self.policy.with_role(Role.SENSITIVE)}
         columns = [self.info.column(name) for name in self.copied]
-        if self.kind.is_live or (self.policy.linking and self.policy.subject is not None):
+        if self.kind.is_live or (self.policy.linking and not self.policy.is_one_row(self.info)):
             return False
         return all(
             column.name in sensitive

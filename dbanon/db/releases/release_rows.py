@@ -57,7 +57,7 @@ def staged(session: Session, publication: Publication, source: SourceRows) -> Pu
     Not for live views, which only an owner publishes, nor for a draft that is complete in memory.
     Means of a source with computed rows are proved from the rows that were read.
     """
-    drafted = publication.drafted and publication.policy.subject is None
+    drafted = publication.drafted and publication.policy.is_one_row(publication.info)
     proved = publication.info.is_computed and bool(publication.policy.means)
     if publication.kind.is_live or (drafted and not proved):
         return publication
