@@ -390,7 +390,7 @@ def _numbered(session: Session, publication: Publication, place: Placement) -> P
     """Return a release with its number, the key of its persons and its readable source."""
     number, pin = ledger.next_release_id(session), identity.readable(session, publication.info)
     publication = replace(publication, id=number, pin=pin)
-    if publication.kind.is_live and publication.policy.pseudonym is None:
+    if publication.kind.is_live:
         return publication
     key = publication.hashed or place.key_of_persons(session, own=publication.key)
     return replace(publication, key=key)
