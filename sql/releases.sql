@@ -119,6 +119,10 @@ SELECT a.attname::text,
    AND NOT a.attisdropped
  ORDER BY a.attnum
 
+-- name: composed_word
+-- A text in Unicode's composed form, which few texts do not have.
+CASE WHEN octet_length({text}) = length({text}) OR {text} IS NORMALIZED THEN {text} ELSE normalize({text}) END
+
 -- name: create_draft
 -- The values for the copy, without keys; dropped before the copy is served.
 CREATE UNLOGGED TABLE {draft} AS
@@ -362,8 +366,8 @@ SELECT count(*) = cardinality(%(tables)s::text[])
 
 -- name: possible_word
 -- Test if a source value is a word of the stored list.
-lower(btrim(s.{column}::text)) COLLATE "C" IN (
-    SELECT lower(e.word) COLLATE "C"
+{value} IN (
+    SELECT {form}
       FROM dbanon.replacement AS w
      CROSS JOIN LATERAL jsonb_array_elements_text(w.words) AS e (word)
      WHERE w.key_id = {key}
@@ -397,16 +401,18 @@ SELECT {columns}
 -- The number of published values that are values of the source column as well.
 SELECT count(DISTINCT t.text)
   FROM ONLY {release} AS r
-  JOIN (SELECT DISTINCT lower(btrim(s.{column}::text)) COLLATE "C" AS text
+  JOIN (SELECT DISTINCT {value} AS text
           FROM {source} AS s
          WHERE {possible}
-        OFFSET 0) AS t ON t.text = lower(btrim(r.{column})) COLLATE "C"
+        OFFSET 0) AS t ON t.text = {replacement}
 
 -- name: real_values
--- Which of the texts are values of a column of the source, whatever their case and outer spaces.
-SELECT DISTINCT lower(btrim(s.{column}::text))
+-- The words that are values of a column of the source.
+SELECT DISTINCT w.word
   FROM {source} AS s
- WHERE lower(btrim(s.{column}::text)) COLLATE "C" = ANY ({texts})
+  JOIN (SELECT e.word, {form} AS form
+          FROM unnest({words}::text[]) AS e (word)
+        OFFSET 0) AS w ON w.form = {value}
 
 -- name: refill_release
 -- Fill the private copy again. Older snapshots keep seeing the previous rows.
@@ -572,3 +578,21 @@ BEGIN
     RAISE EXCEPTION 'the release was withdrawn'
         USING ERRCODE = 'object_not_in_prerequisite_state';
 END
+
+-- name: word_folding
+-- The collation that knows the case of all letters, and whether letters with accents have several forms.
+SELECT CASE WHEN d.datctype IN ('C', 'POSIX') THEN coalesce(u.name, 'default') ELSE 'default' END,
+       getdatabaseencoding() = 'UTF8'
+  FROM pg_database AS d
+ CROSS JOIN LATERAL (
+       SELECT min(c.collname) AS name
+         FROM pg_collation AS c
+        WHERE c.collnamespace = 'pg_catalog'::regnamespace
+          AND c.collname IN ('pg_c_utf8', 'und-x-icu')
+          AND getdatabaseencoding() = 'UTF8'
+       ) AS u
+ WHERE d.datname = current_database()
+
+-- name: word_form
+-- The form in which words are compared: without outer spaces and case.
+lower(btrim({text}) COLLATE pg_catalog.{folding}) COLLATE "C"

@@ -85,11 +85,15 @@ class Server:
             self._admin.close()
 
     @contextmanager
-    def database(self, template: str = "template0") -> Iterator[Database]:
+    def database(
+        self, template: str = "template0", *, locale: str | None = None
+    ) -> Iterator[Database]:
         name = f"test_{secrets.token_hex(6)}"
         statement = "CREATE DATABASE {} TEMPLATE {} OWNER {}"
         if self.version >= 15:  # earlier ones know no other way than this, the faster one
             statement += " STRATEGY FILE_COPY"
+        if locale is not None:
+            statement += f" LOCALE '{locale}'"
         names = [sql.Identifier(word) for word in (name, template, self.owner)]
         self.run(sql.SQL(statement).format(*names))
         database = Database(self, name)

@@ -452,13 +452,21 @@ def _characters(pattern: str) -> Iterator[sql.Composable]:
         yield sql.SQL(form).format(sql.Literal(i if character in _CHARACTERS else character))
 
 
-def possible(publication: Publication, rule: ColumnRule) -> sql.Composable:
-    """Compose the test if a source value may be a replacement."""
+def possible(
+    publication: Publication, rule: ColumnRule, form: Callable[[sql.Composable], sql.Composable]
+) -> sql.Composable:
+    """Compose the test if a source value may be a replacement; form: that of ``word_form``."""
     kind, pattern = kind_of(publication.policy, rule)
     shapes = {"email": "%@example.org", "user_name": "%." + "_" * 10}
     shape = shapes.get(rule.replace or "") or re.sub("[#?%\\\\]", "_", pattern or "").strip()
-    slots = {"column": sql.Identifier(rule.column), "kind": sql.Literal(kind)}
-    if not shape:
-        return template("releases.possible_word", key=sql.Literal(publication.key), **slots)
-    like = "lower(btrim(s.{}::text)) LIKE lower({})"
-    return sql.SQL(like).format(slots["column"], sql.Literal(shape))
+    value = form(source_text(rule))
+    if shape:
+        return sql.SQL("{} LIKE {}").format(value, form(sql.Literal(shape)))
+    slots = {"key": sql.Literal(publication.key), "kind": sql.Literal(kind)}
+    word = form(sql.Identifier("e", "word"))
+    return template("releases.possible_word", value=value, form=word, **slots)
+
+
+def source_text(rule: ColumnRule) -> sql.Composed:
+    """Compose the text of a column of the source."""
+    return sql.SQL("s.{}::text").format(sql.Identifier(rule.column))

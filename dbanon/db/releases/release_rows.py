@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 
 from dbanon.db import identity
 from dbanon.db.queries import query, template
-from dbanon.db.releases.publication import kind_of, possible
+from dbanon.db.releases.publication import kind_of, possible, source_text
 from dbanon.db.transfer import ROWS_AT_ONCE, copy_statement, send, write_codes, write_table
 from dbanon.domain.chance import shuffled
 from dbanon.domain.errors import ConfigError, PolicyError, require_library
@@ -25,7 +25,7 @@ from dbanon.domain.table import quote_identifier
 from dbanon.formats import column_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
     from dbanon.domain.assignment import Assignment, GroupValues
+    from dbanon.domain.policy import ColumnRule
 
 
 def copy_statements(publication: Publication) -> Iterator[sql.Composed]:
@@ -219,14 +220,14 @@ def require_words(session: Session, publication: Publication) -> None:
         return
     known = session.pg.execute(query("releases.replacement_words"), {"key": publication.key})
     for kind in sorted(kinds - {found for (found,) in known}):
-        columns = [rule.column for rule in policy.replaced if kind_of(policy, rule)[0] == kind]
-        words = _draw(session, publication, kind.split("/")[0], columns=columns)
+        rules = [rule for rule in policy.replaced if kind_of(policy, rule)[0] == kind]
+        words = _draw(session, publication, kind.split("/")[0], rules=rules)
         stored = {"key": publication.key, "kind": kind, "words": Jsonb(words)}
         session.pg.execute(query("releases.store_replacement_words"), stored)
 
 
 def _draw(
-    session: Session, publication: Publication, kind: str, *, columns: Iterable[str]
+    session: Session, publication: Publication, kind: str, *, rules: Iterable[ColumnRule]
 ) -> list[str]:
     """Draw the words of a kind; pairs of words if the library has too few."""
     require_library("faker", what=f'replace = "{kind}"')
@@ -238,24 +239,24 @@ def _draw(
         locale = publication.policy.locale
         raise PolicyError(f"Faker has no locale {locale}", hint='locale = "de_DE"') from None
     fake.random = secrets.SystemRandom()
+    form = word_form(session)
     for times in (1, 2, 3):
         parts = [getattr(fake, part) for part in _PARTS.get(kind, (kind,))] * times
         drawn = {
             ("-" if times > 1 else " ").join(draw() for draw in parts)
             for _ in range(N_WORDS * 5 // 4)
         }
-        by_form = {word.lower(): word for word in drawn}
-        for column in columns:
+        for rule in rules:
             statement = template(
                 "releases.real_values",
-                column=sql.Identifier(column),
+                value=form(source_text(rule)),
+                form=form(sql.Identifier("e", "word")),
                 source=publication.reading,
-                texts=sql.Literal([*by_form]),
+                words=sql.Literal([*drawn]),
             )
-            for (real,) in identity.harmless(session, statement):
-                del by_form[real]
-        if len(by_form) >= N_WORDS:
-            words = sorted(by_form.values())
+            drawn.difference_update(word for (word,) in identity.harmless(session, statement))
+        if len(drawn) >= N_WORDS:
+            words = sorted(drawn)
             secrets.SystemRandom().shuffle(words)
             return words[:N_WORDS]
     raise ConfigError(
@@ -264,15 +265,33 @@ def _draw(
     )
 
 
+def word_form(session: Session) -> Callable[[sql.Composable], sql.Composable]:
+    """Return how to compose the form of a text that all spellings of a word have."""
+    folding, has_forms = session.pg.execute(query("releases.word_folding")).fetchone() or (
+        "",
+        False,
+    )
+
+    def form(text: sql.Composable) -> sql.Composable:
+        text = template("releases.composed_word", text=text) if has_forms else text
+        return template("releases.word_form", text=text, folding=sql.Identifier(folding))
+
+    return form
+
+
 def require_made_up(session: Session, publication: Publication) -> None:
     """Raise CheckFailed if a published replacement is a value of its column in the source."""
+    if not publication.policy.replaced:
+        return
+    form = word_form(session)
     for rule in publication.policy.replaced:
         statement = template(
             "releases.real_replacements",
-            column=sql.Identifier(rule.column),
+            value=form(source_text(rule)),
+            replacement=form(sql.Identifier("r", rule.column)),
             source=publication.reading,
             release=publication.release,
-            possible=possible(publication, rule),
+            possible=possible(publication, rule, form),
         )
         (number,) = identity.harmless(session, statement).fetchone() or (0,)
         if number:

@@ -113,6 +113,49 @@ def test_a_value_of_the_table_is_never_drawn_and_refused_when_it_comes_later(pat
     assert (name,) not in published(patients, "name", "anon.others")
 
 
+class Numbered:
+    """A library of words with a letter that has other cases and is written in two ways."""
+
+    def __init__(self, _locale):
+        self.n = 0
+
+    def last_name(self):
+        self.n += 1
+        return f"\u00c5berg{self.n}"
+
+
+@pytest.mark.parametrize("locale", [None, "C"])
+def test_words_are_compared_whatever_the_locale_and_spelling(server, monkeypatch, locale):
+    monkeypatch.setattr("faker.factory.Factory.create", Numbered)
+    with server.database(locale=locale) as database:
+        dbanon.init(database.settings)
+        make_patients(database)
+        database.execute("ALTER TABLE public.patients ADD last_name text")
+        names = ["\u00c5berg#", " \u00c5berg# ", "A\u030aberg#", "\u00c5BERG#", "\u00e5berg#"]
+        cases = database.execute(
+            "SELECT datctype NOT IN ('C', 'POSIX') OR EXISTS (SELECT FROM pg_collation"
+            " WHERE collname IN ('und-x-icu', 'pg_c_utf8')) FROM pg_database"
+            " WHERE datname = current_database()"
+        )
+        names = names if cases == [(True,)] else names[:3]
+        for i, name in enumerate(names):
+            database.execute(
+                "UPDATE public.patients SET last_name = replace(%s, '#', id::text)"
+                " WHERE id %% %s = %s",
+                (name, len(names), i),
+            )
+        rule = 'last_name = { role = "identifier", replace = "last_name" }\n'
+        policy = policies.parse(DOCUMENT + rule)
+        dbanon.set_policy(policy.table, policy, settings=database.settings)
+        release = dbanon.publish("patients", settings=database.settings)
+        assert release.checks.passed
+        real = {f"\u00c5berg{i}" for (i,) in database.execute("SELECT id FROM public.patients")}
+        assert len(real) == 200
+        words = database.execute("SELECT jsonb_array_elements_text(words) FROM dbanon.replacement")
+        assert len(words) == 8192
+        assert not real & {word for (word,) in words}
+
+
 def test_readers_of_another_series_get_other_values(patients):
     again = {"new_series": True, "recipients_changed": True}
     dbanon.publish("patients", settings=patients.settings)
