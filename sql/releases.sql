@@ -473,7 +473,7 @@ SELECT {columns}
 
 -- name: replacement_code
 -- The characters of a pattern, from a hash of the person for this pattern.
-(SELECT {value} FROM (SELECT sha256(p.hash || convert_to({kind}, 'UTF8')) AS hash OFFSET 0) AS c)
+(SELECT concat({characters}) FROM (SELECT sha256(p.hash || convert_to({kind}, 'UTF8')) AS hash OFFSET 0) AS c)
 
 -- name: replacement_hash
 -- A keyed hash of the person, other than the stored one and the pseudonym; no value shows all of it.

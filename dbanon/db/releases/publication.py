@@ -436,8 +436,8 @@ def _replacement(policy: Policy, rule: ColumnRule, key: UUID | None) -> sql.Comp
     """Compose the made-up value of a column, from the hash of the person."""
     (kind, pattern), name = kind_of(policy, rule), rule.replace or ""
     if pattern:
-        value = sql.SQL(" || ").join(_characters(pattern))
-        return template("releases.replacement_code", value=value, kind=sql.Literal(kind))
+        characters = sql.SQL(", ").join(_characters(pattern))
+        return template("releases.replacement_code", characters=characters, kind=sql.Literal(kind))
     at = _WORDS[name]
     bits = {"first": sql.Literal(at), "second": sql.Literal(at + 1)}
     word = template(

@@ -8,6 +8,7 @@ from data.schemas.clinic import POLICIES, TABLES, make_clinic
 from tables import make_patients
 
 import dbanon
+from dbanon.db.releases import release_rows
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.release import CheckFailed
 from dbanon.formats import policies
@@ -154,6 +155,33 @@ def test_words_are_compared_whatever_the_locale_and_spelling(server, monkeypatch
         words = database.execute("SELECT jsonb_array_elements_text(words) FROM dbanon.replacement")
         assert len(words) == 8192
         assert not real & {word for (word,) in words}
+
+
+@pytest.mark.parametrize("of_column", ['text COLLATE "C"', "name"])
+def test_a_value_is_found_whatever_the_collation_of_its_column(patients, monkeypatch, of_column):
+    patients.execute(
+        f"ALTER TABLE public.patients ALTER city TYPE {of_column}, ALTER email TYPE {of_column}"
+    )
+    words = [f"\u00c4gidienstadt {i}" for i in range(release_rows.N_WORDS)]
+    monkeypatch.setattr(release_rows, "_draw", lambda *_, **__: words)
+    dbanon.publish("patients", settings=patients.settings)
+    for column in ("city", "email"):
+        ((made_up,),) = published(patients, column, "anon.patients LIMIT 1")
+        patients.execute(f"UPDATE public.patients SET {column} = %s WHERE id = 1", (made_up,))
+        with pytest.raises(CheckFailed, match=f"1 replacements of column {column} are values"):
+            dbanon.publish("patients", name="others", settings=patients.settings)
+        patients.execute(f"UPDATE public.patients SET {column} = 'Canary' WHERE id = 1")
+
+
+def test_a_pattern_may_begin_with_digits(patients):
+    digits = 'city = { role = "identifier", replace = "code:######" }\n'
+    digits += 'street = { role = "identifier", replace = "code:#" }\n'
+    policy = policies.parse(f'rest = "drop"\n{DOCUMENT}{digits}')
+    dbanon.set_policy(policy.table, policy, settings=patients.settings)
+    dbanon.publish("patients", settings=patients.settings)
+    ((city, street),) = published(patients, "city, street", "anon.patients LIMIT 1")
+    assert re.fullmatch(r"\d{6}", city)
+    assert re.fullmatch(r"\d", street)
 
 
 def test_readers_of_another_series_get_other_values(patients):
