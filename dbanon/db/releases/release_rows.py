@@ -267,10 +267,7 @@ def _draw(
 
 def word_form(session: Session) -> Callable[[sql.Composable], sql.Composable]:
     """Return how to compose the form of a text that all spellings of a word have."""
-    folding, has_forms = session.pg.execute(query("releases.word_folding")).fetchone() or (
-        "",
-        False,
-    )
+    ((folding, has_forms),) = session.pg.execute(query("releases.word_folding"))
 
     def form(text: sql.Composable) -> sql.Composable:
         text = template("releases.composed_word", text=text) if has_forms else text
