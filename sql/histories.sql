@@ -424,12 +424,10 @@ SELECT e.person, e.class, e.value_id, e.shown, e.place
 
 -- name: shows_several
 -- Whether some releases changed several rows of a person at once.
-SELECT EXISTS (SELECT
-                 FROM dbanon.history_member AS m
-                CROSS JOIN LATERAL unnest(m.persons) AS e (person)
-                WHERE m.release_id = ANY (%(releases)s)
-                GROUP BY m.release_id, e.person
-               HAVING count(*) > 1)
+SELECT count(*) > count(DISTINCT (m.release_id, e.person))
+  FROM dbanon.history_member AS m
+ CROSS JOIN LATERAL unnest(m.persons) AS e (person)
+ WHERE m.release_id = ANY (%(releases)s)
 
 -- name: source
 -- Who was read, by keyed hash, in which place and with which values. A value that was never published has

@@ -220,7 +220,10 @@ def test_a_subject_that_is_the_key_no_more_has_several_rows(database, obstacles)
     database.execute("DELETE FROM people WHERE id > 700 AND sex = 'M'")
     with_key(database, "id", BY_KEY)
     assert refresh(database).growth is None
-    assert [None, "it shows several rows of a person, who has one by the present key"] == obstacles
+    assert [
+        None,
+        "its series shows several rows of a person, who has one by the present key",
+    ] == obstacles
 
 
 def test_a_model_of_all_rows_of_a_person_keeps_no_classes_once_the_subject_is_not_the_key(

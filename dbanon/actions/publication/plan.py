@@ -142,10 +142,11 @@ def _changed(
     if not copies.is_closed(session, present) or _is_altered(session, present, info):
         return "it is not as it was published"
     person = info.primary_key if policy.subject is None else (policy.subject,)
-    if memory.persons_of(session, present) != person:
+    known = memory.of_series(session, present.table, present.relation)
+    if present.id not in known.relations or known.person != person:
         return "who is in it is not remembered"
-    if policy.is_one_row(info) and memory.shows_several(session, present):
-        return "it shows several rows of a person, who has one by the present key"
+    if policy.is_one_row(info) and memory.shows_several(session, known):
+        return "its series shows several rows of a person, who has one by the present key"
     return None
 
 

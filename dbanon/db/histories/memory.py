@@ -372,17 +372,9 @@ def series_of(known: Mapping[int, int], release: int, own: int) -> int | None:
     return known.get(release, own if release >= own else None)
 
 
-def persons_of(session: Session, release: Entry) -> tuple[str, ...] | None:
-    """Return the identifying columns of a release; None if it is not comparable."""
-    known = of_series(session, release.table, release.relation)
-    return known.person if release.id in known.relations else None
-
-
-def shows_several(session: Session, release: Entry) -> bool:
-    """Return True if a relation ever showed a person in several rows."""
-    known = of_series(session, release.table, release.relation)
-    own = [number for number, name in known.relations.items() if name == release.relation]
-    asked = (query("histories.shows_several"), {"releases": own})
+def shows_several(session: Session, known: Memory) -> bool:
+    """Return True if any release showed several rows of a person."""
+    asked = (query("histories.shows_several"), {"releases": [*known.relations]})
     return known.several and bool(session.one(*asked)[0])
 
 
