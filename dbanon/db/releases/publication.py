@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from psycopg import sql
 
@@ -416,12 +416,31 @@ def _middle(
 
 
 _PATTERNS = {"phone": "+999 ### ### ######"}  # a country code that no country has
-_WORDS = {  # each kind has two bytes of the hash of a person; a number takes the five after them
-    "name": 0, "first_name": 2, "last_name": 4, "city": 6, "street": 8, "company": 10, "iban": 12,
-    "user_name": 14, "email": 21,
-}  # fmt: skip
-_NUMBERED = "{} || '.' || encode(substr(p.hash, {}, 5), 'hex')"
-_ENDS = {"user_name": _NUMBERED, "email": f"{_NUMBERED} || '@example.org'"}
+
+
+class Words(NamedTuple):
+    """Words of Faker: their methods, and the first of the two bytes of a hash that choose one.
+
+    end: what follows the word and a number from the five bytes after these, None for no number.
+    """
+
+    first: int
+    parts: tuple[str, ...]
+    end: str | None = None
+
+
+# One word more than is usual, so that later rows hardly ever bring one of these values.
+WORDS = {
+    "name": Words(0, ("first_name", "first_name", "last_name")),
+    "first_name": Words(2, ("first_name",)),
+    "last_name": Words(4, ("last_name",)),
+    "city": Words(6, ("city",)),
+    "street": Words(8, ("street_address",)),
+    "company": Words(10, ("last_name", "company")),
+    "iban": Words(12, ("iban",)),
+    "user_name": Words(14, ("user_name",), ""),
+    "email": Words(21, ("user_name",), "@example.org"),
+}
 _CHARACTERS = {"#": "mod(get_byte(c.hash, {}), 10)", "?": "chr(65 + mod(get_byte(c.hash, {}), 26))"}
 
 
@@ -438,12 +457,12 @@ def _replacement(policy: Policy, rule: ColumnRule, key: UUID | None) -> sql.Comp
     if pattern:
         characters = sql.SQL(", ").join(_characters(pattern))
         return template("releases.replacement_code", characters=characters, kind=sql.Literal(kind))
-    at = _WORDS[name]
-    bits = {"first": sql.Literal(at), "second": sql.Literal(at + 1)}
-    word = template(
-        "releases.replacement_word", key=sql.Literal(key), kind=sql.Literal(kind), **bits
-    )
-    return sql.SQL(_ENDS.get(name, "{}")).format(word, sql.Literal(at + 3))
+    first, _, end = WORDS[name]
+    slots = {"first": first, "second": first + 1, "key": key, "kind": kind}
+    literals = {slot: sql.Literal(value) for slot, value in slots.items()}
+    word = template("releases.replacement_word", **literals)
+    numbered = sql.SQL("{} || '.' || encode(substr(p.hash, {}, 5), 'hex') || {}")
+    return word if end is None else numbered.format(word, first + 3, end)
 
 
 def _characters(pattern: str) -> Iterator[sql.Composable]:
@@ -457,8 +476,10 @@ def possible(
 ) -> sql.Composable:
     """Compose the test if a source value may be a replacement; form: that of ``word_form``."""
     kind, pattern = kind_of(publication.policy, rule)
-    shapes = {"email": "%@example.org", "user_name": "%." + "_" * 10}
-    shape = shapes.get(rule.replace or "") or re.sub("[#?%\\\\]", "_", pattern or "").strip()
+    words = WORDS.get(rule.replace or "")
+    shape = re.sub("[#?%\\\\]", "_", pattern or "").strip()
+    if words is not None and words.end is not None:
+        shape = f"%.{10 * '_'}{words.end}"
     value = form(source_text(rule))
     if shape:
         return sql.SQL("{} LIKE {}").format(value, form(sql.Literal(shape)))

@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 
 from dbanon.db import identity
 from dbanon.db.queries import query, template
-from dbanon.db.releases.publication import kind_of, possible, source_text
+from dbanon.db.releases.publication import WORDS, kind_of, possible, source_text
 from dbanon.db.transfer import ROWS_AT_ONCE, copy_statement, send, write_codes, write_table
 from dbanon.domain.chance import shuffled
 from dbanon.domain.errors import ConfigError, PolicyError, require_library
@@ -203,14 +203,6 @@ def _misfit(publication: Publication, error: psycopg.DataError) -> PolicyError:
 
 N_WORDS = 8192  # which 13 bits of a hash number
 
-# One word more than is usual, so that later rows hardly ever bring one of these values.
-_PARTS = {
-    "name": ("first_name", "first_name", "last_name"),
-    "company": ("last_name", "company"),
-    "email": ("user_name",),
-    "street": ("street_address",),
-}
-
 
 def require_words(session: Session, publication: Publication) -> None:
     """Draw and store the words that the key of a release lacks, none of them a real value."""
@@ -241,7 +233,7 @@ def _draw(
     fake.random = secrets.SystemRandom()
     form = word_form(session)
     for times in (1, 2, 3):
-        parts = [getattr(fake, part) for part in _PARTS.get(kind, (kind,))] * times
+        parts = [getattr(fake, part) for part in WORDS[kind].parts] * times
         drawn = {
             ("-" if times > 1 else " ").join(draw() for draw in parts)
             for _ in range(N_WORDS * 5 // 4)
