@@ -86,8 +86,8 @@ def view_problems(
     promise = read_promise(session, published)
     if promise is None or promise.release != release.id:
         yield "its comment is not that of the served release"
-    elif promise.models != release.policy.models:
-        yield "its comment promises other models than the ledger"
+    elif not promise.is_of(release.policy):
+        yield "its comment promises other models or columns than the ledger"
     if release.kind.is_live:
         needed = triggers(release.data_id, source)
         oids, _, names, modes = map(list, zip(*needed, strict=True))

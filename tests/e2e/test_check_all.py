@@ -140,3 +140,18 @@ def test_what_is_replaced_or_withdrawn_meanwhile_raises_no_alarm(patients, monke
     monkeypatch.setattr(ledger, "releases", slow)
     (found,) = dbanon.check_all(settings=patients.settings)
     assert ("passed", True, 4) == (found.verdict, found.recorded, found.release)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"quasi": ["sex"]}, {"models": [{"name": "k-anonymity", "params": {"k": 5}}]}, {"release": 2}],
+)
+def test_a_comment_that_promises_less_than_the_ledger_is_refused(patients, run, change):
+    comment = patients.execute("SELECT obj_description('anon.patients'::regclass)")[0][0]
+    promise = json.loads(comment.removeprefix("dbanon: ")) | change
+    less = sql.SQL("COMMENT ON VIEW anon.patients IS {}").format(f"dbanon: {json.dumps(promise)}")
+    patients.execute(less)
+    told = run("check", "anon.patients", code=1).err
+    assert "is not, or does not promise, what release 1 published" in told
+    assert "its comment " in run("doctor", code=1).out
+    assert [(0,)] == patients.execute("SELECT count(*) FROM dbanon.verification")

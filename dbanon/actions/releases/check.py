@@ -116,6 +116,8 @@ def check_one(
             if own:
                 identity.require_release(session, info, None)
             report = _proved(session, info, promise, own=own)
+            if own and report.passed:
+                _require_kept(session, info)
         return _judged(session, report, release=promise.release if own else None)
 
 
@@ -187,20 +189,18 @@ def _attempt(release: Release, settings: Settings) -> Checked | None:
             return _judged(session, nothing, release=release.id, error=error)
 
 
+def _require_kept(session: Session, info: TableInfo) -> None:
+    """Raise ConfigError if the ledger has another promise; for a role that may read it."""
+    release = ledger.served_release(session, info.name) if rights.has_ledger(session) else None
+    if release is not None:
+        kept_promise(session, info, release)
+
+
 def kept_promise(session: Session, info: TableInfo, release: Release) -> Promise:
     """Return the promise of a release; raises ConfigError unless it is the published one."""
     identity.require_release(session, info, release.data_id)
-
     promise = read_promise(session, info)
-    policy = release.policy
-    published = promise is not None and (
-        promise.release == release.id
-        and promise.models == policy.models
-        and promise.quasi == policy.published_quasi
-        and promise.anatomy == policy.anatomy
-        and promise.sensitive == tuple(rule.column for rule in policy.with_role(Role.SENSITIVE))
-    )
-    if promise is None or not published:
+    if promise is None or promise.release != release.id or not promise.is_of(release.policy):
         raise ConfigError(
             f"{info.name} is not, or does not promise, what release {release.id} published",
             hint="dbanon doctor",

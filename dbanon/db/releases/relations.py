@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
+    from dbanon.domain.policy import Policy
     from dbanon.domain.release import Entry
     from dbanon.domain.table import TableInfo, TableName
 
@@ -399,6 +400,12 @@ class Promise:
             "models": model_documents(self.models),
             "trees": self.trees,
         } | ({"anatomy": True} if self.anatomy else {})
+
+    def is_of(self, policy: Policy) -> bool:
+        """Return True for the models and columns of a policy."""
+        sensitive = tuple(rule.column for rule in policy.with_role(Role.SENSITIVE))
+        own = self.models, self.quasi, self.sensitive, self.anatomy
+        return own == (policy.models, policy.published_quasi, sensitive, policy.anatomy)
 
     def over(self, *, k: int | None, l: int | None) -> Promise:
         """Return the promise with another k or l."""
