@@ -32,6 +32,7 @@ from dbanon.domain.policy import (
 )
 from dbanon.domain.release import CheckFailed
 from dbanon.domain.table import TableName
+from dbanon.formats.datasets import dataset_of
 from dbanon.settings import Settings
 
 TABLE = TableName("public", "people")
@@ -235,6 +236,41 @@ def test_a_model_of_all_rows_of_a_person_keeps_no_classes_once_the_subject_is_no
     with_key(database, "id, sex", policy)
     assert refresh(database).growth is None
     assert ["entropy-l-diversity is proved of all rows of a person"] == obstacles
+
+
+CHARTS = """
+CREATE TABLE public.charts (id integer PRIMARY KEY, weight integer, blood public.mood);
+INSERT INTO public.charts SELECT id, 50 + id % 7, mood FROM people;
+"""
+OF_CHARTS = Policy(
+    table=TableName("public", "charts"),
+    columns=(
+        ColumnRule("id", Role.IDENTIFIER),
+        ColumnRule("weight", Role.QUASI),
+        ColumnRule("blood", Role.SENSITIVE),
+    ),
+    models=(*POLICY.models, OF_MOODS),
+    subject="id",
+)
+
+
+def test_tables_of_a_dataset_with_one_row_a_person_each_keep_their_classes(database, obstacles):
+    """With a model that is proved of all rows of a person."""
+    database.execute(MAKE + ";" + CHARTS)
+    settings = database.settings
+    dbanon.set_policy(TABLE, replace(BY_KEY, models=OF_CHARTS.models), settings=settings)
+    dbanon.set_policy(OF_CHARTS.table, OF_CHARTS, settings=settings)
+    dbanon.publish_dataset(dataset_of(["people", "charts"]), settings=settings)
+    database.execute("GRANT SELECT ON anon.people, anon.charts TO public")
+    come = "INSERT INTO charts SELECT id, 50 + id % 7, mood FROM people WHERE id > 700"
+    database.execute(f"{COME}; {come}")
+    persons, charts = dbanon.refresh(TABLE, settings=settings)
+    assert (120, 3, 8) == (persons.growth.births, persons.growth.deferred, persons.growth.changed)
+    assert (120, 0) == (charts.growth.births, charts.growth.changed)
+    assert [None] == obstacles
+    (composition,) = dbanon.history(TABLE, settings=settings).compositions[:1]
+    assert ((), ()) == (composition.altered, composition.unknown)
+    assert dbanon.check("anon.charts", settings=settings).passed
 
 
 def test_all_is_counted_again_without_figures_of_the_release_before(people):
