@@ -166,8 +166,7 @@ def _differences(
     deadline = least_deadline(one.policy for one in read.members)
     share = max(one.policy.withdraw_share or WITHDRAW_SHARE for one in read.members)
     terms = membership.RetentionRules(share, k, deadline)
-    is_row = policy.is_one_row(read.members[0].info)
-    owners = None if is_row else _owners_of(source, policy)
+    owners = None if policy.is_one_row(read.members[0].info) else _owners_of(source, policy)
     columns = {rule.column for one in read.members for rule in one.policy.columns if rule.keep}
     stand = partial(membership.stand, terms=terms, kept=columns, persons=owners, changes=changes)
     found = [stand(session, served[0], source.rows)]
