@@ -208,7 +208,8 @@ def _copy(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
     if reused is None:
         to.send(relations.serve_statements(publication))
     publication = reused or publication
-    to.do(partial(release_rows.require_made_up, session, publication))
+    if publication.withdrawn is None or (work.prepared.outcome.assignment.group >= 0).any():
+        to.do(partial(release_rows.require_made_up, session, publication))
     view = publication.candidate
     seen = relations.view_statement(publication, view)
     comment = relations.comment_statement(publication, view)

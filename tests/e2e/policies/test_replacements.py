@@ -114,6 +114,20 @@ def test_a_value_of_the_table_is_never_drawn_and_refused_when_it_comes_later(pat
     assert (name,) not in published(patients, "name", "anon.others")
 
 
+def test_a_refresh_that_only_withdraws_classes_compares_no_values(patients):
+    policy = dbanon.load_policy("patients", settings=patients.settings)
+    dbanon.set_policy(policy.table, replace(policy, erase_within="1d"), settings=patients.settings)
+    dbanon.publish("patients", settings=patients.settings)
+    patients.execute("DELETE FROM public.patients WHERE id = 5")
+    dbanon.refresh("patients", settings=patients.settings)
+    patients.execute("UPDATE dbanon.history_leaver SET missed_at = missed_at - interval '3 days'")
+    ((name,),) = patients.execute("SELECT name FROM anon.patients LIMIT 1")
+    patients.execute("UPDATE public.patients SET name = %s WHERE id = 9", (name,))
+    (found,) = dbanon.refresh("patients", settings=patients.settings)
+    assert (True, 0) == (found.changed, found.growth.births)
+    assert found.growth.withdrawn > 0
+
+
 class Numbered:
     """A library of words with a letter that has other cases and is written in two ways."""
 
