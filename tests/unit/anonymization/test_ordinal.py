@@ -19,7 +19,7 @@ from dbanon.anonymization.distances import rows as value_distances
 from dbanon.anonymization.distances.rows import pairwise
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.problem import Problem, solve
-from dbanon.anonymization.registry import ALGORITHMS, RECODINGS, default_recoding
+from dbanon.anonymization.registry import ALGORITHMS, RECODINGS, recoding_named
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.outcomes import Stages
@@ -67,7 +67,7 @@ def test_distances_of_rows_go_by_the_order(values):
 def test_recodings_go_by_the_order():
     column = column_of(["grave", "low", "high", "medium", "medium", None, None, "high"])
     groups = (0, 0, 0, 1, 1, 2, 3, 3)
-    assert "interval-text" == default_recoding(column)
+    assert "interval-text" == recoding_named(column)
     assert [("[low, grave]", 0.75), ("medium", 0), (None, 0), ("*", 1)] == published(
         "interval-text", column, *groups
     )

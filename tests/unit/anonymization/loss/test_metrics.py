@@ -17,7 +17,7 @@ from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss import metrics
 from dbanon.anonymization.loss.costs import leaf_shares
 from dbanon.anonymization.outcome import published_values
-from dbanon.anonymization.registry import METRICS, RECODINGS, default_recoding
+from dbanon.anonymization.registry import METRICS, RECODINGS, recoding_named
 from dbanon.domain.assignment import Assignment, GroupValues, height_shares
 from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import ColumnKind
@@ -36,7 +36,7 @@ JOBS = tree("jobs", {job: {} for job in ["Armed", "Teacher", "Doctor", "Salesman
 def measured(table, ids, *, k):
     """Return the publication of groups numbered from 0, -1 being suppressed, and its report."""
     assignment = Assignment(np.array(ids, np.int32), max(ids) + 1)
-    columns = [RECODINGS[default_recoding(c)].publish(c, assignment) for c in table.quasi]
+    columns = [RECODINGS[recoding_named(c)].publish(c, assignment) for c in table.quasi]
     values = GroupValues(tuple(columns), assignment.n_groups)
     published = metrics.publication(table, assignment, values, k=k)
     return published, metrics.report(published, METRICS)
