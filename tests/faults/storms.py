@@ -29,17 +29,24 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-# Its clock jumps back, each time by another while, whenever it looks.
-WORKER = """
-import random, sys
-from datetime import timedelta
-from dbanon.db.jobs import queue
-now = queue.now
-queue.now = lambda session: now(session) - timedelta(hours=random.choice([0, 0, 1, 5]))
+STEADY = """
+import sys
 sys.argv = ["dbanon", "worker", "--quiet"]
 from dbanon.cli import main
 main()
 """
+# Its clock jumps back, each time by another while, whenever it looks. So it may take a job that
+# another one has taken and not locked yet, which counts as one more attempt.
+JUMPING = (
+    """
+import random
+from datetime import timedelta
+from dbanon.db.jobs import queue
+now = queue.now
+queue.now = lambda session: now(session) - timedelta(hours=random.choice([0, 0, 1, 5]))
+"""
+    + STEADY
+)
 BACKENDS = """
 SELECT pid FROM pg_stat_activity
  WHERE datname = current_database() AND backend_type = 'client backend'
@@ -97,14 +104,15 @@ def _two_forks() -> list[partial[Forked]]:
 class Workers:
     """Two worker processes that are started again when they are gone, as a supervisor does."""
 
-    def __init__(self, stack: ExitStack) -> None:
+    def __init__(self, stack: ExitStack, program: str = JUMPING) -> None:
+        self.program = program
         self.forks = _two_forks()
         self.stacks = [ExitStack() for _ in self.forks]
         stack.callback(self.close)
         self.processes = [self.begin(i) for i in range(2)]
 
     def begin(self, i: int) -> Forked:
-        return self.stacks[i].enter_context(self.forks[i](WORKER))
+        return self.stacks[i].enter_context(self.forks[i](self.program))
 
     def kill(self, i: int) -> None:
         self.stacks[i].close()

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 import pytest
 from faults.storms import (
     PATIENCE,
+    STEADY,
     Workers,
     answered,
     enqueue,
@@ -136,7 +137,7 @@ def test_sigterm_during_a_job_puts_it_back_for_the_next_worker(copied, monkeypat
     blocker = database.connect(autocommit=False)
     blocker.execute("LOCK public.patients IN ROW EXCLUSIVE MODE")  # as who writes does
     with ExitStack() as stack:
-        workers = Workers(stack)
+        workers = Workers(stack, STEADY)
         enqueue(database)
         running = "SELECT count(*) FROM dbanon.job WHERE state = 'running'"
         while database.execute(running) != [(1,)]:
