@@ -19,6 +19,7 @@ from dbanon.anonymization.interfaces import parameters
 from dbanon.anonymization.registry import ALGORITHMS
 from dbanon.cli import app
 from dbanon.domain.messages import MEANINGS
+from dbanon.domain.notices import NOTICES
 from dbanon.domain.policy import ColumnRule, Condition, MaskingStep, Policy, meanings_of
 from dbanon.domain.policy_warning import EXPLANATIONS
 from dbanon.formats.support import FEATURES, Mode
@@ -133,6 +134,12 @@ def support() -> str:
     return "\n\n".join(parts)
 
 
+def notices() -> str:
+    """Return the table of the warnings that no policy acknowledges."""
+    rows = ((f"`{code}`", one.finding, one.risk, one.remedy) for code, one in NOTICES.items())
+    return table(("warning", "finding", "risk", "remedy"), rows)
+
+
 def warnings() -> str:
     """Return the table of the warnings about policies."""
     rows = (
@@ -150,6 +157,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "algorithms": algorithms,
     "models": models,
     "warnings": warnings,
+    "notices": notices,
     "support": support,
     "metrics": metrics,
     "commands": commands,

@@ -39,7 +39,7 @@ def init(
             rights.require_roles(session, [role])
             migrate.grant_everyday(session, role, views=schema)
             if grant := rights.lacking_temporary(session, role):
-                lacking = [f"{role} needs temporary tables to publish and to compare: {grant}"]
+                lacking = [grant]
         lost = [str(part) for part in damage.missing(session)]
         if not lost:
             views = damage.unrecorded_views(session)

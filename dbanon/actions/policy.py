@@ -20,6 +20,7 @@ from dbanon.db.metadata import ledger, store
 from dbanon.db.metadata.migrate import current_session, require_current
 from dbanon.db.session import Session, connect
 from dbanon.domain.errors import DbanonError, PolicyError
+from dbanon.domain.notices import Notice, Topic
 from dbanon.domain.outcomes import Operation
 from dbanon.domain.policy import (
     DEFAULT_NAME,
@@ -101,7 +102,7 @@ def _is_other(release: Release, policy: Policy) -> bool:
     return release.policy.refreshed_as(new) != new
 
 
-def slow_pools(policy: Policy, *, settings: Settings | None = None) -> str | None:
+def slow_pools(policy: Policy, *, settings: Settings | None = None) -> Notice | None:
     """Return a warning if refreshes publish new persons of a table late or never.
 
     The size of a pool follows from the sensitive values of sampled rows. None if the role may not
@@ -127,11 +128,12 @@ def slow_pools(policy: Policy, *, settings: Settings | None = None) -> str | Non
     if not found or (size is not None and _POOLS * size <= rows):
         return None
     if size is None:
-        return "a refresh would publish no new persons: there are fewer sensitive values than l"
-    return (
-        f"a refresh publishes new persons by pools of {size:,}, {size / rows:.0%} of the {rows:,}"
-        " rows: they wait until as many have come"
-    )
+        message = "a refresh would publish no new persons: fewer sensitive values than l"
+    else:
+        message = (
+            f"a refresh publishes new persons by pools of {size:,} ({size / rows:.0%} of rows)"
+        )
+    return Notice(Topic.SLOW_REFRESH, message)
 
 
 def check_policy(

@@ -18,6 +18,7 @@ from dbanon.db.metadata import ledger
 from dbanon.db.metadata.migrate import current_session
 from dbanon.db.releases import copies, guards
 from dbanon.domain.errors import ConfigError, DbanonError
+from dbanon.domain.notices import Notice, Topic
 from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import least_deadline
 from dbanon.domain.release import CheckFailed, Delta, Mark, Release
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from dbanon.actions.publication.steps import Work
     from dbanon.anonymization.problem import Problem
     from dbanon.db.session import Session
+    from dbanon.domain.policy_warning import PolicyWarning
 
 
 _MUCH = 0.25
@@ -63,6 +65,14 @@ class Refreshed:
     advice: str | None = None
     stale: str | None = None
     all_read: str | None = None
+
+    @property
+    def notices(self) -> tuple[PolicyWarning | Notice, ...]:
+        """All warnings about the relation."""
+        found = self.release.notices if self.changed else self.release.warnings
+        if self.stale is None:
+            return found
+        return (Notice(Topic.STALE_VALUES, f"{self.relation}: {self.stale}"), *found)
 
 
 def refresh(

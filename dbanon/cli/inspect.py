@@ -75,7 +75,7 @@ def inspect(
     for line in _persons(found):
         console.say(line)
     for obstacle in obstacles(found.info):
-        console.warn(f"publishing is refused: {obstacle}")
+        console.say(f"publishing is refused: {obstacle}")
     if query is not None and create_view is None:
         console.say("next: the same with --create-view NAME")
     else:

@@ -204,10 +204,7 @@ def _forecast(
 
     with watched(steps=9) as stages:
         found = refresh(table, dry_run=True, settings=settings, stages=stages)
-    console.caution(warning for one in found for warning in one.release.warnings)
-    for one in found:
-        if one.stale is not None:
-            console.warn(f"{one.relation}: {one.stale}")
+    console.caution(notice for one in found for notice in one.notices)
     if json:
         console.document(found)
         return

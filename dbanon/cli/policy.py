@@ -72,10 +72,9 @@ def set_(
         warn=found.append,
         settings=settings,
     )
-    console.caution(found)
+    slow = slow_pools(stored, settings=settings)
+    console.caution([*found, *filter(None, [slow])])
     console.say(f"{_called(stored.name)} of {stored.table} stored")
-    if (slow := slow_pools(stored, settings=settings)) is not None:
-        console.warn(slow)
     if old := served_otherwise(stored, settings=settings):
         served = ", ".join(str(release.relation) for release in old)
         console.say(f"still served with classes of an older policy: {served}")
@@ -206,9 +205,7 @@ def export(
 @app.command("list")
 def list_(*, dsn: options.Dsn = None, json: options.Json = False) -> None:
     """List the stored policies, with their served relations."""
-    found = dbanon.list_policies(
-        settings=options.settings(dsn), on_unreadable=lambda error: console.warn(str(error))
-    )
+    found = dbanon.list_policies(settings=options.settings(dsn), on_unreadable=console.problem)
     if json:
         console.document(found)
         return

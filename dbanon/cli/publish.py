@@ -52,8 +52,7 @@ def publish(
     for release in releases:
         if not (json or quiet):
             _show(release, dry_run=request.dry_run, verbose=verbose)
-        report.composition(release.composition)
-    console.caution(one for release in releases for one in release.warnings)
+    console.caution(one for release in releases for one in release.notices)
 
 
 def _published(what: str | Path, request: Request) -> list[Release]:

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 import dbanon
 from dbanon.cli import options
-from dbanon.cli.terminal import console, report
+from dbanon.cli.terminal import console
 from dbanon.cli.terminal.report import percent
 
 if TYPE_CHECKING:
@@ -76,9 +76,9 @@ def _show_all(results: list[Refreshed], *, json: bool, quiet: bool) -> None:
         console.document(results)
     for result in results:
         show(result, silent=json or quiet)
-    console.caution(warning for result in results for warning in result.release.warnings)
+    console.caution(notice for result in results for notice in result.notices)
     if not results and not quiet:
-        console.warn("nothing is published, so there was nothing to refresh")
+        console.note("nothing is published, so there was nothing to refresh")
     codes = [result.error.exit_code for result in results if result.error is not None]
     if codes:
         raise typer.Exit(max(codes))
@@ -87,7 +87,7 @@ def _show_all(results: list[Refreshed], *, json: bool, quiet: bool) -> None:
 def show(result: Refreshed, *, silent: bool) -> None:
     """Report the outcome for a relation; silent: only problems."""
     if result.error is not None:
-        console.warn(f"{result.relation}: {console.with_hint(result.error)}")
+        console.problem(result.error, of=result.relation)
     elif not silent:
         state = "refreshed" if result.changed else "unchanged"
         console.say(f"{result.relation}: {state}, release {result.release.id}")
@@ -98,10 +98,6 @@ def show(result: Refreshed, *, silent: bool) -> None:
         if result.regrouped is not None:
             console.say(f"  grouped from scratch: {result.regrouped}")
         losses(result)
-    if result.stale is not None:
-        console.warn(f"{result.relation}: {result.stale}")
-    if result.changed:
-        report.composition(result.release.composition)
 
 
 def losses(result: Refreshed) -> None:
@@ -265,7 +261,7 @@ def worker(
             metrics_port=metrics_port,
             stop=stop,
             on_job=on_job,
-            on_note=console.warn,
+            on_note=console.note,
             settings=options.settings(dsn, owner=owner, superuser=allow_superuser),
         )
     if codes:
@@ -299,10 +295,10 @@ def _show_worked(worked: Worked, *, json: bool, quiet: bool) -> None:
     if json:
         console.document(worked)
     if outcome.error is not None:
-        console.warn(f"{worked.table}: {outcome.result}: {console.with_hint(outcome.error)}")
+        console.problem(outcome.error, of=f"{worked.table}: {outcome.result}")
     elif not (json or quiet):
         console.say(f"{worked.table}: {outcome.result} in {worked.seconds:.1f} s")
     for one in outcome.refreshed:
         show(one, silent=json or quiet)
-    console.caution(warning for one in outcome.refreshed for warning in one.release.warnings)
+    console.caution(notice for one in outcome.refreshed for notice in one.notices)
     sys.stdout.flush()

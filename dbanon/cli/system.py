@@ -12,7 +12,8 @@ from dbanon.cli import options
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.console import interruptible
 from dbanon.domain.errors import ConfigError
-from dbanon.domain.policy_warning import EXPLANATIONS, Code
+from dbanon.domain.notices import NOTICES, Notice, Topic
+from dbanon.domain.policy_warning import EXPLANATIONS, Code, Explanation
 from dbanon.domain.text import command
 from dbanon.settings import Settings
 
@@ -61,10 +62,8 @@ def init(
         console.document(result)
     else:
         console.say(f"metadata schema {_installed(result)}")
-    for sentence in result["lost"]:
-        console.warn(f"{sentence}; next: dbanon doctor")
-    for sentence in result["lacking"]:
-        console.warn(sentence)
+    console.caution([Notice(Topic.DAMAGED, sentence) for sentence in result["lost"]])
+    console.caution([Notice(Topic.MISSING_RIGHT, sentence) for sentence in result["lacking"]])
 
 
 def _installed(result: Mapping[str, Any]) -> str:
@@ -209,7 +208,11 @@ def warm(*, json: options.Json = False) -> None:
 def _topics() -> list[str]:
     from dbanon.cli import COMMANDS
 
-    return [*COMMANDS, *Code]
+    return [*COMMANDS, *_CODES]
+
+
+_EXPLAINED = (*EXPLANATIONS.items(), *NOTICES.items())
+_CODES: Mapping[str, Explanation] = {str(code): one for code, one in _EXPLAINED}
 
 
 def explain(
@@ -232,9 +235,9 @@ def explain(
     from dbanon.cli import COMMANDS, app
 
     if topic is None:
-        console.table(("code", "finding"), [(code, EXPLANATIONS[code].finding) for code in Code])
-    elif topic in {*Code}:
-        _explain(Code(topic))
+        console.table(("code", "finding"), [(code, one.finding) for code, one in _CODES.items()])
+    elif topic in _CODES:
+        _explain(topic)
     elif topic in COMMANDS:
         app([topic, "--help"])
     else:
@@ -242,12 +245,14 @@ def explain(
         raise ConfigError(f"{topic!r} is no command and no code of a warning", hint=hint)
 
 
-def _explain(code: Code) -> None:
-    found = EXPLANATIONS[code]
+def _explain(code: str) -> None:
+    found = _CODES[code]
     for title, text in ((code, found.finding), ("risk", found.risk), ("remedy", found.remedy)):
         for line in wrap(f"{title}: {text}", 100, subsequent_indent="  "):
             console.say(line)
+    if code not in {*Code}:
+        return
     console.say("acknowledge it in the policy, with a reason:")
-    if code.of_column:
+    if Code(code).of_column:
         console.say("  [columns.NAME]")
     console.say(f'  allow = ["{code}: REASON"]')

@@ -9,6 +9,7 @@ from psycopg import sql
 from dbanon.db.queries import query, relation, template
 from dbanon.db.schemas import DATA_SCHEMA, SCHEMA
 from dbanon.domain.errors import ConfigError, NotPermitted
+from dbanon.domain.notices import Notice, Topic
 from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import visible
 
@@ -114,6 +115,13 @@ class Reach(NamedTuple):
             means += f" (publication {visible(self.name)})"
         role = "" if self.acting == self.reader else f" as {visible(self.acting)}"
         return f"{visible(self.reader)} {means}{role}"
+
+    @property
+    def notice(self) -> Notice:
+        """The path as a warning, with its remedy as hint."""
+        what = TableName(self.schema, self.name)
+        message = f"{visible(self.reader)} may read private data by {what}"
+        return Notice(Topic.INDIRECT_ACCESS, message, f"{self}: {self.remedy}")
 
     @property
     def remedy(self) -> str:

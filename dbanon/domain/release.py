@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from dbanon.domain.errors import DbanonError
+from dbanon.domain.notices import Notice, Topic, releases_in_words
 from dbanon.domain.policy import DEFAULT_NAME, K_ANONYMITY, Policy
 from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import command
@@ -144,20 +145,23 @@ class Against:
         to_one = max((found.to_one for found in self.exposures), default=0)
         return to_one, max((found.below for found in self.exposures), default=0), self.below
 
-    def __str__(self) -> str:
-        """Return the result in one clause."""
-        small = (
-            f"{self.below:,} of {self.persons:,} persons are in groups of fewer than"
-            f" {self.required}, the smallest of {self.smallest:,}"
-        )
-        parts = [small] if self.below else []
-        parts += [
-            f"{found.below:,} of {self.in_both:,} have fewer than {found.required} possible"
-            f" values of {found.column}, {found.to_one:,} only one"
-            for found in self.exposures
-            if found.below
-        ]
-        return f"compared with release {self.release}: {'; '.join(parts)}"
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """Small groups, and the column whose values are known of most persons, a line each."""
+        at, lines = f"compared with release {self.release}", []
+        if self.below:
+            lines.append(
+                f"{at}: {self.below:,} persons below k = {self.required}"
+                f" (smallest group: {self.smallest:,})"
+            )
+        worst = max(self.exposures, key=lambda one: (one.to_one, one.below), default=None)
+        if worst is not None and worst.below:
+            lines.append(
+                f"{at}: {worst.below:,} persons below l = {worst.required} of {worst.column}"
+            )
+        if worst is not None and worst.to_one:
+            lines.append(f"{at}: {worst.column} of {worst.to_one:,} persons is known")
+        return tuple(lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +177,6 @@ class CellResult:
         """Key of the result; k is counted for all releases together."""
         number = 0 if self.result.model == K_ANONYMITY else self.release
         return number, self.result.model, self.result.column
-
-
-_OF_LIVE = (
-    "is a live view, and whom it shows is not remembered: no release before or after is compared"
-    " with it, as it would be --as table;"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,63 +228,51 @@ class Composition:
     def reasons_against(self, before: Composition) -> tuple[str, ...]:
         """Return why the newest release adds to the disclosure of the earlier ones, a line each."""
         more = self.small - before.small
+        found = tuple(notice.message for notice in self.warnings)
         if more <= 0:
-            return self.warnings
-        line = (
-            f"compared with the other releases of {self.table}, it would single out {more:,} more"
-            f" {'group' if more == 1 else 'groups'} smaller than the greatest k of them"
-        )
-        return (line, *self.warnings)
+            return found
+        groups = "group is" if more == 1 else "groups are"
+        others = f"compared with the other releases of {self.table}"
+        return (f"{others}, {more:,} more {groups} smaller than k", *found)
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[Notice, ...]:
         """Problems, a line each, the worst pair of releases first."""
-        lines = []
+        found: list[Notice] = []
         if self.failed:
             worst = max(self.against, key=lambda one: (one.severity, one.release), default=None)
-            lines += [str(worst)] if worst is not None and any(worst.severity) else []
-            lines.append(self._of_all)
-        told = (
-            ("", self._lost, "left nothing to compare with:"),
-            ("", self.live, _OF_LIVE),
-            ("what is remembered of ", self.altered, "was altered since:"),
-        )
-        for before, numbers, text in told:
+            lines = () if worst is None else worst.findings
+            found = [Notice(Topic.COMBINED, line) for line in (*lines, self._of_all)]
+        for topic, numbers, text in (
+            (Topic.NOT_COMPARED, self._lost, "not compared, record of persons lost"),
+            (Topic.NOT_COMPARED, self.live, "not compared, live view"),
+            (Topic.ALTERED_HISTORY, self.altered, "record of persons altered"),
+        ):
             if numbers:
-                named = f"{before}release {', '.join(map(str, numbers))} of {self.table}"
-                lines.append(f"{named} {text} comparing may reveal individuals")
-        return tuple(lines)
+                found.append(Notice(topic, f"{releases_in_words(numbers)}: {text}"))
+        return tuple(found)
 
     @property
-    def note(self) -> str | None:
+    def notices(self) -> tuple[Notice, ...]:
+        """Problems, and a limit that is none."""
+        return (*self.warnings, *filter(None, [self.note]))
+
+    @property
+    def note(self) -> Notice | None:
         """Limit of a larger k for recipients of releases with weaker guarantees, if any."""
         of_k = [one.result for one in self.results if one.result.model == K_ANONYMITY]
         if not self.small or any(result.failing_classes for result in of_k):
             return None
         least = min(result.achieved or 0 for result in of_k)
-        return (
-            f"releases of {self.table} promise different k: each by itself holds, and whoever has"
-            f" several is left with the least of them ({self.small:,} cells are smaller than the"
-            f" greatest, the smallest has {least:g} persons)"
-        )
+        message = f"releases of {self.table} promise different k; together k = {least:g}"
+        return Notice(Topic.DIFFERENT_K, message)
 
     @property
     def _of_all(self) -> str:
-        found: dict[str, CheckResult] = {}
-        for one in self.failed:
-            result = one.result
-            name = result.model if result.column is None else f"{result.model} of {result.column}"
-            known = found.get(name, result)
-            found[name] = max(known, result, key=lambda r: r.failing_classes)
-        parts = (
-            f"{name} requires {result.required:g}, the worst cell has {result.achieved:g}"
-            f" ({result.failing_classes:,} of {result.classes:,} fail)"
-            for name, result in found.items()
-        )
-        releases = ", ".join(map(str, self.releases))
+        worst = max((one.result for one in self.failed), key=lambda result: result.failing_classes)
         return (
-            f"taken together, releases {releases} identify individuals: among persons in the same"
-            f" classes of all of them, {'; '.join(parts)}"
+            f"taken together, {releases_in_words(self.releases)} identify individuals"
+            f" ({worst.failing_classes:,} cells)"
         )
 
 
@@ -310,7 +296,7 @@ def require_held(found: Iterable[Composition]) -> None:
 
 def _unsafe(found: Composition) -> CheckFailed:
     return CheckFailed(
-        "\n  ".join(found.warnings),
+        "\n  ".join(one.message for one in found.warnings),
         CheckReport(found.table, tuple(cell.result for cell in found.failed)),
         hint=command("dbanon history", found.table),
     )
@@ -466,9 +452,13 @@ class Delta:
     @property
     def staleness(self) -> str | None:
         """The share of rows with former values, in words; None if there are none."""
-        share = self.changed / max(self.shown, 1)
-        found = f"{share:.1%} of the rows show former values{self._columns}"
+        found = f"{self.stale_share} of the rows show former values{self._columns}"
         return found if self.changed else None
+
+    @property
+    def stale_share(self) -> str:
+        """The share of rows with former values."""
+        return f"{self.changed / max(self.shown, 1):.1%}"
 
     @property
     def _pool(self) -> str:
@@ -596,15 +586,18 @@ class Release(Entry):
     composition: Composition | None = field(default=None, compare=False)
     sharing: GroupReuse | None = field(default=None, compare=False)
 
+    @property
+    def notices(self) -> tuple[PolicyWarning | Notice, ...]:
+        """All warnings of a publication: about all releases together, and about its policy."""
+        together = () if self.composition is None else self.composition.notices
+        return (*together, *self.warnings)
+
     def stale_beyond(self, most: float | None) -> str | None:
-        """Return a warning if more rows show former values than a policy allows, with remedies."""
+        """Return a warning if more rows show former values than a policy allows."""
         growth = self.growth
         if most is None or growth is None or growth.changed <= most * growth.shown:
             return None
-        return (
-            f"{growth.staleness}; max_stale = {most:g}: start a new series for an audience that has"
-            " none of these releases, or wait until classes are withdrawn"
-        )
+        return f"{growth.stale_share} of rows show former values; max_stale is {most:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -637,4 +630,4 @@ class NoisyCounts:
     spent: float
     budget: float
     within: int
-    notes: tuple[str, ...] = ()
+    notes: tuple[Notice, ...] = ()

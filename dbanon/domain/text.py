@@ -59,10 +59,15 @@ def _word(name: str) -> str:
 _LISTED = 3
 
 
-def listed(names: Iterable[str]) -> str:
-    """Return names with commas, after the first three only how many more there are."""
+def listed(names: Iterable[str], *, room: int | None = None) -> str:
+    """Return names with commas, after the first three only how many more there are.
+
+    room: characters for the names; the first is given anyway.
+    """
     first, *others = names
     shown, rest = [first, *others[: _LISTED - 1]], others[_LISTED - 1 :]
+    while room is not None and len(shown) > 1 and len(", ".join(shown)) > room:
+        rest.insert(0, shown.pop())
     return ", ".join(shown) + (f" and {len(rest):,} more" if rest else "")
 
 

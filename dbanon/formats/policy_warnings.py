@@ -77,15 +77,13 @@ def cautions(
 def repeated(policy: Policy, others: Iterable[Policy]) -> Iterator[PolicyWarning]:
     """Yield insensitive columns that are named like sensitive ones of the same persons' tables."""
     protected = {
-        rule.column.casefold(): (rule.column, other.table)
+        rule.column.casefold(): other.table
         for other in others
         for rule in other.with_role(Role.SENSITIVE)
     }
     for rule in policy.with_role(Role.INSENSITIVE):
         if rule.column.casefold() in protected:
-            column, table = protected[rule.column.casefold()]
-            like = quote_identifier(column)
-            why = f"of {policy.table} is like {like}, sensitive in {table}"
+            why = f"is sensitive in {protected[rule.column.casefold()]}"
             caution = _about(rule, Code.REPEATED, why)
             if not is_allowed(caution, policy):
                 yield caution
@@ -98,14 +96,21 @@ def unknown(policy: Policy, values: Mapping[str, Collection[str]]) -> Iterator[P
         known = {value for name in columns for value in values.get(name, ())}
         missing = len({*texts(spec, LISTED)} - known)
         if missing:
-            names = ", ".join(map(quote_identifier, columns))
+            names = _in_line(columns)
             caution = PolicyWarning(
                 Code.UNKNOWN_VALUE,
                 None,
-                f"{missing:,} of the values that {spec.name} lists are in no row of {names}",
+                f"{missing:,} listed values are in no row of {names}",
             )
             if not is_allowed(caution, policy):
                 yield caution
+
+
+_ROOM = 33  # characters for the names of columns in a warning
+
+
+def _in_line(names: Iterable[str]) -> str:
+    return listed(map(quote_identifier, names), room=_ROOM)
 
 
 def _about(rule: ColumnRule, code: Code, why: str, hint: str = "") -> PolicyWarning:
@@ -133,7 +138,7 @@ def _of_models(policy: Policy, *, complete: bool) -> Iterator[PolicyWarning]:
         yield PolicyWarning(Code.ANATOMY, None, message)
     if policy.linking:
         kind = "replaced" if policy.pseudonym is None else "pseudonym"
-        names = listed(map(quote_identifier, policy.linking))
+        names = _in_line(policy.linking)
         message = f"{kind} {names} links all values of a person"
         yield PolicyWarning(Code.PSEUDONYM, None, message)
     if policy.model(K_ANONYMITY) is not None and policy.k == 1:
@@ -148,7 +153,7 @@ def _of_models(policy: Policy, *, complete: bool) -> Iterator[PolicyWarning]:
         what = "no model protects" if asked is None else "l = 1 does not protect"
         if judged:
             what = "only listed values are limited in"
-        names = listed(sensitive)
+        names = listed(sensitive, room=_ROOM)
         yield PolicyWarning(Code.NO_DIVERSITY, None, f"{what} {names}")
 
 
@@ -160,7 +165,7 @@ def _of_persons(policy: Policy, info: TableInfo, persons: Persons) -> Iterator[P
 
 
 def _together(key: tuple[str, ...]) -> PolicyWarning:
-    message = f"columns {listed(map(quote_identifier, key))} are unique together"
+    message = f"columns {_in_line(key)} are unique together"
     return PolicyWarning(Code.UNIQUE_TOGETHER, None, message)
 
 
@@ -210,7 +215,7 @@ def _of_derivation(
     follows = [name for name, known in others if name not in leads_to and determines(known, values)]
     for what, names in (("determines", leads_to), ("follows from", follows)):
         if names:
-            why = f"{what} {listed(map(quote_identifier, names))}"
+            why = f"{what} {listed(map(quote_identifier, names), room=_ROOM // 2)}"
             yield _about(rule, Code.DERIVED, why)
 
 
@@ -218,7 +223,7 @@ def _of_masking(rule: ColumnRule, policy: Policy) -> Iterator[PolicyWarning]:
     """Yield the warning that values masked row by row give no k."""
     methods = [step.method for step in policy.masked(rule.column) if step.method != "permutation"]
     if methods and rule.role is Role.INSENSITIVE:
-        why = f"is masked by {', '.join(methods)}, which gives no k"
+        why = f"is masked by {listed(methods, room=_ROOM // 2)}: no k"
         yield _about(rule, Code.MASKED, why)
 
 
@@ -226,7 +231,7 @@ def _alike(column: str, count: int) -> PolicyWarning:
     return PolicyWarning(
         Code.ALIKE_VALUES,
         column,
-        f"{count:,} values of sensitive column {quote_identifier(column)} differ only in spelling",
+        f"{count:,} values of column {quote_identifier(column)} differ only in spelling",
     )
 
 

@@ -254,7 +254,7 @@ class Persons:
         """The numbers of rows and persons, in words."""
         column = quote_identifier(self.column)
         if self.n_rows is None:
-            return f"column {column} seems to tell persons apart, and this role may not count them"
+            return f"column {column} may identify persons (not counted)"
         if self.is_sure:
             return f"{self.n_rows:,} rows, {self.n_values:,} persons by column {column}"
         return f"{self.n_rows:,} rows, {self.n_values:,} values of column {column}"

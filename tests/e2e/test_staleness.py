@@ -125,7 +125,7 @@ def test_too_many_former_values_are_warned_of(patients, run):
     change(patients)
     assert "max_stale" not in run("refresh", "patients").err
     patients.execute("UPDATE public.patients SET disease = 'ebola' WHERE id % 10 = 3")
-    told = "max_stale = 0.05: start a new series for an audience that has none of these"
+    told = "of rows show former values; max_stale is 0.05"
     assert told in run("plan", "patients", "--refresh").err
     assert told in run("refresh", "patients", "--quiet").err
     assert told in run("refresh", "patients", "--if-changed").err

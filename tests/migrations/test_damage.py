@@ -149,7 +149,7 @@ def test_release_data_that_was_dropped_is_named_and_can_be_published_again(publi
 def test_what_nobody_can_mend_is_named(published, run):
     published.execute("ALTER TABLE dbanon.release DROP COLUMN policy")
     code, printed = run("init")
-    assert (0, True) == (code, "release.policy is gone; next: dbanon doctor" in printed)
+    assert (0, True) == (code, "release.policy is gone [damaged]" in printed)
     code, printed = run("doctor")
     assert (1, True) == (code, "from a backup" in printed)
 

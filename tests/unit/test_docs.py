@@ -21,6 +21,7 @@ from dbanon.db.metadata.migrate import REVISION
 from dbanon.db.releases.publication import published_type
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.messages import MASKED
+from dbanon.domain.notices import NOTICES
 from dbanon.domain.policy import ColumnRule, Policy, Role, keys_of, meanings_of
 from dbanon.domain.policy_warning import EXPLANATIONS, Code
 from dbanon.domain.table import ColumnInfo, ColumnKind
@@ -346,7 +347,9 @@ def test_every_warning_is_explained():
     rows = page("docs/reference/warnings.md").rows("# Warnings")
     assert [f"`{code}`" for code in EXPLANATIONS] == [row[0] for row in rows]
     assert sorted(EXPLANATIONS) == sorted(Code)
-    for cells in rows:
+    others = page("docs/reference/warnings.md").rows("## Releases, rights and metadata")
+    assert [f"`{topic}`" for topic in NOTICES] == [row[0] for row in others]
+    for cells in (*rows, *others):
         assert all(cells), cells[0]
 
 

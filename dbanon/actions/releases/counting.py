@@ -27,6 +27,7 @@ from dbanon.domain.messages import (
     unaccounted_in_words,
     unaccounted_remedy,
 )
+from dbanon.domain.notices import Notice, Topic
 from dbanon.domain.policy import ColumnRule, Policy, Role
 from dbanon.domain.policy_warning import Code
 from dbanon.domain.release import NoisyCounts, Release, ReleaseKind
@@ -107,7 +108,7 @@ def _count(
             f"there are {cells:,} combinations of these columns, and {_MOST_CELLS:,} are the most",
             hint="count by fewer columns, or give them at_least, a number of levels",
         )
-    notes: tuple[str, ...] = ()
+    notes: tuple[Notice, ...] = ()
     if not dry_run:
         fraction, exact = Fraction(_exact(epsilon)), _exact_counts(columns, domains)
         noisy = [number + draw(fraction) for number in exact.ravel().tolist()]
@@ -261,7 +262,7 @@ def _publish(
     by: Sequence[str],
     noisy: Sequence[int],
     epsilon: float,
-) -> tuple[str, ...]:
+) -> tuple[Notice, ...]:
     """Publish the counts, and prove that their readers reach nothing else by them.
 
     Returns possible access paths, for review.
@@ -274,5 +275,9 @@ def _publish(
     sources = relations.oids_of(session, release.sources)
     signs = rights.require_separation(session, published=published.oid, sources=sources)
     identity.require_admitted(session)
-    notes = [f"{sign}: {sign.remedy}" for sign in signs]
-    return (*notes, *(set_aside_in_words(_name(release), name) for name in (left,) if name))
+    notes = [sign.notice for sign in signs]
+    if left is not None:
+        message = f"relations that depend on {left} are empty from now on"
+        hint = set_aside_in_words(_name(release), left)
+        notes.append(Notice(Topic.SET_ASIDE, message, hint))
+    return tuple(notes)

@@ -14,6 +14,7 @@ from dbanon.db.releases.publication_lock import with_retry
 from dbanon.db.schemas import SCHEMA
 from dbanon.db.session import Session, connect
 from dbanon.domain.errors import ConfigError, NotPermitted, TableNotFound
+from dbanon.domain.notices import Notice, Topic
 from dbanon.domain.outcomes import Operation
 from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import command, visible
@@ -39,7 +40,7 @@ class Access:
     roles: tuple[str, ...]
     statements: tuple[str, ...]
     changed: bool
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Notice, ...] = ()
 
 
 def grant(
@@ -67,8 +68,7 @@ def grant(
             sources = [catalog.describe(session, name).oid for name in release.sources]
             rights.require_readable(session, roles, published=published)
             signs = rights.require_separation(session, published=published, sources=sources)
-            remarks = tuple(f"{sign}: {sign.remedy}" for sign in signs)
-            given.append(replace(done, remarks=remarks))
+            given.append(replace(done, remarks=tuple(sign.notice for sign in signs)))
             _require_one_series(session, release)
         _require_nothing_else(session, served)
         return given
@@ -213,14 +213,13 @@ def _with_schemas(session: Session, taken: Access) -> Access:
     ):
         if (role, schema) in needed:
             use = f"USAGE on {quote_identifier(schema)}, for {visible(needed[role, schema])}"
-            remarks.append(f"{visible(role)} keeps {use}")
+            remarks.append(Notice(Topic.REMAINING_ACCESS, f"{visible(role)} keeps {use}"))
         else:
             statement = rights.schema_statement(schema, role)
             session.pg.execute(statement)
             statements.append(printed(statement))
     remarks += [
-        f"{visible(role)} can still read {taken.relation}:"
-        " as a member of another role, or like everybody"
+        Notice(Topic.REMAINING_ACCESS, f"{visible(role)} can still read {taken.relation}")
         for role in rights.still_readable_by(session, taken.roles, published=published)
     ]
     changed = taken.changed or len(statements) > len(taken.statements)

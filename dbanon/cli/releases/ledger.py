@@ -233,4 +233,4 @@ def _show(found: History) -> None:
             console.say(f"{gone.relation}: {gone}")
     for cells in found.compositions:
         report.composition_in_full(cells)
-        report.composition(cells)
+    console.caution(notice for cells in found.compositions for notice in cells.notices)

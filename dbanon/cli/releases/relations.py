@@ -89,7 +89,7 @@ def check(
         )
     if history:
         for one in dbanon.check_history(relation, settings=settings):
-            report.composition(one)
+            console.caution(one.notices)
 
 
 def _show_checked(found: Checked, *, json: bool, quiet: bool) -> None:
@@ -111,7 +111,7 @@ def _show_all(found: list[Checked], *, json: bool, quiet: bool) -> None:
         for one in found:
             _remark(one)
             if one.error is not None:
-                console.warn(console.with_hint(one.error))
+                console.problem(one.error)
     codes = [one.error.exit_code for one in found if one.error is not None]
     if codes:
         raise typer.Exit(max(codes))
@@ -219,8 +219,7 @@ def _show_access(
         else:
             already = "" if one.changed else " (it was so already)"
             console.say(f"{one.relation}: {', '.join(one.roles)} {outcome}{already}")
-        for remark in one.remarks:
-            console.warn(remark)
+    console.caution(remark for one in found for remark in one.remarks)
     if dry_run and not print_sql:
         console.say("dry run: all of it was verified, then rolled back")
 
@@ -277,8 +276,7 @@ def _show_counts(found: NoisyCounts, *, dry_run: bool) -> None:
     console.say(
         f"  epsilon {found.epsilon:g} {spends} what is spent to {found.spent:g} of {found.budget:g}"
     )
-    for note in found.notes:
-        console.warn(note)
+    console.caution(found.notes)
 
 
 As = Annotated[

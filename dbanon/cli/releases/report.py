@@ -15,6 +15,7 @@ from dbanon.cli.terminal import console
 from dbanon.cli.terminal import report as shown
 from dbanon.cli.terminal.report import number, percent
 from dbanon.domain.messages import alike_in_words
+from dbanon.domain.notices import Notice, Topic
 from dbanon.domain.release import CheckFailed, CheckReport
 from dbanon.domain.report import SAMPLES, THRESHOLD, Change, Difference, Report
 from dbanon.request import LARGEST_COUNT, LARGEST_NUMBER
@@ -245,9 +246,8 @@ def _show(found: Report) -> None:
     if found.utility is not None:
         shown.utility(found.utility)
     console.say(f"readers: {', '.join(found.readers) or 'nobody but its owner'}")
-    for part in found.left_out:
-        console.warn(f"{part}: left out for want of time")
-    console.caution(found.warnings)
+    skipped = (Notice(Topic.TIME_LIMIT, f"{part}: left out") for part in found.left_out)
+    console.caution([*skipped, *found.warnings])
     console.say("repeat the checks in SQL: " + found.statements[0])
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from dbanon.domain.errors import DbanonError
+    from dbanon.domain.notices import Notice
     from dbanon.domain.policy_warning import PolicyWarning
 
 
@@ -69,23 +70,26 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def warn(text: str) -> None:
-    """Print a warning on stderr."""
-    err().print(visible(f"warning: {text}"), style="yellow")
+def note(text: str) -> None:
+    """Print a line on stderr that is neither a result nor a warning."""
+    err().print(visible(text))
 
 
-def with_hint(error: DbanonError) -> str:
-    """Return an error with its hint, for errors that do not end the command."""
-    return f"{error} (try: {error.hint})" if error.hint else str(error)
+def problem(error: DbanonError, *, of: object = None) -> None:
+    """Print an error that does not end the command, with the next command; of: its relation."""
+    place = "" if of is None else f"{of}: "
+    err().print(visible(f"error: {place}{error}"), style="yellow")
+    if error.hint:
+        note(f"  try: {error.hint}")
 
 
-def caution(found: Iterable[PolicyWarning]) -> None:
-    """Print the warnings about policies on stderr, each once, and how to have them explained."""
+def caution(found: Iterable[PolicyWarning | Notice]) -> None:
+    """Print warnings on stderr, each once, and how to have them explained."""
     texts = dict.fromkeys(map(str, found))
     for text in texts:
-        warn(text)
+        err().print(visible(f"warning: {text}"), style="yellow")
     if texts:
-        err().print("dbanon help CODE explains a warning, and how to acknowledge it")
+        note("dbanon help CODE explains a warning, and how to acknowledge it")
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:

@@ -73,14 +73,6 @@ def checks(report: CheckReport) -> None:
     )
 
 
-def composition(found: Composition | None) -> None:
-    """Warn of combined disclosure by all releases of a table, if there is any."""
-    for line in () if found is None else found.warnings:
-        console.warn(line)
-    if found is not None and found.note is not None:
-        console.say(found.note)
-
-
 def composition_in_full(found: Composition) -> None:
     """Print the figures of combined disclosure by all releases of a table."""
     if not found.results:

@@ -81,8 +81,7 @@ def _parts(found: set[tuple[str, ...]]) -> Iterator[Missing]:
 def lost_accounts(session: Session) -> list[str]:
     """Describe the tables with unknown spending of their privacy budget."""
     return [
-        f"what counts of {table} have spent is gone, and they are refused until {SCHEMA}.spending"
-        " is restored"
+        f"counts of {table} are refused: {SCHEMA}.spending lost their amounts"
         for table in spending.unknown(session)
     ]
 

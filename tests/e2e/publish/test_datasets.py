@@ -279,7 +279,7 @@ def test_what_another_table_protects_is_not_to_be_repeated(run, database, clinic
         (clinic.parent / f"{name}.toml").write_text(text)
     run("policy", "set", "conditions", "--file", clinic.parent / "more.toml")
     said = run("plan", "--dataset", clinic, "--k", K).err
-    assert '"Marital_Status" of public.conditions is like marital_status, sensitive in' in said
+    assert '"Marital_Status" is sensitive in public.persons' in said
     refused = run("publish", "--dataset", clinic, "--k", K, "--strict", code=1).err
     assert "[repeated]" in refused
     run("policy", "set", "conditions", "--file", clinic.parent / "allowed.toml")

@@ -55,15 +55,14 @@ def test_a_release_that_only_leaves_smaller_groups_is_refused_with_a_reason():
     assert now.is_worse_than(before)
     (reason,) = now.reasons_against(before)
     assert reason == (
-        "compared with the other releases of public.people, it would single out 2 more groups"
-        " smaller than the greatest k of them"
+        "compared with the other releases of public.people, 2 more groups are smaller than k"
     )
 
 
 def test_groups_that_were_small_before_are_no_reason():
     before = replace(composition(result(1, 0), result(2, 0)), small=2)
     now = replace(composition(result(1, 0), result(2, 0), result(3, 1)), small=2)
-    assert now.warnings == now.reasons_against(before)
+    assert tuple(one.message for one in now.warnings) == now.reasons_against(before)
 
 
 def test_nothing_is_said_of_a_pair_of_releases_that_reveals_nothing():
@@ -72,4 +71,4 @@ def test_nothing_is_said_of_a_pair_of_releases_that_reveals_nothing():
         for number in (1, 2)
     ]
     (line,) = composition(result(1, 0), result(2, 1), result(3, 1), against=pairs).warnings
-    assert line.startswith("taken together, releases 1, 2, 3 identify individuals")
+    assert str(line).startswith("taken together, releases 1, 2, 3 identify individuals")
