@@ -362,40 +362,38 @@ CREATE TEMPORARY TABLE {rows} ON COMMIT DROP AS
 {shown}
 
 -- name: same_members
--- Whether a copy has as many rows of every class as are remembered, and the class number of every row is that
--- of the values that it shows. numbered: of which rows that is not known by the digest of the copy before.
-WITH counted AS (
+-- Whether a copy has as many rows as are remembered, also of each touched class, and the class number of each of their
+-- rows is that of the values that it shows. touched: the classes that the seal of the copy before does not vouch for.
+WITH touched AS MATERIALIZED ({touched}),
+counted AS (
     SELECT s.{class_column} AS class, count(*) AS rows
       FROM ONLY {release} AS s
+     WHERE s.{class_column} IN (SELECT t.class FROM touched AS t)
      GROUP BY s.{class_column}
 ),
 remembered AS (
-    SELECT p.class, sum(p.rows) AS rows
-      FROM (SELECT n.class, count(*) AS rows
-              FROM pg_temp.history_present AS n
-             GROUP BY n.class
+    SELECT p.class, sum(p.sign) AS rows
+      FROM (SELECT n.class, 1 AS sign FROM pg_temp.history_present AS n
              UNION ALL
-            SELECT b.class, count(*)
-              FROM pg_temp.history_before AS b
-             GROUP BY b.class
+            SELECT b.class, 1 FROM pg_temp.history_before AS b
              UNION ALL
-            SELECT r.class, count(*)
-              FROM pg_temp.history_rest AS r
-             GROUP BY r.class
+            SELECT r.class, 1 FROM pg_temp.history_rest AS r
              UNION ALL
-            SELECT g.class, -count(*)
-              FROM pg_temp.history_departed AS g
-             GROUP BY g.class) AS p
+            SELECT g.class, -1 FROM pg_temp.history_departed AS g) AS p
+     WHERE p.class IN (SELECT t.class FROM touched AS t)
      GROUP BY p.class
-    HAVING sum(p.rows) <> 0
+    HAVING sum(p.sign) <> 0
 ),
 numbered AS (
     SELECT {quasi}, s.{class_column} AS class
       FROM ONLY {release} AS s
-     WHERE {numbered}
+     WHERE s.{class_column} IN (SELECT t.class FROM touched AS t)
      GROUP BY {alike}, s.{class_column}
 )
-SELECT NOT EXISTS (SELECT
+SELECT (SELECT count(*) FROM ONLY {release})
+       = (SELECT count(*) FROM pg_temp.history_present) + (SELECT count(*) FROM pg_temp.history_before)
+           + (SELECT count(*) FROM pg_temp.history_rest) - (SELECT count(*) FROM pg_temp.history_departed)
+   AND NOT EXISTS (SELECT
                      FROM counted AS c
                      FULL JOIN remembered AS m USING (class)
                     WHERE c.rows IS DISTINCT FROM m.rows)
@@ -509,8 +507,3 @@ INSERT INTO pg_temp.history_entries
     (release_id, relation, person, class, value_id, shown, held, place)
 SELECT {first}, {first}, r.person, r.class, r.value_id, r.class, r.value_id, 1
   FROM rest AS r
-
--- name: withdraw
--- Take classes out of a copy.
-DELETE FROM ONLY {release} AS t
- WHERE t.{class_column} = ANY ({withdrawn}::bigint[])

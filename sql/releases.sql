@@ -123,6 +123,22 @@ SELECT a.attname::text,
 -- A text in Unicode's composed form, which few texts do not have.
 CASE WHEN octet_length({text}) = length({text}) OR {text} IS NORMALIZED THEN {text} ELSE normalize({text}) END
 
+-- name: copy_sums
+-- The rows of a private copy, and order-independent sums of their hashes without and with the class number.
+SELECT count(*),
+       coalesce(sum(hashtextextended('' COLLATE "C", s.cells)), 0),
+       coalesce(sum(hashtextextended('' COLLATE "C", s.cells # hashint8extended(s.class, 0))), 0)
+  FROM (SELECT {cells} AS cells, t.{class_column} AS class FROM ONLY {release} AS t OFFSET 0) AS s
+
+-- name: copy_writers
+-- The rows of a private copy, and an order-independent sum of the hashes of the transactions that wrote them. A row
+-- that is written or removed changes one of them.
+SELECT coalesce(sum(w.rows), 0)::bigint,
+       coalesce(sum(w.rows * hashtextextended(w.writer COLLATE "C", 0)), 0)
+  FROM (SELECT t.xmin::text AS writer, count(*)::numeric AS rows
+          FROM ONLY {release} AS t
+         GROUP BY t.xmin) AS w
+
 -- name: create_draft
 -- The values for the copy, without keys; dropped before the copy is served.
 CREATE UNLOGGED TABLE {draft} AS
@@ -194,19 +210,34 @@ SELECT NOT (c.relhasrules OR c.relrowsecurity OR c.relforcerowsecurity)
  WHERE c.oid = to_regclass(%(table)s)
 
 -- name: extend_release
--- Add rows to the private copy, and rewrite all rows of changed classes with them in random order. The physical
--- order then discloses which classes changed, like their rows, and nothing else.
+-- Withdraw classes from the private copy and add rows, and rewrite all rows of changed classes with them in random
+-- order. The physical order then discloses which classes changed, like their rows, and nothing else. Returns by how much
+-- the sums of ``copy_sums`` change.
 WITH removed AS (
     DELETE FROM ONLY {release} AS t
      WHERE t.{class_column} IN (SELECT g.class FROM {groups} AS g)
+        OR t.{class_column} = ANY ({withdrawn}::bigint[])
     RETURNING t.*
+),
+fresh AS MATERIALIZED ({served}),
+added AS (
+    INSERT INTO {release}
+    SELECT n.*
+      FROM (SELECT o.* FROM removed AS o WHERE o.{class_column} <> ALL ({withdrawn}::bigint[])
+             UNION ALL
+            SELECT f.* FROM fresh AS f) AS n
+     ORDER BY gen_random_uuid()
 )
-INSERT INTO {release}
-SELECT n.*
-  FROM (SELECT o.* FROM removed AS o
+SELECT coalesce(sum(s.sign), 0),
+       coalesce(sum(s.sign * hashtextextended('' COLLATE "C", s.cells)::numeric), 0),
+       coalesce(sum(s.sign * hashtextextended('' COLLATE "C", s.cells # hashint8extended(s.class, 0))::numeric), 0)
+  FROM (SELECT -1 AS sign, {cells} AS cells, o.{class_column} AS class
+          FROM removed AS o
+         WHERE o.{class_column} = ANY ({withdrawn}::bigint[])
          UNION ALL
-        SELECT a.* FROM ({served}) AS a) AS n
- ORDER BY gen_random_uuid()
+        SELECT 1, {cells}, f.{class_column}
+          FROM fresh AS f
+        OFFSET 0) AS s
 
 -- name: fill_stage
 -- Read the source in a subtransaction in which foreign code cannot write.
@@ -326,13 +357,6 @@ SELECT s.*, c.class AS {class_column}
  CROSS JOIN LATERAL unnest(c.places) AS p (place)
   JOIN ONLY {former} AS s ON s.ctid = p.place
  ORDER BY gen_random_uuid()
-
--- name: numbered_content
--- The rows of a private copy, and order-independent sums of their hashes without and with the class number.
-SELECT count(*),
-       coalesce(sum(hashtextextended('' COLLATE "C", s.cells)), 0),
-       coalesce(sum(hashtextextended('' COLLATE "C", s.cells # hashint8extended(s.class, 0))), 0)
-  FROM (SELECT {cells} AS cells, t.{class_column} AS class FROM ONLY {release} AS t OFFSET 0) AS s
 
 -- name: orphans
 -- Private relations that no served release needs, including those that were set aside, with their kinds.

@@ -13,7 +13,7 @@ from dbanon.actions.preparation.members import digest_of_rows, fingerprint, of_c
 from dbanon.db import catalog, identity, schemas
 from dbanon.db.metadata import ledger, store
 from dbanon.db.metadata.migrate import require_current
-from dbanon.db.releases import guards, publication_lock, withdrawal
+from dbanon.db.releases import guards, immutability, publication_lock, withdrawal
 from dbanon.db.session import Session, connect
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.outcomes import Operation, Stages
@@ -133,6 +133,10 @@ def _compared(
     kept = []
     for one, release in zip(works, plan.present, strict=True):
         loaded, delta, state = one.member.loaded, one.delta, one.state
+        former = release.source_state
+        if state is not None and former is not None and former.copy is not None:
+            # of the digest, which was compared
+            state = replace(state, copy=immutability.written(session, release.data_id, former.copy))
         if loaded.now is not None:
             store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
         ledger.note_compared(session, release.id, one.fingerprint, growth=delta, state=state)

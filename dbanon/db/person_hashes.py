@@ -159,7 +159,7 @@ def count(
     if found is None:
         return None
     snapshot, facts = found
-    same = since is not None and since.facts == facts and _is_near(since.snapshot, snapshot)
+    same = _is_same(found, since)
     names = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     counted = template(
         "persons.count_unchanged",
@@ -177,6 +177,14 @@ def count(
         return Counted(state, unchanged, is_comparable=True, values=numbers)
     state = SourceState(facts, snapshot, rows, f"{_AT}{uuid4()}")
     return Counted(state, 0, is_comparable=False, values=numbers)
+
+
+def is_comparable(
+    session: Session, info: TableInfo, policy: Policy, *, since: SourceState | None
+) -> bool:
+    """Return True if a row version that is older than a state still has the values of then."""
+    found = None if since is None else _facts(session, info, policy)
+    return found is not None and _is_same(found, since)
 
 
 def content_since(
@@ -219,6 +227,11 @@ def _is_lasting(column: ColumnInfo) -> bool:
     kind = column.base_type.removeprefix("_")
     built_in = column.base_schema == "pg_catalog" and not kind.startswith("reg")
     return not column.is_virtual and (bool(column.labels) or (built_in and kind != "aclitem"))
+
+
+def _is_same(found: tuple[str, str], since: SourceState | None) -> bool:
+    snapshot, facts = found
+    return since is not None and since.facts == facts and _is_near(since.snapshot, snapshot)
 
 
 def _is_near(before: str, now: str) -> bool:

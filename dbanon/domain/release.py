@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.notices import Notice, Topic, releases_in_words
@@ -318,6 +318,19 @@ UNPRINTED = {"is_printed": False}
 """The metadata of a field that no output has."""
 
 
+class Sums(NamedTuple):
+    """What the rows of a private copy add up to, in any order, or by how much that has changed.
+
+    cells, numbers: hashes of the rows without and with the class number; writers: hashes of the
+    transactions that wrote them.
+    """
+
+    rows: int
+    cells: int
+    numbers: int
+    writers: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class SourceState:
     """A source when a release was last compared with it, to find what changed since then.
@@ -325,7 +338,8 @@ class SourceState:
     facts: digest of its storage and columns; snapshot: of that transaction; rows: that meet the
     policy's conditions; content: digest of them, or a random name; places: number of the table with
     the place of each row, None without one; key: of the hashes in it; changed: rows since all were
-    read; ncp: of a new search at that time.
+    read; ncp: of a new search at that time; copy: what the rows of the release add up to, None if
+    unknown.
     """
 
     facts: str
@@ -336,6 +350,7 @@ class SourceState:
     key: str | None = None
     changed: int = 0
     ncp: float | None = None
+    copy: Sums | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,9 +15,11 @@ from psycopg import sql
 import dbanon
 from dbanon.actions.preparation import members
 from dbanon.actions.publication import plan
-from dbanon.db import person_hashes
+from dbanon.db import catalog, person_hashes
 from dbanon.db.histories import memory
+from dbanon.db.metadata import ledger
 from dbanon.db.releases import immutability
+from dbanon.db.session import connect
 from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError, DriftError
 from dbanon.domain.policy import (
     DROP,
@@ -105,6 +107,7 @@ def refresh_as_if_all_were_read(database):
     assert figures(expected) == figures(found)
     require_places(database)
     require_history(database)
+    require_sums(database)
     again, at_once = reading_all(database), refresh(database)
     assert not again.changed
     assert (None, again.growth) == (at_once.all_read, at_once.growth)
@@ -131,6 +134,16 @@ def state(database):
         "SELECT source_state FROM dbanon.release WHERE served AND table_name = 'people'"
     )
     return document
+
+
+def require_sums(database):
+    """Require that the stored sums and digest of the copy are those of all of its rows."""
+    with connect(database.settings) as session, session.transaction():
+        entry = ledger.latest_entry(session, TableName("anon", "people"))
+        published = catalog.describe_published(session, entry.relation)
+        found = immutability.sums(session, published, entry.data_id)
+    assert list(found) == state(database)["copy"]
+    assert immutability.numbered_content(published, found) == entry.content
 
 
 def require_places(database, where="true"):
@@ -559,18 +572,65 @@ def test_rows_that_are_written_again_with_the_same_values_change_nothing(people)
     assert (None, False, 0) == (found.all_read, found.changed, found.growth.changed)
 
 
+def write_copy(people, change):
+    """Change the copy as its owner can, and close it again."""
+    copy = "SELECT 'release_' || data_id FROM dbanon.release WHERE served"
+    copy = sql.Identifier("dbanon_data", *people.execute(copy)[0])
+    grant = sql.SQL("GRANT UPDATE ON {} TO CURRENT_USER").format(copy)
+    opened, closed = immutability.open_statements(copy), immutability.close_statements(copy)
+    for statement in (*opened, grant, sql.SQL(change).format(copy=copy), *closed):
+        people.execute(statement)
+
+
 def test_a_value_that_its_owner_changed_in_the_copy_is_not_published_again(people):
-    copy = f"dbanon_data.release_{release(people)}"
     before = people.execute("SELECT mood FROM anon.people GROUP BY mood")
-    trigger = f"ALTER TABLE {copy} {{}} TRIGGER released_table_is_immutable"
-    people.execute(trigger.format("DISABLE") + f"; GRANT UPDATE ON {copy} TO CURRENT_USER")
-    people.execute(f"UPDATE {copy} SET mood = 'calm' WHERE mood = 'wild'")
-    people.execute(trigger.format("ENABLE ALWAYS") + f"; REVOKE UPDATE ON {copy} FROM CURRENT_USER")
+    write_copy(people, "UPDATE {copy} SET mood = 'calm' WHERE mood = 'wild'")
     people.execute(CHANGE)
     found = refresh(people)
     assert found.all_read is None
     assert found.release.sharing or "not as it was published" in found.regrouped
     assert {*before} == {*people.execute("SELECT mood FROM anon.people GROUP BY mood")}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE {copy} SET mood = 'calm' WHERE mood = 'wild'",
+        "DELETE FROM {copy} WHERE age @> 25",
+        "INSERT INTO {copy} SELECT * FROM {copy} WHERE age @> 25",
+    ],
+    ids=["write", "remove", "add"],
+)
+def test_rows_that_the_owner_wrote_in_the_copy_are_found_without_reading_them(people, change):
+    people.execute(CHANGE)
+    refresh(people)
+    assert not refresh(people, if_changed=True).changed
+    write_copy(people, change)
+    found = refresh(people, if_changed=True)
+    assert found.changed
+    assert found.release.sharing or "not as it was published" in found.regrouped
+    assert dbanon.check("anon.people", settings=people.settings).passed
+
+
+def test_a_copy_that_is_written_again_with_the_same_values_is_read_once(people):
+    people.execute(CHANGE)
+    before = refresh(people).release
+    write_copy(people, "UPDATE {copy} SET mood = mood WHERE age @> 25")
+    found, again = refresh(people, if_changed=True), refresh(people, if_changed=True)
+    assert (False, False) == (found.changed, again.changed)
+    assert found.growth is not None  # all was compared
+    assert again.growth is None
+    people.execute("DELETE FROM people WHERE id BETWEEN 100 AND 110")
+    found = refresh_as_if_all_were_read(people)
+    assert found.release.data_id == before.data_id
+
+
+def test_another_name_of_a_published_value_is_found_though_no_row_was_written(people):
+    people.execute(CHANGE)
+    refresh(people)
+    people.execute("ALTER TYPE mood RENAME VALUE 'wild' TO 'mad'")
+    with pytest.raises(DriftError):
+        refresh(people)
 
 
 def test_nobody_but_the_owner_reads_places_and_they_go_with_the_release(people):

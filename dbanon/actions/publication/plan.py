@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dbanon.actions.distribution.dividing import Division, division_of
 from dbanon.actions.preparation.members import members_of
 from dbanon.actions.publication.series import placed, restarted
-from dbanon.db import audit, catalog, identity, rights
+from dbanon.db import audit, catalog, identity, person_hashes, rights
 from dbanon.db.histories import memory, overlay
 from dbanon.db.metadata import ledger
 from dbanon.db.releases import copies, immutability, relations
@@ -139,7 +139,7 @@ def _changed(
         return "the policy is another one by now"
     if versions != present.taxonomies:
         return "a taxonomy has another version"
-    if not copies.is_closed(session, present) or _is_altered(session, present, info):
+    if not copies.is_closed(session, present) or _is_altered(session, present, info, policy):
         return "it is not as it was published"
     person = info.primary_key if policy.subject is None else (policy.subject,)
     known = memory.of_series(session, present.table, present.relation)
@@ -150,15 +150,28 @@ def _changed(
     return None
 
 
-def _is_altered(session: Session, present: Release, source: TableInfo) -> bool:
-    """Return True if the relation's view or rows differ from those published."""
+def _is_altered(session: Session, present: Release, source: TableInfo, policy: Policy) -> bool:
+    """Return True if the relation's view or rows differ from those published.
+
+    The transactions that wrote its rows show that, unless values may have changed otherwise.
+    """
     published = catalog.describe_published(session, present.relation)
     if any(audit.view_problems(session, published, release=present, source=source)):
         return True
-    now = immutability.numbered_content(session, published, present.data_id)
+    known, since = immutability.known_sums(published, present), present.source_state
+    if (
+        known is not None
+        and person_hashes.is_comparable(session, source, policy, since=since)
+        and immutability.is_as_written(session, present.data_id, known)
+    ):
+        return False
+    now = immutability.sums(session, published, present.data_id)
+    if now is None:
+        return immutability.content(session, published) != present.content
+    content = immutability.numbered_content(published, now)
     if immutability.seals_numbers(present.content):
-        return now != present.content
-    return immutability.shown_content(now) != present.content
+        return content != present.content
+    return immutability.shown_content(content) != present.content
 
 
 def _obstacle_to_reuse(session: Session, plan: PublicationPlan) -> str | None:

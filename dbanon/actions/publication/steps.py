@@ -30,7 +30,7 @@ from dbanon.db.releases.publication import Publication
 from dbanon.db.releases.relations import promise_of
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.messages import set_aside_in_words
-from dbanon.domain.release import CheckFailed, Release
+from dbanon.domain.release import CheckFailed, Release, Sums
 from dbanon.domain.text import command
 from dbanon.formats.support import Mode
 from dbanon.models.base import Scope
@@ -479,6 +479,7 @@ def _entry(session: Session, plan: PublicationPlan, work: Work) -> Release:
     assert work.report is not None  # noqa: S101 - nothing is served that was not proved
     assert work.candidate is not None  # noqa: S101 - it was proved
     publication, prepared, request = work.publication, work.prepared, plan.request
+    content, state = _content(session, work)
     return Release(
         id=publication.id,
         table=publication.info.name,
@@ -490,24 +491,41 @@ def _entry(session: Session, plan: PublicationPlan, work: Work) -> Release:
         loss=prepared.outcome.loss,
         fingerprint=work.fingerprint,
         growth=work.delta,
-        source_state=work.state,
+        source_state=state,
         overrides=request.to_ledger(),
         taxonomies=prepared.taxonomies,
-        content=_content(session, publication, work.candidate),
+        content=content,
         data_id=publication.data_id,
         policy_name=prepared.policy.name,
         dataset=request.dataset,
     )
 
 
-def _content(session: Session, publication: Publication, published: TableInfo) -> str:
+def _content(session: Session, work: Work) -> tuple[str, SourceState | None]:
+    """Return the digest of a release, and the state of its source with the sums of its copy."""
+    publication, published, state = work.publication, work.candidate, work.state
+    assert published is not None  # noqa: S101 - it was proved
     if publication.kind.is_live:
-        return immutability.definition(session, published.oid)
-    if not publication.policy.anatomy:
-        return immutability.numbered_content(session, published, publication.data_id)
-    beside = catalog.describe(session, BUCKETS.name(published.name))
-    session.admitted[beside.oid] = beside.name  # which this transaction made
-    return immutability.content(session, published, beside)
+        return immutability.definition(session, published.oid), state
+    if publication.policy.anatomy:
+        beside = catalog.describe(session, BUCKETS.name(published.name))
+        session.admitted[beside.oid] = beside.name  # which this transaction made
+        return immutability.content(session, published, beside), state
+    found = _sums(session, work, published)
+    state = state if state is None else replace(state, copy=found)
+    return immutability.numbered_content(published, found), state
+
+
+def _sums(session: Session, work: Work, published: TableInfo) -> Sums:
+    """Add up the rows of a copy, or add what it gained to the sums of the former one."""
+    gained, number = work.publication.gained, work.publication.data_id
+    former = None if work.previous is None else immutability.known_sums(published, work.previous)
+    if gained is None or former is None:
+        found = immutability.sums(session, published, number)
+        assert found is not None  # noqa: S101 - a new copy has class numbers
+        return found
+    known = map(sum, zip(former, gained, strict=True))
+    return immutability.written(session, number, Sums(*known))
 
 
 def _require_separated(

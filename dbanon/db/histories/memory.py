@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg import sql
 
+from dbanon.db import catalog
 from dbanon.db.person_hashes import members, require_all
 from dbanon.db.queries import query, template
 from dbanon.db.releases import copies, immutability, relations
 from dbanon.db.releases.publication import data_table
 from dbanon.db.session import at_once
 from dbanon.domain.errors import DatabaseError
-from dbanon.domain.release import Retained
+from dbanon.domain.release import Retained, Sums
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 
@@ -526,15 +527,16 @@ def _published_in_copy(publication: Publication) -> sql.Composed:
 def require_same_members(session: Session, publication: Publication, key: UUID | None) -> None:
     """Raise DatabaseError if the classes of a copy differ from its stored membership.
 
-    Also if a row has the number of another class, which the digest of the former copy excludes for
-    rows that it had.
+    Also if a row has the number of another class. The seal of the former copy excludes both for
+    classes that neither lost nor gained rows.
     """
-    numbered: sql.Composable = sql.SQL("true")
+    gone = sql.Literal([*(publication.withdrawn or ())])
+    touched = sql.SQL("SELECT DISTINCT s.{} AS class FROM ONLY {} AS s")
+    touched_classes = touched.format(publication.class_column, publication.release)
     if publication.is_numbered:
-        numbered = sql.SQL("s.{} IN (SELECT g.class FROM {} AS g)").format(
-            publication.class_column, publication.groups
-        )
-    slots = {**of_copy(publication), "key": sql.Literal(key), "numbered": numbered}
+        listed = sql.SQL("SELECT g.class FROM {} AS g UNION SELECT unnest({}::bigint[])")
+        touched_classes = listed.format(publication.groups, gone)
+    slots = {**of_copy(publication), "key": sql.Literal(key), "touched": touched_classes}
     same = template("histories.same_members", **slots)
     if session.pg.execute(same).fetchone() != (True,):
         raise DatabaseError(
@@ -564,17 +566,23 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
         copies.unseal(session, publication.release)
     else:
         _number(session, publication, previous)
-    column = publication.class_column
-    if publication.withdrawn:
-        gone = sql.Literal(list(publication.withdrawn))
-        slots = {"release": publication.release, "class_column": column, "withdrawn": gone}
-        session.run((template("histories.withdraw", **slots),))
-    slots = {"class_column": column, "groups": publication.groups}
-    session.run(relations.copy_statements(publication, "releases.extend_release", **slots))
+    published = catalog.describe_published(session, previous.relation)
+    extended = template(
+        "releases.extend_release",
+        release=publication.release,
+        served=relations.served_rows(publication),
+        class_column=publication.class_column,
+        cells=catalog.cells_hash(published, [each.name for each in published.columns]),
+        groups=publication.groups,
+        withdrawn=sql.Literal([*(publication.withdrawn or ())]),
+    )
+    session.run(relations.number_statements(publication))
+    gained = Sums(*map(int, session.one(extended)))
+    session.run(relations.drop_draft(publication))
     if is_sealed:
         session.run(immutability.close_statements(publication.release))
-    else:
-        session.run(relations.close_statements(publication))
+        return replace(publication, gained=gained)
+    session.run(relations.close_statements(publication))
     return publication
 
 

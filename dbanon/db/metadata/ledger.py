@@ -25,6 +25,7 @@ from dbanon.domain.release import (
     Release,
     ReleaseKind,
     SourceState,
+    Sums,
     Verdict,
     Verification,
 )
@@ -132,6 +133,11 @@ def _state(state: SourceState | None) -> Jsonb:
     return Jsonb(None if state is None else asdict(state))
 
 
+def _read_state(document: dict[str, Any]) -> SourceState:
+    copy = document.get("copy")
+    return SourceState(**{**document, "copy": None if copy is None else Sums(*copy)})
+
+
 def _counts(growth: Delta | None) -> Json:
     """Convert counts to JSON; the deadline follows from when persons were first missed."""
     return Json(None if growth is None else asdict(replace(growth, due=None)))
@@ -221,7 +227,7 @@ def _place(row: Mapping[str, Any]) -> dict[str, Any]:
         "data_id": row["data_id"],
         "policy_name": row["policy_name"],
         "dataset": tuple(dataset),
-        "source_state": None if state is None else SourceState(**state),
+        "source_state": None if state is None else _read_state(state),
     }
 
 

@@ -54,15 +54,21 @@ def is_closed(session: Session, previous: Entry) -> bool:
 
 
 def needs_repair(session: Session, served: Entry) -> bool:
-    """Return True if a view is gone or another, or its copy open, and publishing repairs it."""
+    """Return True if publishing repairs a view that is gone or another, or a copy.
+
+    The copy is open, or a row of it was written or removed.
+    """
     published = relations.oid_of(session, served.relation)
     if published is None or served.content is None:
         return True
     if served.kind.is_live:
         return immutability.same_definition(session, published, served.content) is False
-    return any(
-        seal.remedy is None
-        for seal in immutability.broken_seals(session, published, served.data_id)
+    seals = immutability.broken_seals(session, published, served.data_id)
+    state = served.source_state
+    return any(seal.remedy is None for seal in seals) or (
+        state is not None
+        and state.copy is not None
+        and not immutability.is_as_written(session, served.data_id, state.copy)
     )
 
 

@@ -12,11 +12,14 @@ from psycopg import sql
 from dbanon.db.catalog import cells_hash, content_digest
 from dbanon.db.queries import Body, query, template
 from dbanon.db.schemas import DATA_SCHEMA
+from dbanon.domain.errors import DatabaseError
+from dbanon.domain.release import Sums
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from dbanon.db.session import Session
+    from dbanon.domain.release import Entry
     from dbanon.domain.table import TableInfo
 
 CLASS_COLUMN = "dbanon_class"
@@ -105,7 +108,7 @@ def close_statements(release: sql.Identifier) -> Iterator[sql.Composed]:
 
 def broken_seals(session: Session, published: int, data_id: int) -> Iterator[Broken]:
     """Yield the broken seals of the copy ``data_id`` and of its published view (an OID)."""
-    copy = sql.Identifier(DATA_SCHEMA, f"release_{data_id}")
+    copy = _copy(data_id)
     asked = {
         "trigger": TRIGGER,
         "view": published,
@@ -152,23 +155,64 @@ def class_column(names: Collection[str]) -> sql.Identifier:
     return sql.Identifier(name)
 
 
-def numbered_content(session: Session, published: TableInfo, data_id: int) -> str:
-    """Return the digest of ``content`` and one with the class number of each row; one scan.
-
-    Returns the first alone if the copy ``data_id`` has no class numbers.
-    """
+def sums(session: Session, published: TableInfo, data_id: int) -> Sums | None:
+    """Add up the rows of the copy ``data_id``; None if it has no class numbers."""
     names = [each.name for each in published.columns]
-    column, cells = class_column(names), cells_hash(published, names)
-    release = sql.Identifier(DATA_SCHEMA, f"release_{data_id}")
-    slots = {"cells": cells, "release": release, "class_column": column}
+    slots = {"release": _copy(data_id), "class_column": class_column(names)}
+    statement = template("releases.copy_sums", cells=cells_hash(published, names), **slots)
     try:
         with session.pg.transaction():
-            found = session.one(template("releases.numbered_content", **slots))
+            found = session.one(statement)
     except psycopg.errors.UndefinedColumn:
-        return content(session, published)
-    rows, of_cells, of_numbers = map(str, found)
-    shown = _sha256([names, f"{rows}:{of_cells}"])
-    return f"{shown}:{_sha256([names, column.as_string(), rows, of_numbers])}"
+        return None
+    return written(session, data_id, Sums(*map(int, found)))
+
+
+def written(session: Session, data_id: int, found: Sums) -> Sums:
+    """Return sums with the present transactions; raises DatabaseError if rows are missing."""
+    statement = template("releases.copy_writers", release=_copy(data_id))
+    rows, writers = map(int, session.one(statement))
+    if rows != found.rows:
+        raise DatabaseError(
+            f"the copy of release {data_id} has {rows:,} rows, and should have {found.rows:,};"
+            " nothing was published",
+            hint="this is a defect of dbanon; dbanon refresh --new-series makes a new copy",
+        )
+    return found._replace(writers=writers)
+
+
+def is_as_written(session: Session, data_id: int, found: Sums) -> bool:
+    """Return True if no row of the copy was written or removed since its sums were taken.
+
+    The numbers of transactions repeat after 2^32 others, and a dumped copy has others.
+    """
+    statement = template("releases.copy_writers", release=_copy(data_id))
+    return (found.rows, found.writers) == tuple(map(int, session.one(statement)))
+
+
+def known_sums(published: TableInfo, release: Entry) -> Sums | None:
+    """Return the stored sums of the copy of a release, None if they are not those of its digest."""
+    state = release.source_state
+    found = None if state is None else state.copy
+    is_of_digest = found is not None and numbered_content(published, found) == release.content
+    return found if is_of_digest else None
+
+
+def _copy(data_id: int) -> sql.Identifier:
+    return sql.Identifier(DATA_SCHEMA, f"release_{data_id}")
+
+
+def numbered_content(published: TableInfo, found: Sums) -> str:
+    """Return the digest of ``content`` and one with the class number of each row, from sums."""
+    names = [each.name for each in published.columns]
+    shown = _sha256([names, f"{found.rows}:{found.cells}"])
+    of_numbers: list[object] = [
+        names,
+        class_column(names).as_string(),
+        str(found.rows),
+        str(found.numbers),
+    ]
+    return f"{shown}:{_sha256(of_numbers)}"
 
 
 def shown_content(content: str) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from dbanon.domain.policy import ColumnRule, Policy
-    from dbanon.domain.release import ReleaseKind
+    from dbanon.domain.release import ReleaseKind, Sums
     from dbanon.domain.table import ColumnInfo, Partition, TableInfo
 
 
@@ -83,6 +83,8 @@ class Publication:
     """The key by which all persons of the source are hashed already, if they are."""
     is_numbered: bool = False
     """True if the class numbers of the former copy are known to be those of its rows."""
+    gained: Sums | None = None
+    """By how much the sums of the rows of the former copy have changed, None when it is new."""
 
     @property
     def data_id(self) -> int:

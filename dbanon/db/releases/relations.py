@@ -122,10 +122,15 @@ def close_statements(publication: Publication) -> Iterator[sql.Composed]:
     yield from seen_statements(publication)
 
 
-def copy_statements(
-    publication: Publication, name: str, **slots: sql.Composable
-) -> Iterator[sql.Composed]:
-    """Yield the statements that fill the private copy by a template with additional slots."""
+def copy_statements(publication: Publication, name: str) -> Iterator[sql.Composed]:
+    """Yield the statements that fill the private copy by a template."""
+    yield from number_statements(publication)
+    yield template(name, release=publication.release, served=served_rows(publication))
+    yield from drop_draft(publication)
+
+
+def number_statements(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield the statements that give each group its class number."""
     yield template(
         "releases.number_groups",
         **{"class": publication.number_of_group},
@@ -135,8 +140,10 @@ def copy_statements(
     if publication.drafted:
         # Without statistics PostgreSQL expects many groups of one number, and sorts to join.
         yield sql.SQL("ANALYZE {} (group_id)").format(publication.groups)
-    served = served_rows(publication)
-    yield template(name, release=publication.release, served=served, **slots)
+
+
+def drop_draft(publication: Publication) -> Iterator[sql.Composed]:
+    """Yield the statement that drops the draft of a copy, if it has one."""
     if publication.drafted:
         yield sql.SQL("DROP TABLE {}").format(publication.draft)
 
