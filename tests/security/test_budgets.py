@@ -144,7 +144,7 @@ def test_an_account_of_no_number_has_nothing_left(people):
         "INSERT INTO dbanon.spending (table_oid, table_schema, table_name, epsilon, columns)"
         " VALUES ('public.people'::regclass, 'public', 'people', 'NaN', '{}')"
     )
-    with pytest.raises(Unsatisfiable, match="have spent is gone"):
+    with pytest.raises(Unsatisfiable, match="the spent budget of"):
         count(people)
 
 
@@ -153,10 +153,10 @@ def test_an_account_that_is_lost_has_nothing_left(people):
     people.execute("DROP TABLE dbanon.spending")
     for _ in range(2):
         (lost,) = dbanon.init(settings=people.settings)["lost"]
-        assert "what counts of public.people have spent" in lost
+        assert "the spent budget of public.people is lost" in lost
     found = [finding.message for finding in dbanon.doctor(settings=people.settings)]
-    assert sum("what counts of public.people have spent" in message for message in found) == 1
-    with pytest.raises(Unsatisfiable, match="have spent is gone"):
+    assert sum("the spent budget of public.people is lost" in message for message in found) == 1
+    with pytest.raises(Unsatisfiable, match="the spent budget of"):
         count(people)
 
 
@@ -198,10 +198,10 @@ def test_an_account_that_lacks_entries_has_nothing_left(people, loss):
     count(people, epsilon=0.3)
     rows = people.execute("SELECT * FROM dbanon.spending ORDER BY spending_id")
     people.execute(loss)
-    told = "what counts of public.people have spent is gone"
+    told = "the spent budget of public.people is lost"
     found = [f for f in dbanon.doctor(settings=people.settings) if told in f.message]
     assert ["failure"] == [f.level.value for f in found]
-    with pytest.raises(Unsatisfiable, match="have spent is gone"):
+    with pytest.raises(Unsatisfiable, match="the spent budget of"):
         count(people, epsilon=0.1)
     if "spending" in loss:
         people.execute("DELETE FROM dbanon.spending")
@@ -218,7 +218,7 @@ def test_entries_that_are_lost_with_the_name_of_the_table_are_missed(people):
     count(people, epsilon=0.9)
     people.execute("DELETE FROM dbanon.spending; ALTER TABLE public.people RENAME TO persons")
     publish_as(people, "persons")
-    with pytest.raises(Unsatisfiable, match="have spent is gone"):
+    with pytest.raises(Unsatisfiable, match="the spent budget of"):
         count(people, "anon.persons", epsilon=0.2)
 
 

@@ -152,7 +152,7 @@ def _require_budget(policy: Policy, info: TableInfo, *, spent: Decimal, epsilon:
         )
     if spent.is_infinite():
         raise Unsatisfiable(
-            f"what counts of {info.name} have spent is gone, so that nothing more may be spent",
+            f"the spent budget of {info.name} is lost, so no more counts are published",
             hint="restore the rows of dbanon.spending: dbanon doctor",
         )
     if spent > _exact(policy.budget):

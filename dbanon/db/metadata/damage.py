@@ -81,7 +81,7 @@ def _parts(found: set[tuple[str, ...]]) -> Iterator[Missing]:
 def lost_accounts(session: Session) -> list[str]:
     """Describe the tables with unknown spending of their privacy budget."""
     return [
-        f"counts of {table} are refused: {SCHEMA}.spending lost their amounts"
+        f"the spent budget of {table} is lost: restore {SCHEMA}.spending"
         for table in spending.unknown(session)
     ]
 
