@@ -26,6 +26,7 @@ from dbanon.db.queries import printed, script
 from dbanon.db.session import Session, connect
 from dbanon.domain import errors
 from dbanon.domain.errors import DbanonError
+from dbanon.domain.messages import GAINED, MUCH, SEVERAL, advice_on
 from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import K_ANONYMITY, Policy
 from dbanon.domain.release import CheckReport, GroupReuse
@@ -48,8 +49,7 @@ if TYPE_CHECKING:
     from dbanon.domain.policy_warning import PolicyWarning
     from dbanon.formats.datasets import Dataset
 
-_MUCH, _GAINED = 0.2, 0.1  # NCP from which advice is computed, and that it must save
-_MOST_ROWS, _SEVERAL = 20_000, 4  # rows that are grouped again; quasi-identifiers of which two go
+_MOST_ROWS = 20_000  # rows that are grouped again for advice
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +116,21 @@ def plan_request(table: str | TableName, request: Request) -> Plan:
     request, given = loading.requested(request)
     with _grouped([table], request, given) as found:
         (planned,) = _planned(found)
-    return replace(planned, advice=_advice(found.prepared[0], seed=request.seed))
+    searched = _advice(found.prepared[0], seed=request.seed)
+    return planned if searched is None else replace(planned, advice=searched)
+
+
+def _known(prepared: Prepared) -> str | None:
+    """Return advice from the loss by column, without another search."""
+    if prepared.sharing is not None:  # its classes are unions, which are not to change
+        return None
+    return advice_on(prepared.outcome.loss, prepared.policy)
 
 
 def _advice(prepared: Prepared, *, seed: int) -> str | None:
     """Group without each model, and without two columns; return what loses much less, in words."""
     policy, encoded, lost = prepared.policy, prepared.encoded, prepared.outcome.loss.ncp
-    if encoded is None or lost < _MUCH or encoded.n_rows > _MOST_ROWS or prepared.several:
+    if encoded is None or lost < MUCH or encoded.n_rows > _MOST_ROWS or prepared.several:
         return None
     if prepared.sharing is not None:  # its classes are unions, not those of a search
         return None
@@ -134,7 +142,7 @@ def _advice(prepared: Prepared, *, seed: int) -> str | None:
             continue
         found.append((loss, words.format(points=100 * (lost - loss), before=lost, after=loss)))
     least, advice = min(found, default=(lost, None))
-    return advice if lost - least >= _GAINED else None
+    return advice if lost - least >= GAINED else None
 
 
 def _less(
@@ -153,7 +161,7 @@ def _less(
             )
             yield words, replace(policy, models=others), encoded
     dropped = sorted(loss.columns, key=lambda name: -loss.columns[name])[:2]
-    if len(encoded.quasi) >= _SEVERAL:
+    if len(encoded.quasi) >= SEVERAL:
         names = listed(map(quote_identifier, dropped))
         words = f"{len(encoded.quasi)} quasi-identifiers for {encoded.n_rows:,} rows: leaving out"
         words += f" {_literal(names)} brings"
@@ -287,6 +295,7 @@ def _planned(found: _Grouped) -> list[Plan]:
             steps=tuple(_printed(found, steps, one)),
             warnings=one.prepared.warnings,
             sharing=one.prepared.sharing,
+            advice=_known(one.prepared),
         )
         for one in works
     ]

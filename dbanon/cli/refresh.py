@@ -109,8 +109,9 @@ def losses(result: Refreshed) -> None:
         now = f"{now}; about {percent(new)} by a new search"
     if new is not None or result.former_ncp is not None:
         console.say(f"  NCP {now}")
-    if result.advice is not None:
-        console.say(f"  {result.advice}")
+    advice = result.advice or (result.release.advice if result.changed else None)
+    if advice is not None:
+        console.say(f"  {advice}")
 
 
 class _Tables(TyperGroup):

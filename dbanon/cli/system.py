@@ -140,7 +140,7 @@ def _show_published(one: Published, *, publish: str | None) -> None:
     console.say(f"{publish} published it as {one.release.relation}:")
     console.table(one.columns, one.rows)
     report.checks(one.checks)
-    report.loss(one.release.loss, one.release.policy)
+    report.loss(one.release.loss, one.release.policy, advice=one.release.advice)
 
 
 app = typer.Typer(help="Manage the embedded server, and compile in advance.", no_args_is_help=True)

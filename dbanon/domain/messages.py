@@ -21,10 +21,13 @@ from dbanon.domain.policy import (
     Role,
     keys_of,
 )
+from dbanon.domain.table import quote_identifier
+from dbanon.domain.text import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from dbanon.domain.assignment import LossReport
     from dbanon.domain.table import TableName
 
 RECODED: Mapping[str, str] = {
@@ -240,6 +243,44 @@ MEANINGS: Mapping[str, Meaning] = {
     "il1s": Meaning("IL1s, of cells", "mean of |x - x'| over sqrt(2) deviations of the column"),
 }
 """By the name under which a report has the metric."""
+
+
+MUCH, GAINED = 0.2, 0.1
+"""NCP from which advice is to save something, and what it must save."""
+SEVERAL = 4
+"""Quasi-identifiers of which two may be left out."""
+_LITTLE = 0.01  # NCP below which there is nothing to gain
+
+
+def advice_on(loss: LossReport, policy: Policy) -> str | None:
+    """Return what would lose less in the same classes, or None.
+
+    Without some columns the NCP is the mean of the others: the classes may stay, so that a new
+    search is needed only to lose still less.
+    """
+    by_cost = sorted(loss.columns, key=lambda name: -loss.columns[name])
+
+    def without(names: Sequence[str]) -> float:
+        others = [lost for name, lost in loss.columns.items() if name not in names]
+        return sum(others) / len(others)
+
+    if loss.ncp >= MUCH and len(by_cost) >= SEVERAL:
+        after = without(by_cost[:2])
+        if loss.ncp - after >= GAINED:
+            return (
+                f"{len(by_cost)} quasi-identifiers for {loss.n_rows:,} rows: without"
+                f" {listed(map(quote_identifier, by_cost[:2]))} the NCP is {after:.0%}"
+            )
+    if loss.costliest is None or loss.ncp < _LITTLE:
+        return None
+    name, share = loss.costliest
+    rule = next(one for one in policy.columns if one.column == name)
+    less = f"without it the NCP is {without([name]):.1%}"
+    if any(True for _ in _floors(rule)):
+        less = "a finer floor loses less"
+    elif rule.taxonomy is not None:
+        less = "a taxonomy with more levels loses less"
+    return f"{quote_identifier(name)} costs {share:.0%} of the loss: {less}"
 
 
 def set_aside_in_words(name: TableName, left: TableName) -> str:

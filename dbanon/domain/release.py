@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbanon.domain.errors import DbanonError
+from dbanon.domain.messages import advice_on
 from dbanon.domain.notices import Notice, Topic, releases_in_words
 from dbanon.domain.policy import DEFAULT_NAME, K_ANONYMITY, Policy
 from dbanon.domain.table import TableName, quote_identifier
@@ -600,6 +601,12 @@ class Release(Entry):
     warnings: tuple[PolicyWarning, ...] = field(default=(), compare=False)
     composition: Composition | None = field(default=None, compare=False)
     sharing: GroupReuse | None = field(default=None, compare=False)
+
+    @property
+    def advice(self) -> str | None:
+        """What would lose less; None for preserved or reused classes, which are not to change."""
+        is_search = self.growth is None and self.sharing is None
+        return advice_on(self.loss, self.policy) if is_search else None
 
     @property
     def notices(self) -> tuple[PolicyWarning | Notice, ...]:

@@ -8,7 +8,6 @@ from dbanon.cli.terminal import console
 from dbanon.domain.messages import MEANINGS, Meaning, alike_in_words, anatomy_in_words
 from dbanon.domain.policy import INDEPENDENT, L_DIVERSITY, VOUCHED, ModelSpec, Policy, anatomy_level
 from dbanon.domain.release import CheckReport, Composition, Exposure
-from dbanon.domain.table import quote_identifier
 from dbanon.models.base import COLUMNS
 from dbanon.models.registry import MODELS, texts, title
 
@@ -106,9 +105,6 @@ def composition_in_full(found: Composition) -> None:
     console.table(held, pairs, title=f"Release {found.releases[-1]}, held against each before")
 
 
-_WORTH_ADVICE = 0.01  # NCP below which there is little to gain
-
-
 def loss(
     report: LossReport,
     policy: Policy,
@@ -119,18 +115,11 @@ def loss(
 ) -> None:
     """Print the information loss by column, of the ten worst unless verbose, and one advice.
 
-    published: recoding and type of each column, if the table is to have these as well; advice: what
-    was computed, by default the column that costs most.
+    published: recoding and type of each column, if the table is to have these as well.
     """
     _by_column(report, published or {}, verbose=verbose)
     if advice is not None:
         console.say(advice)
-    elif report.costliest is not None and report.ncp >= _WORTH_ADVICE:
-        name, share = report.costliest
-        console.say(
-            f"{quote_identifier(name)} costs {share:.0%} of the loss: consider another floor"
-            " (at_least, bands), a taxonomy with more levels, or another role for it"
-        )
     _rows(report, policy)
     if not verbose:
         return

@@ -1,6 +1,11 @@
 """A plan advises what would lose much less, and by how much."""
 
+import sys
+
+import pytest
+
 import dbanon
+from dbanon.cli import main
 from dbanon.formats.policies import parse
 
 POLICY = """
@@ -46,6 +51,19 @@ def test_columns_without_which_much_less_is_lost_are_named(database):
 
 def test_what_loses_little_has_no_advice(database):
     assert planned(database, x="'v' || i % 50", names="a").advice is None
+
+
+def test_a_publication_and_a_new_grouping_of_a_refresh_advise_without_another_search(
+    database, capsys, monkeypatch
+):
+    policy = drafted(database, x="'v' || i % 50", names="abcdef", k=40, diverse=False)
+    database.execute("UPDATE public.t SET e = 1, f = 1")
+    dbanon.set_policy("t", policy, settings=database.settings)
+    for words in (["publish", "t"], ["refresh", "t", "--new-series", "--recipients-changed"]):
+        monkeypatch.setattr(sys, "argv", ["dbanon", *words, "--dsn", database.dsn])
+        with pytest.raises(SystemExit):
+            main()
+        assert "6 quasi-identifiers for 400 rows: without " in capsys.readouterr().out
 
 
 def test_unions_of_earlier_classes_say_nothing_about_a_search(database):
