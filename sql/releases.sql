@@ -124,11 +124,19 @@ SELECT a.attname::text,
 CASE WHEN octet_length({text}) = length({text}) OR {text} IS NORMALIZED THEN {text} ELSE normalize({text}) END
 
 -- name: copy_sums
--- The rows of a private copy, and order-independent sums of their hashes without and with the class number.
-SELECT count(*),
-       coalesce(sum(hashtextextended('' COLLATE "C", s.cells)), 0),
-       coalesce(sum(hashtextextended('' COLLATE "C", s.cells # hashint8extended(s.class, 0))), 0)
-  FROM (SELECT {cells} AS cells, t.{class_column} AS class FROM ONLY {release} AS t OFFSET 0) AS s
+-- The rows of a private copy, and order-independent sums of their hashes without and with the class number, and of
+-- those of the transactions that wrote them.
+SELECT coalesce(sum(w.rows), 0),
+       coalesce(sum(w.cells), 0),
+       coalesce(sum(w.numbers), 0),
+       coalesce(sum(w.rows * hashtextextended(w.writer COLLATE "C", 0)), 0)
+  FROM (SELECT s.written_by::text AS writer, count(*)::numeric AS rows,
+               sum(hashtextextended('' COLLATE "C", s.cells)) AS cells,
+               sum(hashtextextended('' COLLATE "C", s.cells # hashint8extended(s.class, 0))) AS numbers
+          FROM (SELECT t.xmin AS written_by, {cells} AS cells, t.{class_column} AS class
+                  FROM ONLY {release} AS t
+                OFFSET 0) AS s
+         GROUP BY s.written_by) AS w
 
 -- name: copy_writers
 -- The rows of a private copy, and an order-independent sum of the hashes of the transactions that wrote them. A row
@@ -211,8 +219,8 @@ SELECT NOT (c.relhasrules OR c.relrowsecurity OR c.relforcerowsecurity)
 
 -- name: extend_release
 -- Withdraw classes from the private copy and add rows, and rewrite all rows of changed classes with them in random
--- order. The physical order then discloses which classes changed, like their rows, and nothing else. Returns by how much
--- the sums of ``copy_sums`` change.
+-- order. The physical order then discloses which classes changed, like their rows, and nothing else. Returns by how
+-- much the sums of ``copy_sums`` change.
 WITH removed AS (
     DELETE FROM ONLY {release} AS t
      WHERE t.{class_column} IN (SELECT g.class FROM {groups} AS g)
@@ -342,21 +350,6 @@ UPDATE {groups} AS g
    SET class = {class}
   FROM dbanon.history_key AS k
  WHERE k.key_id = {key}
-
--- name: number_release
--- Copy the rows of a copy without class numbers, and number its classes.
-CREATE TABLE {release} AS
-SELECT s.*, c.class AS {class_column}
-  FROM (SELECT n.places, {class} AS class
-          FROM (SELECT min(s.ctid) AS place, array_agg(s.ctid) AS places
-                  FROM ONLY {former} AS s
-                 GROUP BY {alike}) AS n
-          JOIN ONLY {former} AS s ON s.ctid = n.place
-          JOIN dbanon.history_key AS k ON k.key_id = {key}
-        OFFSET 0) AS c
- CROSS JOIN LATERAL unnest(c.places) AS p (place)
-  JOIN ONLY {former} AS s ON s.ctid = p.place
- ORDER BY gen_random_uuid()
 
 -- name: orphans
 -- Private relations that no served release needs, including those that were set aside, with their kinds.
@@ -531,7 +524,7 @@ SELECT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = %(relation)s HAVING count
                HAVING count(*) > %(written)s)
 
 -- name: same_shape
--- Test if two tables have the same columns, types and order, except for one column.
+-- Test if two tables have the same columns, types and order.
 SELECT columns[1] = columns[2]
   FROM (SELECT array_agg(a.columns) AS columns
           FROM (SELECT string_agg(format('%%L %%s %%s %%s', a.attname, a.atttypid, a.atttypmod, a.attcollation),
@@ -540,7 +533,6 @@ SELECT columns[1] = columns[2]
                  WHERE a.attrelid IN (to_regclass(%(one)s), to_regclass(%(other)s))
                    AND a.attnum > 0
                    AND NOT a.attisdropped
-                   AND a.attname <> %(but)s
                  GROUP BY a.attrelid) AS a) AS t
 
 -- name: same_view

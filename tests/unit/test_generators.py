@@ -60,7 +60,6 @@ ALLOWED = {
     "sql/metadata.sql: add_release": (Purpose.SEARCH, {"seed"}),
     "sql/metadata.sql: releases": (Purpose.SEARCH, {"seed"}),
     "sql/releases.sql: extend_release": (Purpose.HIDING, {"gen_random_uuid"}),
-    "sql/releases.sql: number_release": (Purpose.HIDING, {"gen_random_uuid"}),
     "sql/releases.sql: release_rows": (Purpose.HIDING, {"gen_random_uuid"}),
 }
 SECRET = {"SystemRandom", "urandom", "secrets.", "gen_random_uuid"}

@@ -158,6 +158,8 @@ def _is_altered(session: Session, present: Release, source: TableInfo, policy: P
     published = catalog.describe_published(session, present.relation)
     if any(audit.view_problems(session, published, release=present, source=source)):
         return True
+    if not immutability.seals_numbers(present.content):
+        return True
     known, since = immutability.known_sums(published, present), present.source_state
     if (
         known is not None
@@ -166,12 +168,7 @@ def _is_altered(session: Session, present: Release, source: TableInfo, policy: P
     ):
         return False
     now = immutability.sums(session, published, present.data_id)
-    if now is None:
-        return immutability.content(session, published) != present.content
-    content = immutability.numbered_content(published, now)
-    if immutability.seals_numbers(present.content):
-        return content != present.content
-    return immutability.shown_content(content) != present.content
+    return immutability.numbered_content(published, now) != present.content
 
 
 def _obstacle_to_reuse(session: Session, plan: PublicationPlan) -> str | None:

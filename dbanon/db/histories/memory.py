@@ -17,7 +17,6 @@ from dbanon.db import catalog
 from dbanon.db.person_hashes import members, require_all
 from dbanon.db.queries import query, template
 from dbanon.db.releases import copies, immutability, relations
-from dbanon.db.releases.publication import data_table
 from dbanon.db.session import at_once
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.release import Retained, Sums
@@ -531,11 +530,8 @@ def require_same_members(session: Session, publication: Publication, key: UUID |
     classes that neither lost nor gained rows.
     """
     gone = sql.Literal([*(publication.withdrawn or ())])
-    touched = sql.SQL("SELECT DISTINCT s.{} AS class FROM ONLY {} AS s")
-    touched_classes = touched.format(publication.class_column, publication.release)
-    if publication.is_numbered:
-        listed = sql.SQL("SELECT g.class FROM {} AS g UNION SELECT unnest({}::bigint[])")
-        touched_classes = listed.format(publication.groups, gone)
+    touched = sql.SQL("SELECT g.class FROM {} AS g UNION SELECT unnest({}::bigint[])")
+    touched_classes = touched.format(publication.groups, gone)
     slots = {**of_copy(publication), "key": sql.Literal(key), "touched": touched_classes}
     same = template("histories.same_members", **slots)
     if session.pg.execute(same).fetchone() != (True,):
@@ -550,22 +546,14 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
     """Withdraw classes from the former copy and add new ones; other classes stay untouched.
 
     All rows of a class that gains some are rewritten in random order. Return the publication with
-    the number of the copy, a new one if the former was made without class numbers. Raise
-    DatabaseError if it was altered or has other columns.
+    the number of the copy. Raise DatabaseError if that was altered or has other columns.
     """
-    table = publication.info.name
-    is_sealed = previous is not None and copies.is_sealed(session, publication, previous)
-    if previous is None or not (is_sealed or copies.is_unnumbered(session, publication, previous)):
+    if previous is None or not copies.is_sealed(session, publication, previous):
         raise DatabaseError(
             f"{publication.view} is not as it was published, and cannot be extended",
-            hint=command("dbanon refresh", table, options="--new-series"),
+            hint=command("dbanon refresh", publication.info.name, options="--new-series"),
         )
-    if is_sealed:
-        is_numbered = immutability.seals_numbers(previous.content)
-        publication = replace(publication, former=previous.data_id, is_numbered=is_numbered)
-        copies.unseal(session, publication.release)
-    else:
-        _number(session, publication, previous)
+    publication = replace(publication, former=previous.data_id)
     published = catalog.describe_published(session, previous.relation)
     extended = template(
         "releases.extend_release",
@@ -576,21 +564,12 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
         groups=publication.groups,
         withdrawn=sql.Literal([*(publication.withdrawn or ())]),
     )
-    session.run(relations.number_statements(publication))
+    opened = immutability.open_statements(publication.release)
+    session.run([*opened, *relations.number_statements(publication)])
     gained = Sums(*map(int, session.one(extended)))
-    session.run(relations.drop_draft(publication))
-    if is_sealed:
-        session.run(immutability.close_statements(publication.release))
-        return replace(publication, gained=gained)
-    session.run(relations.close_statements(publication))
-    return publication
-
-
-def _number(session: Session, publication: Publication, previous: Entry) -> None:
-    """Copy a copy that was made without class numbers, and number its classes."""
-    former = data_table("release", previous.data_id)
-    shown = {**of_copy(publication), "key": sql.Literal(publication.key), "former": former}
-    session.run((template("releases.number_release", **shown),))
+    closed = immutability.close_statements(publication.release)
+    session.run([*relations.drop_draft(publication), *closed])
+    return replace(publication, gained=gained)
 
 
 # Deleted persons that are still published, and pools of new persons that failed the models.

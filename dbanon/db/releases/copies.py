@@ -74,31 +74,23 @@ def needs_repair(session: Session, served: Entry) -> bool:
 
 def is_sealed(session: Session, publication: Publication, previous: Entry) -> bool:
     """Return True if the previous copy is unchanged and has the columns of the new one."""
-    return is_closed(session, previous) and _is_shaped(session, publication, previous, but="")
+    return is_closed(session, previous) and _is_shaped(session, publication, previous)
 
 
-def is_unnumbered(session: Session, publication: Publication, previous: Entry) -> bool:
-    """Return True if only the class numbers are missing: an earlier version made the copy."""
-    but = publication.class_column.as_string().strip('"')
-    return is_closed(session, previous) and _is_shaped(session, publication, previous, but=but)
-
-
-def _is_shaped(session: Session, publication: Publication, previous: Entry, *, but: str) -> bool:
+def _is_shaped(session: Session, publication: Publication, previous: Entry) -> bool:
     served = relations.served_rows(publication)
     former = data_table("release", previous.data_id)
     with at_once(session.pg):
         session.pg.execute(
             template("releases.shape_release", release=publication.release, served=served)
         )
-        same = _shapes(session, publication.release, former, but=but)
+        same = _shapes(session, publication.release, former)
         session.pg.execute(sql.SQL("DROP TABLE {}").format(publication.release))
     return same.fetchone() == (True,)
 
 
-def _shapes(
-    session: Session, one: sql.Identifier, other: sql.Identifier, *, but: str = ""
-) -> psycopg.Cursor:
-    names = {"one": one.as_string(), "other": other.as_string(), "but": but}
+def _shapes(session: Session, one: sql.Identifier, other: sql.Identifier) -> psycopg.Cursor:
+    names = {"one": one.as_string(), "other": other.as_string()}
     return session.pg.execute(query("releases.same_shape"), names)
 
 
@@ -156,14 +148,9 @@ def _refill(session: Session, publication: Publication) -> None:
         session.run(immutability.close_statements(publication.release))
 
 
-def unseal(session: Session, release: sql.Identifier) -> None:
-    """Allow the open transaction, and no other, to change the rows of a copy."""
-    session.run(immutability.open_statements(release))
-
-
 def empty(session: Session, release: sql.Identifier) -> None:
     """Unseal a copy and delete all of its rows."""
-    unseal(session, release)
+    session.run(immutability.open_statements(release))
     session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(release))
 
 

@@ -6,7 +6,6 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-import psycopg
 from psycopg import sql
 
 from dbanon.db.catalog import cells_hash, content_digest
@@ -155,17 +154,12 @@ def class_column(names: Collection[str]) -> sql.Identifier:
     return sql.Identifier(name)
 
 
-def sums(session: Session, published: TableInfo, data_id: int) -> Sums | None:
-    """Add up the rows of the copy ``data_id``; None if it has no class numbers."""
+def sums(session: Session, published: TableInfo, data_id: int) -> Sums:
+    """Add up the rows of the copy ``data_id``."""
     names = [each.name for each in published.columns]
     slots = {"release": _copy(data_id), "class_column": class_column(names)}
     statement = template("releases.copy_sums", cells=cells_hash(published, names), **slots)
-    try:
-        with session.pg.transaction():
-            found = session.one(statement)
-    except psycopg.errors.UndefinedColumn:
-        return None
-    return written(session, data_id, Sums(*map(int, found)))
+    return Sums(*map(int, session.one(statement)))
 
 
 def written(session: Session, data_id: int, found: Sums) -> Sums:
@@ -221,7 +215,7 @@ def shown_content(content: str) -> str:
 
 
 def seals_numbers(content: str | None) -> bool:
-    """Return True if a digest is also one of class numbers, as later versions store it."""
+    """Return True if a digest is also one of class numbers, as of all but early versions."""
     return content is not None and ":" in content
 
 

@@ -81,8 +81,6 @@ class Publication:
     which their pseudonyms are made."""
     hashed: UUID | None = None
     """The key by which all persons of the source are hashed already, if they are."""
-    is_numbered: bool = False
-    """True if the class numbers of the former copy are known to be those of its rows."""
     gained: Sums | None = None
     """By how much the sums of the rows of the former copy have changed, None when it is new."""
 
