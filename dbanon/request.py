@@ -26,7 +26,7 @@ from dbanon.domain.policy import (
 )
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import LONGEST_NAME, TableInfo, TableName, is_name
-from dbanon.formats.support import Asked
+from dbanon.formats.finders import Asked
 from dbanon.models.registry import MODELS
 from dbanon.settings import Settings
 

@@ -68,6 +68,7 @@ _REACH = [
 _COUNTS = ["tests/security/test_budgets.py", "tests/e2e/policies/test_counts.py"]
 _PSEUDONYMS = ["tests/security/histories/test_pseudonyms.py"]
 _JOINT = ["tests/db/proofs/test_linked.py", "tests/security/test_linked_tables.py"]
+_REFUSALS = ["tests/unit/test_support.py", "tests/e2e/test_refused_modes.py"]
 _OVERLAYS = ["tests/db/histories/test_overlay.py"]
 TARGETS = {
     "dbanon/db/rights.py": [
@@ -84,7 +85,8 @@ TARGETS = {
         "tests/security/histories/test_composition.py",
         "tests/security/histories/test_forgotten_series.py",
     ],
-    "dbanon/formats/support.py": ["tests/unit/test_support.py"],
+    "dbanon/formats/finders.py": _REFUSALS,
+    "dbanon/formats/support.py": _REFUSALS,
     "dbanon/actions/releases/released_data.py": [
         "tests/e2e/reports/test_noninterference.py",
         "tests/e2e/readers/test_attack.py",

@@ -12,9 +12,11 @@ import numpy as np
 
 from dbanon.anonymization.outcome import Outcome, certify, publish
 from dbanon.domain.assignment import Assignment, EncodedTable, GroupValues, LossReport, ValueColumn
-from dbanon.domain.errors import PolicyError, Unsatisfiable
+from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import BUCKET, Policy, anatomy_level
 from dbanon.domain.table import ColumnKind
+from dbanon.formats.finders import Counted
+from dbanon.formats.support import Mode, require
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,12 +34,8 @@ def in_buckets(
 
     draws: (n, 3). Raises PolicyError if a person has several rows, Unsatisfiable as ``deal``.
     """
-    if subjects is not None and np.bincount(subjects).max(initial=0) > 1:
-        msg = (
-            "some person has several rows, and anatomy publishes the quasi-identifiers of each as"
-            " they are: whoever knows them finds all buckets of the person, and what these share"
-        )
-        raise PolicyError(msg, hint="publish a view with one row a person, or leave anatomy out")
+    if subjects is not None:
+        require(Mode.BUCKETS, Counted(policy, len(subjects), len(np.unique(subjects))))
     found = deal(encoded.sensitive[:, 0], draws, l=anatomy_level(policy) or 1)
     n_groups = found.n_groups
     number = ValueColumn(

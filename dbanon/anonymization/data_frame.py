@@ -20,13 +20,13 @@ from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import (
     K_ANONYMITY,
     L_DIVERSITY,
-    PAIRS,
     ColumnRule,
     ModelSpec,
     Policy,
     Role,
 )
 from dbanon.domain.table import ColumnKind, TableName, quote_identifier
+from dbanon.formats.support import Mode, require
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -96,6 +96,7 @@ def anonymize(
 
 
 def _encode(table: pa.Table, policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> EncodedTable:
+    require(Mode.FRAME, policy)
     quasi = [rule.column for rule in policy.with_role(Role.QUASI)]
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     kinds = {name: _kind(table.schema.field(name)) for name in (*quasi, *sensitive)}
@@ -128,9 +129,6 @@ def _quasi_columns(
             has = "a weight" if name in weights else "a recoding"
             msg = f"column {quote_identifier(name)} has {has} but is no quasi-identifier"
             raise PolicyError(msg, hint="name it in quasi")
-    if two := sorted(set(recodings.values()) & PAIRS.keys()):
-        msg = f"{two[0]} is two columns of a published relation, and a data frame keeps one"
-        raise PolicyError(msg, hint="choose interval or interval-text")
     return [
         ColumnRule(
             name,

@@ -18,6 +18,7 @@ from dbanon.cli.terminal.console import OnInterrupt
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import GROUP, ModelSpec, Value, made
 from dbanon.domain.release import ReleaseKind
+from dbanon.formats.support import Mode, reasons
 from dbanon.models.registry import MODELS, require_valid
 from dbanon.request import OPTIONS, Panel, Request
 
@@ -267,6 +268,12 @@ def one_of(table: str | None, dataset: Path | None) -> str | Path:
     if table is None and dataset is not None:
         return dataset
     raise typer.BadParameter("one table, or --dataset FILE", param_hint="TABLE")
+
+
+def refuse(mode: Mode, given: frozenset[str], *, option: str) -> None:
+    """Raise BadParameter of an option for the first other one that its mode refuses."""
+    for reason in reasons(mode, given):
+        raise typer.BadParameter(reason, param_hint=option)
 
 
 def settings(dsn: str | None, *, owner: str | None = None, superuser: bool = False) -> Settings:

@@ -34,11 +34,6 @@ Found = TypeVar("Found")
 _USUAL_KS = (2, 5, 10, 25, 50, 100)
 _MEASURES = ("IL", "C_DM", "C_AVG/k", "CM", "suppressed", "seconds")
 _PLANNING, _JUDGING = 4, 11  # stages of a plan, and of one with its report
-_OF_REFRESH_ALONE = {"allow_superuser"}
-_OF_REFRESH = {
-    *("table", "refresh", "dsn", "owner", "json", "timings", "quiet"),
-    *_OF_REFRESH_ALONE,
-}
 
 
 @options.asking("plan", without={"keep_assignment"})
@@ -79,12 +74,12 @@ def plan(
     """
     watched = partial(console.watched, timings=timings, quiet=quiet)
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
-    if _is_of_refresh(context, refresh=refresh):
+    if refresh:
+        options.refuse(Mode.FORECAST, _given(context), option="--refresh")
         _forecast(table or "", settings=settings, watched=watched, json=json)
         return
-    what = options.one_of(table, dataset)
     comparing = bool(compare or algorithms or ks or plot)
-    _require_supported(context, dataset, html=html, comparing=comparing)
+    what = _what(table, dataset, given=_given(context), html=html, comparing=comparing)
     request = replace(request, draft=file, settings=settings)
     run = partial(_run, request, watched=watched, on_interrupt=on_interrupt)
     if comparing:
@@ -121,30 +116,24 @@ def _planned(what: str | Path, request: Request, *, html: Path | None) -> list[P
     return [found]
 
 
-def _is_of_refresh(context: typer.Context, *, refresh: bool) -> bool:
-    """Return True for --refresh; refuses options that would have no effect."""
-    given = _given(context)
-    for name in () if refresh else sorted(given & _OF_REFRESH_ALONE):
-        option = f"--{name.replace('_', '-')}"
-        raise typer.BadParameter("goes with --refresh", param_hint=option)
-    if refresh and (not given >= {"table"} or given - _OF_REFRESH):
-        raise typer.BadParameter(
-            "takes a table: all else is as it was asked for last time",
-            param_hint="--refresh",
-        )
-    return refresh
-
-
-def _require_supported(
-    context: typer.Context, dataset: Path | None, *, html: Path | None, comparing: bool
-) -> None:
-    """Refuse options that a dataset or a comparison excludes, and a page that is not writable."""
+def _what(
+    table: str | None,
+    dataset: Path | None,
+    *,
+    given: frozenset[str],
+    html: Path | None,
+    comparing: bool,
+) -> str | Path:
+    """Return what to plan; refuses options that it excludes, and a page that is not writable."""
+    options.refuse(Mode.PLAN, given, option="--allow-superuser")
+    what = options.one_of(table, dataset)
     if dataset is not None:
-        require(Mode.DATASET, _given(context))
+        require(Mode.DATASET, given)
     if comparing:
-        require(Mode.COMPARISON, _given(context))
+        require(Mode.COMPARISON, given)
     if html:
         rendering.require(html, example="plan.html")
+    return what
 
 
 def _given(context: typer.Context) -> frozenset[str]:

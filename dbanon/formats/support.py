@@ -1,45 +1,28 @@
-"""The features that each publication mode refuses, with reasons: the only table of its kind.
+"""The features that each mode refuses, with reasons: the only table of its kind.
 
 A feature without a row works in every mode. A row lists the modes that refuse its feature, with a
-reason for each. ``Asked`` is searched for features: a policy, a table and the given options. Single
-parts of it can be searched before the rest is known, and ``Counted`` afterwards.
+reason for each. ``formats.finders`` has what is asked, and how features are found in it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from dbanon.domain.errors import ConfigError, DbanonError, PolicyError
-from dbanon.domain.policy import (
-    BUCKET,
-    COUNT,
-    FULL_DOMAIN,
-    GLOBAL,
-    K_ANONYMITY,
-    PAIRS,
-    ColumnRule,
-    MaskingStep,
-    ModelSpec,
-    Policy,
-    Role,
-    diversity_level,
-    of_buckets,
-    unmoved,
-)
-from dbanon.domain.table import TableInfo, quote_identifier
-from dbanon.domain.text import command
+from dbanon.domain.policy import FULL_DOMAIN, GLOBAL, PAIRS, Policy, Role
+from dbanon.domain.release import Release
+from dbanon.domain.table import TableInfo
+from dbanon.formats import finders as find
+from dbanon.formats.finders import Asked, Counted, Fleeting
 from dbanon.models.base import Scope
-from dbanon.models.registry import MODELS, is_strict, title
+from dbanon.models.registry import MODELS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from dbanon.domain.policy import Masking
-
-    Found = Mapping[str, object]
-    """What fills the placeholders of a reason."""
+    from dbanon.formats.finders import Finder, Parts
 
 
 MOST_STORED = 60
@@ -47,15 +30,29 @@ MOST_STORED = 60
 
 
 class Mode(StrEnum):
-    """A way to publish, or to search."""
+    """A way to publish, to search, or to look at what is published."""
 
     VIEW = "live view"
     BUCKETS = "anatomy"
     DATASET = "dataset"
+    PERSONS = "persons of a dataset"
+    """The table of a dataset whose key names the persons."""
+    LINKED = "rows of persons"
+    """Any other table of a dataset."""
     BLOCKS = "blocks"
     COMPARISON = "comparison"
     APART = "kept values"
     """Rows of each value that is kept are grouped apart."""
+    FRAME = "data frame"
+    PLAN = "plan of a publication"
+    FORECAST = "plan of a refresh"
+    COUNTS = "counts with noise"
+    REPORT = "report"
+    REPORT_TOGETHER = "report of a dataset"
+    ATTACK = "attack"
+    ATTACK_BOTH = "attack of two relations"
+    CHECK_ALL = "check of all relations"
+    CHECK_BUCKETS = "check of anatomy"
     REUSE = "reuse"
     """New classes are unions of those of earlier releases."""
     REFRESH = "refresh"
@@ -64,59 +61,6 @@ class Mode(StrEnum):
     """A refresh reads changed rows only, by the stored place of each row."""
     OVERLAP = "overlapped hashing"
     """Persons are hashed while their rows are grouped."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request for one table; given: names of options; make: returns the method of a step.
-
-    No field has a default, because a missing part would count as supported.
-    """
-
-    policy: Policy
-    info: TableInfo
-    given: frozenset[str]
-    make: Callable[[MaskingStep], Masking]
-
-    def methods(self) -> Iterator[Masking]:
-        """Yield the method of each masking step."""
-        yield from map(self.make, self.policy.masking)
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """The numbers of rows and persons of a table."""
-
-    policy: Policy
-    info: TableInfo
-    rows: int
-    persons: int
-
-
-Options: TypeAlias = frozenset[str]
-Part = TypeVar("Part", Options, TableInfo, Policy, Asked, Counted)
-Parts: TypeAlias = Options | TableInfo | Policy | Asked | Counted
-"""All that is asked, or a part of it that is known before the rest or after."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finder(Generic[Part]):
-    """Finds a feature in one part of a request."""
-
-    part: type[Part]
-    find: Callable[[Part], Iterable[Found]]
-
-    def __call__(self, asked: Parts) -> Iterator[Found]:
-        """Yield the values for the placeholders of a reason, once per occurrence."""
-        for part in _parts(asked):
-            if isinstance(part, self.part):
-                yield from self.find(part)
-
-
-def _parts(asked: Parts) -> tuple[Parts, ...]:
-    if isinstance(asked, Asked):
-        return asked, asked.given, asked.info, asked.policy
-    return (asked,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +77,7 @@ class Feature:
     """A feature: how to find it in a request, and the modes that refuse it."""
 
     name: str
-    find: Finder[Options] | Finder[TableInfo] | Finder[Policy] | Finder[Asked] | Finder[Counted]
+    find: Finder[Any]
     refused: Mapping[Mode, Reason]
 
 
@@ -156,6 +100,13 @@ _BY_QUASI = (
 _BEYOND = "{model} looks beyond a class, and the rows of each value of {kept} are grouped apart"
 _NO_KEEP = "leave keep or the model out"
 _NO_ANATOMY = "take anatomy out of the policy, or: {publish}"
+_OWN_SUBJECT = Reason(
+    "the policy of {table} has a subject of its own, and in a dataset each of its rows is a person",
+    "publish a view with one row a person, whose key names the person",
+    PolicyError,
+)
+_OF_THE_LEDGER = Reason("goes alone: the ledger says what to check")
+_OF_FIGURES = Reason("goes with --public and --json alone")
 
 
 def reasons(mode: Mode, asked: Parts) -> Iterator[str]:
@@ -164,14 +115,16 @@ def reasons(mode: Mode, asked: Parts) -> Iterator[str]:
         yield text
 
 
-def require(mode: Mode, asked: Parts) -> None:
-    """Raise the error of the first feature that a mode refuses."""
-    for text, hint, error in _refusals(mode, asked):
+def require(mode: Mode, asked: Parts, **words: object) -> None:
+    """Raise the error of the first feature that a mode refuses; words: further placeholders."""
+    for text, hint, error in _refusals(mode, asked, **words):
         raise error(text, hint=hint)
 
 
-def _refusals(mode: Mode, asked: Parts) -> Iterator[tuple[str, str | None, type[DbanonError]]]:
-    known = _known(asked)
+def _refusals(
+    mode: Mode, asked: Parts, **more: object
+) -> Iterator[tuple[str, str | None, type[DbanonError]]]:
+    known = {**find.known(asked), **more}
     for feature in FEATURES:
         reason = feature.refused.get(mode)
         if reason is None:
@@ -183,165 +136,10 @@ def _refusals(mode: Mode, asked: Parts) -> Iterator[tuple[str, str | None, type[
             yield text, None if hint is None else hint.format(**words), reason.error
 
 
-def _known(asked: Parts) -> Found:
-    """Return the values for placeholders of any reason, from the policy."""
-    policies = [part for part in _parts(asked) if isinstance(part, Policy)]
-    return {
-        key: value
-        for policy in policies
-        for key, value in (
-            ("table", policy.table),
-            ("publish", command("dbanon publish", policy.table)),
-            ("refresh", command("dbanon refresh", policy.table)),
-            *(("kept", quote_identifier(rule.column)) for rule in policy.columns if rule.keep),
-        )
-    }
-
-
-def _option(*names: str) -> Finder[Options]:
-    flags = {name: {"grants": "grant"}.get(name, name.replace("_", "-")) for name in names}
-    return Finder(
-        frozenset, lambda given: ({"option": flag} for name, flag in flags.items() if name in given)
-    )
-
-
-def _if(part: type[Part], test: Callable[[Part], object]) -> Finder[Part]:
-    """Return a finder of a feature that is present or not."""
-    return Finder(part, lambda asked: ({} for _ in range(bool(test(asked)))))
-
-
-def _of_policy(test: Callable[[Policy], object]) -> Finder[Policy]:
-    return _if(Policy, test)
-
-
-def _of_table(test: Callable[[TableInfo], object]) -> Finder[TableInfo]:
-    return Finder(TableInfo, lambda info: ({"source": info.name} for _ in range(bool(test(info)))))
-
-
-def _keys(*names: str) -> Finder[Policy]:
-    """Return a finder of keys that differ from their defaults, one result each."""
-    defaults = {one.name: one.default for one in fields(Policy) if one.name in names}
-
-    def find(policy: Policy) -> Iterator[Found]:
-        for name, default in defaults.items():
-            if getattr(policy, name) and getattr(policy, name) != default:
-                yield {"key": name}
-
-    return Finder(Policy, find)
-
-
-def _quasi(test: Callable[[ColumnRule, Policy], object]) -> Finder[Policy]:
-    """Return a finder of quasi-identifiers, one result each."""
-
-    def find(policy: Policy) -> Iterator[Found]:
-        for rule in policy.with_role(Role.QUASI):
-            if test(rule, policy):
-                yield {"column": quote_identifier(rule.column), "recoding": rule.recoding}
-
-    return Finder(Policy, find)
-
-
-def _models(test: Callable[[ModelSpec, Policy], object]) -> Finder[Policy]:
-    """Return a finder of models; unknown names are refused elsewhere."""
-
-    def find(policy: Policy) -> Iterator[Found]:
-        for spec in policy.models:
-            if spec.name in MODELS and test(spec, policy):
-                yield {"model": title(spec), "name": spec.name}
-
-    return Finder(Policy, find)
-
-
-def _of_scope(scope: Scope) -> Finder[Policy]:
-    return _models(lambda spec, _: MODELS[spec.name].scope is scope)
-
-
-def _beyond_blocks(spec: ModelSpec, policy: Policy) -> bool:
-    """Return True if a model compares with all published rows, and some may be suppressed."""
-    model = MODELS[spec.name]
-    around = model.is_around or model.scope is not Scope.SENSITIVE
-    return model.of_whole and not around and policy.max_suppressed > 0.0
-
-
-def _of_persons(asked: Asked) -> Iterator[Found]:
-    """Find the models that are proved for all rows of a person, if persons may have several."""
-    for spec in () if asked.policy.is_one_row(asked.info) else asked.policy.models:
-        is_of_rows = is_strict(spec) or not MODELS[spec.name].of_persons
-        if spec.name != K_ANONYMITY and is_of_rows:
-            yield {"name": spec.name}
-
-
-def _foreign_leaf(info: TableInfo) -> Iterator[Found]:
-    for part in info.leaves:
-        if part.relkind != "r":
-            yield {"part": part.name}
-
-
-def _virtual(asked: Asked) -> Iterator[Found]:
-    policy = asked.policy
-    rules = (*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE))
-    watched = {*(rule.column for rule in rules), policy.subject}
-    for column in asked.info.columns:
-        if column.is_virtual and column.name in watched:
-            yield {"column": quote_identifier(column.name)}
-
-
-def _nullable_subject(asked: Asked) -> Iterator[Found]:
-    for column in asked.info.columns:
-        if column.name == asked.policy.subject and column.nullable:
-            yield {"column": quote_identifier(column.name), "source": asked.info.name}
-
-
-def _by_rows(counted: Counted) -> Iterator[Found]:
-    """Find the models with guards that count rows, if a person has several."""
-    policy = counted.policy
-    if counted.rows == counted.persons or policy.rows_per_subject == 1:
-        return
-    for spec in policy.models:
-        if not MODELS[spec.name].guards_persons:
-            yield {
-                "source": counted.info.name,
-                "rows": f"{counted.rows:,}",
-                "persons": f"{counted.persons:,}",
-                "subject": quote_identifier(policy.subject or ""),
-                "model": title(spec),
-            }
-
-
-def _more_than_l(policy: Policy) -> Iterator[Found]:
-    for spec in of_buckets(policy).models:
-        if diversity_level(spec) is None:
-            yield {"name": spec.name}
-
-
-def _taken(policy: Policy) -> Iterator[Found]:
-    for rule in policy.columns:
-        taken = {BUCKET, COUNT} if rule.role is Role.SENSITIVE else {BUCKET}
-        if rule.role.is_published and rule.column in taken:
-            yield {"column": quote_identifier(rule.column)}
-
-
-def _coarser(rule: ColumnRule, _: Policy) -> bool:
-    """Return True if a rule has more keys that move classes than role, weight and order."""
-    exact = ColumnRule(rule.column, rule.role, weight=rule.weight, order=rule.order)
-    return rule != unmoved(exact, rule)
-
-
-def _n_sensitive(policy: Policy) -> Iterator[Found]:
-    number = len(policy.with_role(Role.SENSITIVE))
-    if number != 1:
-        yield {"number": number}
-
-
-def _pseudonym(policy: Policy) -> Iterator[Found]:
-    for name in policy.linking:
-        yield {"column": quote_identifier(name)}
-
-
 FEATURES: tuple[Feature, ...] = (
     Feature(
         "a live view (--as view)",
-        _option("view"),
+        find.option("view"),
         {
             Mode.DATASET: Reason(
                 "a live view cannot keep persons alike in several tables",
@@ -355,7 +153,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "several tables (--dataset)",
-        _option("dataset"),
+        find.option("dataset"),
         {
             Mode.REUSE: Reason("the persons of a dataset are grouped for all of its tables"),
             Mode.PLACES: Reason("the tables of a dataset are read together"),
@@ -363,7 +161,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "--name",
-        _option("name"),
+        find.option("name"),
         {
             Mode.DATASET: Reason(_OF_ONE_TABLE, "--schema"),
             Mode.COMPARISON: Reason(_OF_A_RELEASE, "leave it out"),
@@ -371,12 +169,12 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "--subject, --population",
-        _option("subject", "population"),
+        find.option("subject", "population"),
         {Mode.DATASET: Reason(_OF_ONE_TABLE, "write it into the policy of the table")},
     ),
     Feature(
         "--series",
-        _option("series"),
+        find.option("series"),
         {
             Mode.VIEW: Reason("a live view is of no series", "--as table, or no --series"),
             Mode.DATASET: Reason(
@@ -388,12 +186,12 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "--new-series, --recipients-changed, --strict, --schema, --grant, --print-sql",
-        _option("new_series", "recipients_changed", "strict", "schema", "grants", "print_sql"),
+        find.option("new_series", "recipients_changed", "strict", "schema", "grants", "print_sql"),
         {Mode.COMPARISON: Reason(_OF_A_RELEASE, "leave it out")},
     ),
     Feature(
         "--algorithm",
-        _option("algorithm"),
+        find.option("algorithm"),
         {
             Mode.COMPARISON: Reason(
                 "--algorithm names one search, and a comparison has several",
@@ -403,17 +201,23 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "--executor, --rows-per-block",
-        _option("executor", "rows_per_block"),
+        find.option("executor", "rows_per_block"),
         {
             Mode.DATASET: Reason(
                 "the tables of a dataset are grouped together, and not in blocks",
                 "leave out --executor and --rows-per-block",
-            )
+            ),
+            Mode.REUSE: Reason(
+                "whom a release of {table} showed is remembered, and the next one is made of its"
+                " classes, for which all rows are needed at once",
+                "leave out --executor and --rows-per-block; or if the audience has never seen"
+                " these: --new-series --recipients-changed",
+            ),
         },
     ),
     Feature(
         "another policy or search of a plan",
-        _option("file", "compare", "algorithms", "ks", "plot"),
+        find.option("file", "compare", "algorithms", "ks", "plot"),
         {
             Mode.DATASET: Reason(
                 "--{option} is about one policy, and each table of a dataset has its own",
@@ -422,13 +226,48 @@ FEATURES: tuple[Feature, ...] = (
         },
     ),
     Feature(
-        "--html of a plan",
-        _option("html"),
-        {Mode.DATASET: Reason(_OF_ONE_TABLE, "dbanon plan TABLE --html FILE")},
+        "--html",
+        find.option("html"),
+        {
+            Mode.DATASET: Reason(_OF_ONE_TABLE, "dbanon plan TABLE --html FILE"),
+            Mode.REPORT_TOGETHER: _OF_FIGURES,
+        },
+    ),
+    Feature("--against", find.option("against"), {Mode.REPORT_TOGETHER: _OF_FIGURES}),
+    Feature(
+        "one relation",
+        find.option("relation"),
+        {Mode.REPORT_TOGETHER: _OF_FIGURES, Mode.CHECK_ALL: _OF_THE_LEDGER},
+    ),
+    Feature(
+        "--k, --l, --quasi, --sensitive of a check",
+        find.option("k", "l", "quasi", "sensitive"),
+        {
+            Mode.CHECK_ALL: _OF_THE_LEDGER,
+            Mode.CHECK_BUCKETS: Reason(
+                "{relation} promises the values of its buckets by anatomy, and nothing else",
+                "{check}",
+            ),
+        },
+    ),
+    Feature(
+        "--as of an attack",
+        find.option("attacker"),
+        {Mode.ATTACK_BOTH: Reason("goes without --as: who has both is one attacker")},
+    ),
+    Feature(
+        "--allow-superuser",
+        find.option("allow_superuser"),
+        {Mode.PLAN: Reason("goes with --refresh")},
+    ),
+    Feature(
+        "what a refresh repeats, or no table",
+        find.where(frozenset, find.not_of_forecast),
+        {Mode.FORECAST: Reason("takes a table: all else is as it was asked for last time")},
     ),
     Feature(
         "anatomy",
-        _of_policy(lambda policy: policy.anatomy),
+        find.policy(lambda policy: policy.anatomy),
         {
             Mode.VIEW: Reason(
                 "a live view cannot keep buckets: quasi-identifiers are published as they are, so"
@@ -440,11 +279,37 @@ FEATURES: tuple[Feature, ...] = (
             Mode.REUSE: Reason("what is published of a class is who is in it"),
             Mode.REFRESH: Reason("its buckets are dealt from all rows"),
             Mode.PLACES: Reason("its buckets are dealt from all rows"),
+            Mode.ATTACK: Reason(
+                "{relation} is published by anatomy, which shows everybody's quasi-identifiers as"
+                " they are, and who is in which bucket",
+                "{check}",
+            ),
+        },
+    ),
+    Feature(
+        "a release together with other tables",
+        find.Finder(Release, find.together),
+        {
+            Mode.REPORT: Reason(
+                "{relation} was published together with {others}, in which its persons have rows,"
+                " too: a report of it alone would leave out what these tell of them",
+                "dbanon report --dataset FILE",
+            )
+        },
+    ),
+    Feature(
+        "a release with the quasi-identifiers of another table",
+        find.Finder(Release, find.of_others),
+        {
+            Mode.ATTACK: Reason(
+                "{relation} shows its rows with the quasi-identifiers of {persons}",
+                "what is served of {persons}: dbanon release list names it",
+            )
         },
     ),
     Feature(
         "a source that is no table",
-        _of_table(lambda info: not info.is_table),
+        find.table(lambda info: not info.is_table),
         {
             Mode.VIEW: Reason(
                 "{source} is no table, and guards of a live view can only stand on one"
@@ -457,12 +322,17 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "a source with foreign parts",
-        _of_table(lambda info: info.foreign),
+        find.table(lambda info: info.foreign),
         {Mode.BLOCKS: Reason("{source} has foreign parts, which are not read on one snapshot")},
     ),
     Feature(
+        "rows that change without a statement",
+        find.Finder(Fleeting, lambda found: [asdict(found)]),
+        {Mode.VIEW: Reason("{part} {why}, which the guards of a live view would not see")},
+    ),
+    Feature(
         "foreign partitions",
-        Finder(TableInfo, _foreign_leaf),
+        find.Finder(TableInfo, find.foreign_leaf),
         {
             Mode.VIEW: Reason(
                 "{part} is a foreign partition, whose changes a live view would not see"
@@ -471,12 +341,12 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "tables that inherit from the source",
-        _of_table(lambda info: info.relkind != "p" and info.has_children),
+        find.table(lambda info: info.relkind != "p" and info.has_children),
         {Mode.VIEW: Reason("{source} has children, whose changes a live view would not see")},
     ),
     Feature(
         "a parent of the source",
-        _of_table(lambda info: info.has_parents),
+        find.table(lambda info: info.has_parents),
         {
             Mode.VIEW: Reason(
                 "{source} has a parent, and a live view would not see what is changed through it",
@@ -486,7 +356,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "key",
-        _of_policy(lambda policy: policy.key),
+        find.policy(lambda policy: policy.key),
         {
             Mode.VIEW: Reason(
                 "a live view needs rows told apart at every moment, and the key of the policy is"
@@ -501,7 +371,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "where",
-        _of_policy(lambda policy: policy.where),
+        find.policy(lambda policy: policy.where),
         {
             Mode.VIEW: Reason(
                 "a live view cannot keep where: a row that no longer meets a condition would stay"
@@ -510,7 +380,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "masking",
-        _of_policy(lambda policy: policy.masking),
+        find.policy(lambda policy: policy.masking),
         {
             Mode.VIEW: Reason("a live view shows values as they are, and the policy masks some"),
             Mode.BLOCKS: Reason("masking changes values by those of all rows"),
@@ -519,22 +389,22 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "masking that depends on other rows",
-        _if(Asked, lambda asked: any(method.whole for method in asked.methods())),
+        find.where(Asked, lambda asked: any(method.whole for method in asked.methods())),
         {Mode.REFRESH: Reason("what becomes of its masked values depends on all rows")},
     ),
     Feature(
         "masking within classes",
-        _if(Asked, lambda asked: any(method.within_class for method in asked.methods())),
+        find.where(Asked, lambda asked: any(method.within_class for method in asked.methods())),
         {Mode.REUSE: Reason("its values are masked within the classes")},
     ),
     Feature(
         "masking of a quasi-identifier",
-        _quasi(lambda rule, policy: policy.masked(rule.column)),
+        find.quasi(lambda rule, policy: policy.masked(rule.column)),
         {Mode.BUCKETS: Reason(f"{_AS_IT_IS} its masking out")},
     ),
     Feature(
         "pseudonym",
-        Finder(Policy, _pseudonym),
+        find.Finder(Policy, find.pseudonym),
         {
             Mode.BUCKETS: Reason(
                 "pseudonym {column} would tell by two releases who was in which buckets: leave out"
@@ -549,7 +419,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "sample",
-        _of_policy(lambda policy: policy.sample is not None),
+        find.policy(lambda policy: policy.sample is not None),
         {
             Mode.VIEW: Reason(
                 "a live view cannot keep a sample: a row that is given to another person would stay"
@@ -561,32 +431,65 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "a subject that is not the key",
-        _if(Asked, lambda asked: not asked.policy.is_one_row(asked.info)),
+        find.where(Asked, lambda asked: not asked.policy.is_one_row(asked.info)),
         {
             Mode.PLACES: Reason("its persons may have several rows"),
             Mode.OVERLAP: Reason("its persons may have several rows"),
+            Mode.COUNTS: Reason(
+                "persons may have several rows of {source}, and the noise hides one row",
+                "count the table of the persons, or a view with one row a person",
+                PolicyError,
+            ),
+        },
+    ),
+    Feature(
+        "a subject other than the key",
+        find.where(
+            Asked, lambda asked: asked.policy.subject not in {None, *asked.info.primary_key}
+        ),
+        {Mode.PERSONS: _OWN_SUBJECT},
+    ),
+    Feature(
+        "no subject",
+        find.policy(lambda policy: policy.subject is None),
+        {
+            Mode.LINKED: Reason(
+                "the policy of {table} does not say which column names the person",
+                'subject = "column" in its policy',
+                PolicyError,
+            )
+        },
+    ),
+    Feature(
+        "another number of key columns than one",
+        find.table(lambda info: len(info.primary_key) != 1),
+        {
+            Mode.PERSONS: Reason(
+                "{source} needs a key of one column, by which the other tables name persons",
+                "name the table of the persons first, or a view of it with key = [...]",
+            )
         },
     ),
     Feature(
         "class_label, population",
-        _keys("class_label", "population"),
+        find.keys("class_label", "population"),
         {Mode.PLACES: Reason("{key} needs all rows")},
     ),
     Feature(
         "a primary key that texts do not tell apart",
-        _of_table(
+        find.table(
             lambda info: not all(c.is_equal_by_text for c in map(info.column, info.primary_key))
         ),
         {Mode.PLACES: Reason("equal values of its primary key may have several texts")},
     ),
     Feature(
         "more sensitive columns than a place stores",
-        _of_policy(lambda policy: len(policy.with_role(Role.SENSITIVE)) > MOST_STORED),
+        find.policy(lambda policy: len(policy.with_role(Role.SENSITIVE)) > MOST_STORED),
         {Mode.PLACES: Reason(f"it has more than {MOST_STORED} sensitive columns")},
     ),
     Feature(
         "rows_per_subject other than 1",
-        _of_policy(lambda policy: policy.rows_per_subject not in {None, 1}),
+        find.policy(lambda policy: policy.rows_per_subject not in {None, 1}),
         {
             Mode.VIEW: Reason(
                 "a live view cannot keep rows_per_subject: when a row of a person goes, the person"
@@ -597,15 +500,16 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "rows_per_subject",
-        _of_policy(lambda policy: policy.rows_per_subject is not None),
+        find.policy(lambda policy: policy.rows_per_subject is not None),
         {
             Mode.BLOCKS: Reason("rows_per_subject looks at all rows of a person"),
             Mode.REUSE: Reason("which rows of a person are shown is drawn again"),
+            Mode.PERSONS: _OWN_SUBJECT,
         },
     ),
     Feature(
         "a subject that may be NULL",
-        Finder(Asked, _nullable_subject),
+        find.Finder(Asked, find.nullable_subject),
         {
             Mode.VIEW: Reason(
                 "subject column {column} of {source} may become NULL while a live view shows it,"
@@ -616,22 +520,31 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "persons with several rows",
-        _if(Counted, lambda counted: counted.rows != counted.persons),
-        {Mode.BLOCKS: Reason("some persons have several rows, which may lie in several blocks")},
+        find.where(Counted, lambda counted: counted.rows != counted.persons),
+        {
+            Mode.BLOCKS: Reason("some persons have several rows, which may lie in several blocks"),
+            Mode.BUCKETS: Reason(
+                "some person has several rows, and anatomy publishes the quasi-identifiers of each"
+                " as they are: whoever knows them finds all buckets of the person, and what these"
+                " share",
+                "publish a view with one row a person, or leave anatomy out",
+                PolicyError,
+            ),
+        },
     ),
     Feature(
         "persons with several rows, by a model that guards count by rows",
-        Finder(Counted, _by_rows),
+        find.Finder(Counted, find.by_rows),
         {
             Mode.VIEW: Reason(
-                "{source} has {rows} rows of {persons} subjects ({subject}), and a live view counts"
+                "{table} has {rows} rows of {persons} subjects ({subject}), and a live view counts"
                 " rows, not persons, for {model}"
             )
         },
     ),
     Feature(
         "another number of sensitive columns than one",
-        Finder(Policy, _n_sensitive),
+        find.Finder(Policy, find.n_sensitive),
         {
             Mode.BUCKETS: Reason(
                 "anatomy publishes the values of one sensitive column, and there are {number}:"
@@ -641,22 +554,22 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "other models than l-diversity",
-        Finder(Policy, _more_than_l),
+        find.Finder(Policy, find.more_than_l),
         {Mode.BUCKETS: Reason(f"{_NONE_TO_HIDE_AMONG}: it cannot promise {{name}}, but l alone")},
     ),
     Feature(
         "rows_per_subject, population",
-        _keys("rows_per_subject", "population"),
+        find.keys("rows_per_subject", "population"),
         {Mode.BUCKETS: Reason(f"{_NONE_TO_HIDE_AMONG}: {{key}} has no meaning with it")},
     ),
     Feature(
         "algorithm, params, block, max_suppressed",
-        _keys("algorithm", "params", "block", "max_suppressed"),
+        find.keys("algorithm", "params", "block", "max_suppressed"),
         {Mode.BUCKETS: Reason("anatomy deals all persons into buckets at random: leave {key} out")},
     ),
     Feature(
         "labels",
-        _of_policy(lambda policy: policy.labels),
+        find.policy(lambda policy: policy.labels),
         {
             Mode.BUCKETS: Reason("anatomy publishes no labels: leave labels out"),
             Mode.REFRESH: Reason("its labels are those of all classes"),
@@ -664,7 +577,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "columns with the names that anatomy adds",
-        Finder(Policy, _taken),
+        find.Finder(Policy, find.taken),
         {
             Mode.BUCKETS: Reason(
                 "column {column} has the name of one that anatomy adds: rename it in a view"
@@ -673,12 +586,12 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "any key of a quasi-identifier",
-        _quasi(_coarser),
+        find.quasi(find.coarser),
         {Mode.BUCKETS: Reason(f"{_AS_IT_IS} out all but its role")},
     ),
     Feature(
         "--keep-assignment",
-        _option("keep_assignment"),
+        find.option("keep_assignment"),
         {
             Mode.COMPARISON: Reason(_OF_A_RELEASE, "leave it out"),
             Mode.REFRESH: Reason("its assignment is kept, which is that of all rows"),
@@ -686,7 +599,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "keep",
-        _quasi(lambda rule, _: rule.keep),
+        find.quasi(lambda rule, _: rule.keep),
         {
             Mode.BLOCKS: Reason(
                 "the rows of each value of {column} are grouped apart already (keep)"
@@ -695,7 +608,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "recoding global or full-domain",
-        _quasi(lambda rule, _: rule.recoding in {GLOBAL, FULL_DOMAIN}),
+        find.quasi(lambda rule, _: rule.recoding in {GLOBAL, FULL_DOMAIN}),
         {
             Mode.BLOCKS: Reason(
                 "recoding {recoding!r} of {column} publishes one grid for all classes"
@@ -705,7 +618,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "restore_variance",
-        _quasi(lambda rule, _: rule.restore_variance),
+        find.quasi(lambda rule, _: rule.restore_variance),
         {
             Mode.BLOCKS: Reason("restore_variance of {column} takes the variance of all rows"),
             Mode.REFRESH: Reason("the variance of {column} is that of all classes"),
@@ -713,17 +626,24 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "a range in two columns",
-        _quasi(lambda rule, _: rule.recoding in PAIRS),
-        {Mode.REFRESH: Reason("{column} is published in two columns")},
+        find.quasi(lambda rule, _: rule.recoding in PAIRS),
+        {
+            Mode.REFRESH: Reason("{column} is published in two columns"),
+            Mode.FRAME: Reason(
+                "{recoding} is two columns of a published relation, and a data frame keeps one",
+                "choose interval or interval-text",
+                PolicyError,
+            ),
+        },
     ),
     Feature(
         "a model of how columns occur together",
-        _of_scope(Scope.LINKS),
+        find.models(lambda spec, _: MODELS[spec.name].scope is Scope.LINKS),
         {Mode.BLOCKS: Reason("{model} looks at how columns occur together in all rows")},
     ),
     Feature(
         "a model that counts a population",
-        _of_scope(Scope.POPULATION),
+        find.models(lambda spec, _: MODELS[spec.name].scope is Scope.POPULATION),
         {
             Mode.BLOCKS: Reason("{model} counts a population"),
             Mode.APART: Reason(_BEYOND, _NO_KEEP, PolicyError),
@@ -731,17 +651,17 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "a model that looks at the classes around",
-        _models(lambda spec, _: MODELS[spec.name].is_around),
+        find.models(lambda spec, _: MODELS[spec.name].is_around),
         {Mode.BLOCKS: Reason("{model} compares a class with all classes around it")},
     ),
     Feature(
         "a model that a union of classes may fail",
-        _models(lambda spec, _: not MODELS[spec.name].is_monotone),
+        find.models(lambda spec, _: not MODELS[spec.name].is_monotone),
         {Mode.BLOCKS: Reason("{model} may not hold of a class that has rows of several blocks")},
     ),
     Feature(
         "a model that compares with all rows",
-        _models(lambda spec, _: MODELS[spec.name].of_whole),
+        find.models(lambda spec, _: MODELS[spec.name].of_whole),
         {
             Mode.VIEW: Reason(
                 "a live view cannot keep {model}: any write changes the whole that its classes are"
@@ -760,7 +680,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "a model that compares with all rows, with max_suppressed",
-        _models(_beyond_blocks),
+        find.models(find.beyond_blocks),
         {
             Mode.BLOCKS: Reason(
                 "{model} compares with all rows that are shown, and with max_suppressed nobody"
@@ -770,12 +690,12 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "a model proved of all rows of a person, with a subject",
-        Finder(Asked, _of_persons),
+        find.Finder(Asked, find.of_persons),
         {Mode.REFRESH: Reason("{name} is proved of all rows of a person")},
     ),
     Feature(
         "a column that is generated on reading",
-        Finder(Asked, _virtual),
+        find.Finder(Asked, find.virtual),
         {
             Mode.VIEW: Reason(
                 "column {column} is generated on reading, and the guards of a live view would not"

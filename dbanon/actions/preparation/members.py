@@ -70,34 +70,20 @@ def members_of(loaded: Sequence[Loaded], request: Request) -> list[Member]:
 
 def _of_persons(loaded: Loaded, request: Request) -> Policy:
     """Return the policy of the table of the persons, whose subject is its key."""
-    key = loaded.info.primary_key
-    if len(key) != 1:
-        raise ConfigError(
-            f"{loaded.info.name} needs a key of one column, by which the other tables name persons",
-            hint="name the table of the persons first, or a view of it with key = [...]",
-        )
+    require(Mode.PERSONS, loaded.info)
     policy = in_force(loaded, replace(_asked(request, loaded.policy), rows_per_subject=None))
-    require(Mode.DATASET, request.asked(policy, loaded.info))
-    if policy.subject not in {None, key[0]} or policy.rows_per_subject is not None:
-        raise PolicyError(
-            f"the policy of {loaded.info.name} has a subject of its own, and in a dataset each of"
-            " its rows is a person",
-            hint="publish a view with one row a person, whose key names the person",
-        )
-    return replace(policy, subject=key[0])
+    for mode in (Mode.DATASET, Mode.PERSONS):
+        require(mode, request.asked(policy, loaded.info))
+    return replace(policy, subject=loaded.info.primary_key[0])
 
 
 def _of_table(loaded: Loaded, persons: Loaded, request: Request) -> Policy:
     """Return the policy of a table whose subject is a person."""
     info = loaded.info
     policy = in_force(loaded, _asked(request, loaded.policy))
-    require(Mode.DATASET, request.asked(policy, loaded.info))
-    if policy.subject is None:
-        raise PolicyError(
-            f"the policy of {info.name} does not say which column names the person",
-            hint='subject = "column" in its policy',
-        )
-    column = info.column(policy.subject)
+    for mode in (Mode.DATASET, Mode.LINKED):
+        require(mode, request.asked(policy, info))
+    column = info.column(policy.subject or "")
     key = persons.info.column(persons.info.primary_key[0])
     integers = column.kind is key.kind is ColumnKind.INTEGER
     if not integers and (column.base_schema, column.base_type) != (key.base_schema, key.base_type):

@@ -39,8 +39,9 @@ from dbanon.domain.policy import Policy, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableInfo, quote_identifier
 from dbanon.formats.column_values import with_own_values
+from dbanon.formats.finders import Counted
 from dbanon.formats.policy_warnings import repeated
-from dbanon.formats.support import Counted, Mode, require
+from dbanon.formats.support import Mode, require
 from dbanon.models.base import HIERARCHICAL, ORDERED, Scope
 from dbanon.models.registry import of_scope
 
@@ -394,7 +395,7 @@ def several_a_person(
         return True  # it may be otherwise when it is read
     rows, persons = catalog.count_subjects(session, info, policy.subject or "")
     if mode is not None:
-        require(mode, Counted(policy, info, rows, persons))
+        require(mode, Counted(policy, rows, persons))
     return rows != persons
 
 

@@ -15,7 +15,7 @@ from dbanon.db.releases import copies, immutability, relations
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.policy import Policy, Role
 from dbanon.domain.table import TableInfo, TableName
-from dbanon.formats.support import Mode, reasons
+from dbanon.formats.support import Mode, reasons, require
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -83,13 +83,8 @@ def resolve(
         division = division_of(request.executor, request.rows_per_block)
     plan = PublicationPlan(members, request, places, previous, division, restart, tuple(present))
     plan = _with_mode(session, plan)
-    if plan.mode is Mode.REUSE and division is not None:
-        raise ConfigError(
-            f"whom a release of {members[0].info.name} showed is remembered, and the next one is"
-            " made of its classes, for which all rows are needed at once",
-            hint="leave out --executor and --rows-per-block; or if the audience has never seen"
-            " these: --new-series --recipients-changed",
-        )
+    if plan.mode is Mode.REUSE:
+        require(Mode.REUSE, request.asked(members[0].policy, members[0].info))
     return plan
 
 
@@ -178,7 +173,9 @@ def _obstacle_to_reuse(session: Session, plan: PublicationPlan) -> str | None:
     """
     (member,) = plan.members
     policy, info = member.policy, member.info
-    for reason in reasons(Mode.REUSE, plan.request.asked(policy, info)):
+    # Blocks are refused, as classes that are grouped anew for their sake would tell more.
+    request = replace(plan.request, executor="threads", rows_per_block=None)
+    for reason in reasons(Mode.REUSE, request.asked(policy, info)):
         return reason
     others = ledger.policies_by_release(session, info.name, known=[policy]).values()
     sensitive = {rule.column for rule in policy.with_role(Role.SENSITIVE)}

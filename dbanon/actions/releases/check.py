@@ -19,6 +19,8 @@ from dbanon.domain.policy import ModelSpec, Role
 from dbanon.domain.release import CheckFailed, CheckReport, CheckResult, Release, Verdict
 from dbanon.domain.table import ColumnInfo, TableInfo, TableName
 from dbanon.domain.text import command
+from dbanon.formats.finders import given
+from dbanon.formats.support import Mode, require
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS
 from dbanon.settings import Settings
@@ -251,11 +253,10 @@ def _promise(
                 hint=command("dbanon check", info.name, options="--quasi age --quasi sex --k 5"),
             )
         promise = Promise(release=0, quasi=tuple(quasi), sensitive=(), models=())
-    if promise.anatomy and (k, l, *quasi, *sensitive) != (None, None):
-        raise ConfigError(
-            f"{info.name} promises the values of its buckets by anatomy, and nothing else",
-            hint=command("dbanon check", info.name),
-        )
+    if promise.anatomy:
+        asked = given(k=k, l=l, quasi=quasi, sensitive=sensitive)
+        known = {"relation": info.name, "check": command("dbanon check", info.name)}
+        require(Mode.CHECK_BUCKETS, asked, **known)
     for column in (*quasi, *sensitive):
         info.column(column)
     promise = replace(

@@ -34,6 +34,7 @@ from dbanon.domain.release import NoisyCounts, Release, ReleaseKind
 from dbanon.domain.table import TableInfo, TableName, quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.document_reader import did_you_mean
+from dbanon.formats.support import Mode, require
 from dbanon.request import Request
 from dbanon.settings import Settings
 
@@ -168,12 +169,9 @@ def _require_budget(policy: Policy, info: TableInfo, *, spent: Decimal, epsilon:
 def _require_one_row(session: Session, loaded: Loaded) -> None:
     """Raise PolicyError if a person may have several rows, by any policy of the table."""
     info = loaded.info
-    stored = (store.load_stored(session, info.name, name) for name in loaded.names)
-    if not all(one.policy.is_one_row(info) for one in stored if one is not None):
-        raise PolicyError(
-            f"persons may have several rows of {info.name}, and the noise hides one row",
-            hint="count the table of the persons, or a view with one row a person",
-        )
+    for name in loaded.names:
+        if (stored := store.load_stored(session, info.name, name)) is not None:
+            require(Mode.COUNTS, Request().asked(stored.policy, info))
     require_distinct(session, info, loaded.policy)
 
 

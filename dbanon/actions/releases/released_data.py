@@ -40,6 +40,7 @@ from dbanon.domain.policy import BUCKET, COUNT, Policy, Role
 from dbanon.domain.release import CheckFailed, CheckReport, Release
 from dbanon.domain.table import TableInfo, TableName, quote_identifier
 from dbanon.domain.text import command
+from dbanon.formats.support import Mode, require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -220,7 +221,7 @@ def _reconciled(
 ) -> Reconciliation:
     identity.require_release(session, view, release.data_id)
     policy = release.policy.completed(info).with_orders(info)
-    _require_classes(release, info)
+    require(Mode.ATTACK, release)
     with stages("read"):
         source = read_source(session, policy.keyed(info), policy, _taxonomies(session, release))
         rows = source.encoded()
@@ -228,23 +229,6 @@ def _reconciled(
         _require_types(info, view, rows.table)
         released = _read(session, view, policy).released(rows, policy)
     return Reconciliation(release, policy, released, source.rows.keys)
-
-
-def _require_classes(release: Release, info: TableInfo) -> None:
-    """Raise ConfigError for a release without classes, or with those of another table."""
-    if release.policy.anatomy:
-        raise ConfigError(
-            f"{release.relation} is published by anatomy, which shows everybody's quasi-identifiers"
-            " as they are, and who is in which bucket",
-            hint=command("dbanon check", release.relation),
-        )
-    own = {column.name for column in info.columns}
-    if release.dataset and not own.issuperset(rule.column for rule in release.policy.columns):
-        persons = release.dataset[0]
-        raise ConfigError(
-            f"{release.relation} shows its rows with the quasi-identifiers of {persons}",
-            hint=f"what is served of {persons}: dbanon release list names it",
-        )
 
 
 def _taxonomies(session: Session, release: Release) -> dict[str, Taxonomy]:

@@ -43,6 +43,7 @@ from dbanon.domain.report import (
     Utility,
 )
 from dbanon.domain.text import converted, unread
+from dbanon.formats.support import Mode, require
 from dbanon.models.base import Bound
 from dbanon.models.registry import MODELS
 from dbanon.settings import Settings
@@ -230,7 +231,7 @@ def report(
     stages, settings = stages or Stages(), settings or Settings.load()
     begun = monotonic()
     release = served(relation, settings)
-    _require_alone(release)
+    require(Mode.REPORT, release)
     if public:
         return _public(release, asked, settings, stages)
     with stages("prove"):
@@ -260,16 +261,6 @@ def _require_part(population: int | None, known: int) -> None:
         raise ConfigError(
             f"a population of {population:,} has fewer persons than the table",
             hint="--population-size 100000: all of whom those of the table are a part",
-        )
-
-
-def _require_alone(release: Release) -> None:
-    if release.dataset:
-        others = " and ".join(table for table in release.dataset if table != str(release.table))
-        raise ConfigError(
-            f"{release.relation} was published together with {others}, in which its persons have"
-            " rows, too: a report of it alone would leave out what these tell of them",
-            hint="dbanon report --dataset FILE",
         )
 
 

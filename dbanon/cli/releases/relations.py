@@ -13,6 +13,8 @@ from dbanon.cli.terminal.console import interruptible
 from dbanon.domain.report import SAMPLES, Attacker
 from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
+from dbanon.formats.finders import given
+from dbanon.formats.support import Mode
 from dbanon.request import LARGEST_COUNT, LARGEST_NUMBER
 
 if TYPE_CHECKING:
@@ -75,17 +77,15 @@ def check(
 
     settings = options.settings(dsn, owner=owner)
     if all_:
-        if relation or k or l or quasi or sensitive:
-            raise typer.BadParameter(
-                "goes alone: the ledger says what to check", param_hint="--all"
-            )
+        asked = given(relation=relation, k=k, l=l, quasi=quasi, sensitive=sensitive)
+        options.refuse(Mode.CHECK_ALL, asked, option="--all")
         _show_all(check_all(settings=settings), json=json, quiet=quiet)
     elif relation is None:
         raise typer.BadParameter("name a relation, or pass --all", param_hint="RELATION")
     else:
-        asked = {"quasi": quasi or (), "sensitive": sensitive or ()}
+        columns = {"quasi": quasi or (), "sensitive": sensitive or ()}
         _show_checked(
-            check_one(relation, k=k, l=l, **asked, settings=settings), json=json, quiet=quiet
+            check_one(relation, k=k, l=l, **columns, settings=settings), json=json, quiet=quiet
         )
     if history:
         for one in dbanon.check_history(relation, settings=settings):
@@ -341,10 +341,8 @@ def attack(
     dbanon attack anon.patients --as journalist
     dbanon attack anon.patients --with anon.patients_research
     """
-    if attacker is not None and other is not None:
-        raise typer.BadParameter(
-            "goes without --as: who has both is one attacker", param_hint="--with"
-        )
+    if other is not None:
+        options.refuse(Mode.ATTACK_BOTH, given(attacker=attacker), option="--with")
     settings = options.settings(dsn, owner=owner)
     with (
         console.watched(steps=4, timings=timings, quiet=quiet) as stages,

@@ -18,6 +18,8 @@ from dbanon.domain.messages import alike_in_words
 from dbanon.domain.notices import Notice, Topic
 from dbanon.domain.release import CheckFailed, CheckReport
 from dbanon.domain.report import SAMPLES, THRESHOLD, Change, Difference, Report
+from dbanon.formats.finders import given
+from dbanon.formats.support import Mode
 from dbanon.request import LARGEST_COUNT, LARGEST_NUMBER
 
 if TYPE_CHECKING:
@@ -131,8 +133,8 @@ def report(
     settings = options.settings(dsn, owner=owner)
     watched = partial(console.watched, timings=False, quiet=quiet)
     if dataset is not None:
-        if any((relation, against, html)):
-            raise typer.BadParameter("goes with --public and --json alone", param_hint="--dataset")
+        others = given(relation=relation, against=against, html=html)
+        options.refuse(Mode.REPORT_TOGETHER, others, option="--dataset")
         _report_dataset(dataset, public=public, settings=settings, watched=watched, json=json)
         return
     if relation is None:

@@ -11,8 +11,10 @@ from dbanon.db.queries import Body, equal_text, identifiers, query, relation, te
 from dbanon.db.releases.publication import private_statement
 from dbanon.db.schemas import DATA_SCHEMA
 from dbanon.db.session import VALUE_SETTINGS
-from dbanon.domain.errors import ConfigError, NotPermitted
+from dbanon.domain.errors import NotPermitted
 from dbanon.domain.policy import Role
+from dbanon.formats.finders import Fleeting
+from dbanon.formats.support import Mode, require
 from dbanon.models.base import Reads
 from dbanon.models.registry import MODELS, arguments, is_plain
 
@@ -520,8 +522,4 @@ def require_lasting(session: Session, info: TableInfo) -> None:
     oids = [part.oid for part in info.partitions] or [info.oid]
     row = session.pg.execute(query("releases.fleeting"), (oids,)).fetchone()
     if row is not None:
-        relation, reason = row
-        raise ConfigError(
-            f"{relation} {reason}, which the guards of a live view would not see",
-            hint="publish it with --as table",
-        )
+        require(Mode.VIEW, Fleeting(*row))
