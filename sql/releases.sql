@@ -386,7 +386,7 @@ SELECT count(*) = cardinality(%(tables)s::text[])
 {value} IN (
     SELECT {form}
       FROM dbanon.replacement AS w
-     CROSS JOIN LATERAL jsonb_array_elements_text(w.words) AS e (word)
+     CROSS JOIN LATERAL (SELECT one #>> '{{}}' FROM jsonb_path_query(w.words, '$[*]') AS one) AS e (word)
      WHERE w.key_id = {key}
        AND w.kind = {kind})
 
@@ -415,8 +415,8 @@ SELECT {columns}
  WHERE {seen}()
 
 -- name: real_replacements
--- The number of published values that are values of the source column as well.
-SELECT count(DISTINCT t.text)
+-- The numbers of published values that are values of the source column as well, and of rows without one.
+SELECT count(DISTINCT t.text), (SELECT count(*) FROM ONLY {release} AS r WHERE {own} IS NULL)
   FROM ONLY {release} AS r
   JOIN (SELECT DISTINCT {value} AS text
           FROM {source} AS s
@@ -503,8 +503,8 @@ SELECT {columns}
 
 -- name: replacement_word
 -- A word of the stored list, by 13 bits of the hash. The concatenation is read once, and not decompressed by row.
-(SELECT w.words || '[]' FROM dbanon.replacement AS w WHERE w.key_id = {key} AND w.kind = {kind})
-    ->> (get_byte(p.hash, {first}) * 32 + (get_byte(p.hash, {second}) & 31))
+((SELECT w.words || '[]' FROM dbanon.replacement AS w WHERE w.key_id = {key} AND w.kind = {kind})
+    ->> ({offset} + get_byte(p.hash, {first}) * 32 + (get_byte(p.hash, {second}) & 31)))
 
 -- name: replacement_words
 -- The kinds of which a key has words.
@@ -587,6 +587,11 @@ SELECT NOT EXISTS (TABLE new EXCEPT TABLE former)
 )
 INSERT INTO dbanon.replacement (key_id, kind, words)
 VALUES (%(key)s, %(kind)s, %(words)s)
+
+-- name: values_of_pattern
+-- The rows of the source, and the different values of a column that have the form of a pattern.
+SELECT count(*), count(DISTINCT {value}) FILTER (WHERE {possible} AND {value} ~* {shape})
+  FROM {source} AS s
 
 -- name: withdrawn_body
 -- The release is nobody's any more.

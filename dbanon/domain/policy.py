@@ -100,7 +100,8 @@ class Role(StrEnum):
 
 
 REPLACEMENT = (
-    "name|first_name|last_name|city|street|company|user_name|email|phone|iban|code:[ -~]{1,28}"
+    "name|first_name|last_name|city|street|company|user_name|email|phone|iban"
+    "|code:[!-~]([ -~]{0,26}[!-~])?"
 )
 """Values of ``replace``; each character of a pattern takes one byte of a hash."""
 

@@ -14,7 +14,7 @@ from dbanon.cli import app
 
 ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"
-EXTRAS = ("dask", "plot", "report")
+EXTRAS = ("dask", "plot", "replace", "report", "textbook")
 IMAGE = {"python_version": "3.12", "python_full_version": "3.12.0"}
 
 

@@ -24,7 +24,15 @@ from dbanon.db.locks import LockNotGranted
 from dbanon.db.metadata import ledger, store
 from dbanon.db.proofs import checks, subjects
 from dbanon.db.proofs.subjects import prove_linked, prove_subjects
-from dbanon.db.releases import companions, copies, immutability, relations, release_rows, withdrawal
+from dbanon.db.releases import (
+    companions,
+    copies,
+    immutability,
+    relations,
+    release_rows,
+    replacements,
+    withdrawal,
+)
 from dbanon.db.releases.companions import BUCKETS
 from dbanon.db.releases.publication import Publication
 from dbanon.db.releases.relations import promise_of
@@ -181,10 +189,11 @@ class Printer(Sender):
         return None
 
 
-def _write(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
+def _write(to: Sender, plan: PublicationPlan, work: Work) -> Work:
     """Create and fill the private tables, and pin the source as it was read."""
     session, source, outcome = to.session, work.prepared.source, work.prepared.outcome
-    to.do(partial(release_rows.require_words, session, work.publication))
+    others = {one.info.name: one.policy for one in plan.members if one is not work.member}
+    to.do(partial(replacements.require_words, session, work.publication, others))
     staged = to.do(partial(release_rows.staged, session, work.publication, source))
     publication = staged or work.publication
     to.send(relations.build_statements(publication))
@@ -209,7 +218,7 @@ def _copy(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
         to.send(relations.serve_statements(publication))
     publication = reused or publication
     if publication.withdrawn is None or (work.prepared.outcome.assignment.group >= 0).any():
-        to.do(partial(release_rows.require_made_up, session, publication))
+        to.do(partial(replacements.require_made_up, session, publication))
     view = publication.candidate
     seen = relations.view_statement(publication, view)
     comment = relations.comment_statement(publication, view)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from psycopg import sql
 
 from dbanon.db.queries import Body, equal_text, key_values, lasting_value, relation, template
 from dbanon.db.releases.immutability import class_column, seen
+from dbanon.db.releases.replacements import made_up
 from dbanon.db.schemas import DATA_SCHEMA
 from dbanon.domain.policy import BOUNDS, BUCKET, CENTER, GLOBAL, PAIRS, Role
 from dbanon.domain.table import ColumnKind, TableName
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from uuid import UUID
 
-    from dbanon.domain.policy import ColumnRule, Policy
+    from dbanon.domain.policy import Policy
     from dbanon.domain.release import ReleaseKind, Sums
     from dbanon.domain.table import ColumnInfo, Partition, TableInfo
 
@@ -305,7 +305,7 @@ class Publication:
         values = dict(self._recoded())
         values |= {name: self._person("releases.pseudonym") for name in self._pseudonyms}
         for rule in self.policy.replaced:
-            values[rule.column] = _replacement(self.policy, rule, self.key)
+            values[rule.column] = made_up(self.policy, rule, self.key)
         for i, name in enumerate(self.copied, 1):
             own = sql.Identifier("s", name)
             values[name] = (
@@ -413,81 +413,3 @@ def _middle(
     exact = sql.SQL("{}::pg_catalog.numeric")
     center = halved.format(_PLUS.format(exact.format(least), greatest))
     return center, halved.format(_MINUS.format(exact.format(greatest), least))
-
-
-_PATTERNS = {"phone": "+999 ### ### ######"}  # a country code that no country has
-
-
-class Words(NamedTuple):
-    """Words of Faker: their methods, and the first of the two bytes of a hash that choose one.
-
-    end: what follows the word and a number from the five bytes after these, None for no number.
-    """
-
-    first: int
-    parts: tuple[str, ...]
-    end: str | None = None
-
-
-# One word more than is usual, so that later rows hardly ever bring one of these values.
-WORDS = {
-    "name": Words(0, ("first_name", "first_name", "last_name")),
-    "first_name": Words(2, ("first_name",)),
-    "last_name": Words(4, ("last_name",)),
-    "city": Words(6, ("city",)),
-    "street": Words(8, ("street_address",)),
-    "company": Words(10, ("last_name", "company")),
-    "iban": Words(12, ("iban",)),
-    "user_name": Words(14, ("user_name",), ""),
-    "email": Words(21, ("user_name",), "@example.org"),
-}
-_CHARACTERS = {"#": "mod(get_byte(c.hash, {}), 10)", "?": "chr(65 + mod(get_byte(c.hash, {}), 26))"}
-
-
-def kind_of(policy: Policy, rule: ColumnRule) -> tuple[str, str | None]:
-    """Return the kind of the words of a column, and its pattern if it needs no words."""
-    kind = rule.replace or ""
-    pattern = _PATTERNS.get(kind) or (kind[5:] if kind.startswith("code:") else None)
-    return (kind if pattern else f"{kind}/{policy.locale}"), pattern
-
-
-def _replacement(policy: Policy, rule: ColumnRule, key: UUID | None) -> sql.Composable:
-    """Compose the made-up value of a column, from the hash of the person."""
-    (kind, pattern), name = kind_of(policy, rule), rule.replace or ""
-    if pattern:
-        characters = sql.SQL(", ").join(_characters(pattern))
-        return template("releases.replacement_code", characters=characters, kind=sql.Literal(kind))
-    first, _, end = WORDS[name]
-    slots = {"first": first, "second": first + 1, "key": key, "kind": kind}
-    literals = {slot: sql.Literal(value) for slot, value in slots.items()}
-    word = template("releases.replacement_word", **literals)
-    numbered = sql.SQL("{} || '.' || encode(substr(p.hash, {}, 5), 'hex') || {}")
-    return word if end is None else numbered.format(word, first + 3, end)
-
-
-def _characters(pattern: str) -> Iterator[sql.Composable]:
-    for i, character in enumerate(pattern):
-        form = _CHARACTERS.get(character, "{}")
-        yield sql.SQL(form).format(sql.Literal(i if character in _CHARACTERS else character))
-
-
-def possible(
-    publication: Publication, rule: ColumnRule, form: Callable[[sql.Composable], sql.Composable]
-) -> sql.Composable:
-    """Compose the test if a source value may be a replacement; form: that of ``word_form``."""
-    kind, pattern = kind_of(publication.policy, rule)
-    words = WORDS.get(rule.replace or "")
-    shape = re.sub("[#?%\\\\]", "_", pattern or "").strip()
-    if words is not None and words.end is not None:
-        shape = f"%.{10 * '_'}{words.end}"
-    value = form(source_text(rule))
-    if shape:
-        return sql.SQL("{} LIKE {}").format(value, form(sql.Literal(shape)))
-    slots = {"key": sql.Literal(publication.key), "kind": sql.Literal(kind)}
-    word = form(sql.Identifier("e", "word"))
-    return template("releases.possible_word", value=value, form=word, **slots)
-
-
-def source_text(rule: ColumnRule) -> sql.Composed:
-    """Compose the text of a column of the source."""
-    return sql.SQL("s.{}::text").format(sql.Identifier(rule.column))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,21 +10,18 @@ import numpy as np
 import psycopg
 import pyarrow as pa
 from psycopg import sql
-from psycopg.types.json import Jsonb
 
 from dbanon.db import identity
-from dbanon.db.queries import query, template
-from dbanon.db.releases.publication import WORDS, kind_of, possible, source_text
+from dbanon.db.queries import template
 from dbanon.db.transfer import ROWS_AT_ONCE, copy_statement, send, write_codes, write_table
 from dbanon.domain.chance import shuffled
-from dbanon.domain.errors import ConfigError, PolicyError, require_library
+from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import Role
-from dbanon.domain.release import CheckFailed, CheckReport
 from dbanon.domain.table import quote_identifier
 from dbanon.formats import column_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -33,7 +29,6 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows
     from dbanon.domain.assignment import Assignment, GroupValues
-    from dbanon.domain.policy import ColumnRule
 
 
 def copy_statements(publication: Publication) -> Iterator[sql.Composed]:
@@ -199,94 +194,3 @@ def _misfit(publication: Publication, error: psycopg.DataError) -> PolicyError:
         " or widened too far by snap?)",
         hint='give the column the recoding "interval-text", or a smaller snap',
     )
-
-
-N_WORDS = 8192  # which 13 bits of a hash number
-
-
-def require_words(session: Session, publication: Publication) -> None:
-    """Draw and store the words that the key of a release lacks, none of them a real value."""
-    policy = publication.policy
-    kinds = {kind for kind, pattern in (kind_of(policy, r) for r in policy.replaced) if not pattern}
-    if not kinds:
-        return
-    known = session.pg.execute(query("releases.replacement_words"), {"key": publication.key})
-    for kind in sorted(kinds - {found for (found,) in known}):
-        rules = [rule for rule in policy.replaced if kind_of(policy, rule)[0] == kind]
-        words = _draw(session, publication, kind.split("/")[0], rules=rules)
-        stored = {"key": publication.key, "kind": kind, "words": Jsonb(words)}
-        session.pg.execute(query("releases.store_replacement_words"), stored)
-
-
-def _draw(
-    session: Session, publication: Publication, kind: str, *, rules: Iterable[ColumnRule]
-) -> list[str]:
-    """Draw the words of a kind; pairs of words if the library has too few."""
-    require_library("faker", what=f'replace = "{kind}"')
-    from faker.factory import Factory
-
-    try:
-        fake = Factory.create(publication.policy.locale)
-    except AttributeError:
-        locale = publication.policy.locale
-        raise PolicyError(f"Faker has no locale {locale}", hint='locale = "de_DE"') from None
-    fake.random = secrets.SystemRandom()
-    form = word_form(session)
-    for times in (1, 2, 3):
-        parts = [getattr(fake, part) for part in WORDS[kind].parts] * times
-        drawn = {
-            ("-" if times > 1 else " ").join(draw() for draw in parts)
-            for _ in range(N_WORDS * 5 // 4)
-        }
-        for rule in rules:
-            statement = template(
-                "releases.real_values",
-                value=form(source_text(rule)),
-                form=form(sql.Identifier("e", "word")),
-                source=publication.reading,
-                words=sql.Literal([*drawn]),
-            )
-            drawn.difference_update(word for (word,) in identity.harmless(session, statement))
-        if len(drawn) >= N_WORDS:
-            words = sorted(drawn)
-            secrets.SystemRandom().shuffle(words)
-            return words[:N_WORDS]
-    raise ConfigError(
-        f"Faker has too few values of kind {kind} that the table does not have",
-        hint='replace = "code:??????"',
-    )
-
-
-def word_form(session: Session) -> Callable[[sql.Composable], sql.Composable]:
-    """Return how to compose the form of a text that all spellings of a word have."""
-    ((folding, has_forms),) = session.pg.execute(query("releases.word_folding"))
-
-    def form(text: sql.Composable) -> sql.Composable:
-        text = template("releases.composed_word", text=text) if has_forms else text
-        return template("releases.word_form", text=text, folding=sql.Identifier(folding))
-
-    return form
-
-
-def require_made_up(session: Session, publication: Publication) -> None:
-    """Raise CheckFailed if a published replacement is a value of its column in the source."""
-    if not publication.policy.replaced:
-        return
-    form = word_form(session)
-    for rule in publication.policy.replaced:
-        statement = template(
-            "releases.real_replacements",
-            value=form(source_text(rule)),
-            replacement=form(sql.Identifier("r", rule.column)),
-            source=publication.reading,
-            release=publication.release,
-            possible=possible(publication, rule, form),
-        )
-        (number,) = identity.harmless(session, statement).fetchone() or (0,)
-        if number:
-            raise CheckFailed(
-                f"{publication.view}: {number:,} replacements of column"
-                f" {quote_identifier(rule.column)} are values of the table; nothing was published",
-                CheckReport(publication.view, ()),
-                hint="dbanon publish --new-series --recipients-changed draws others",
-            )

@@ -2,13 +2,14 @@
 
 import re
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from data.schemas.clinic import POLICIES, TABLES, make_clinic
 from tables import make_patients
 
 import dbanon
-from dbanon.db.releases import release_rows
+from dbanon.db.releases import replacements
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.release import CheckFailed
 from dbanon.formats import policies
@@ -62,12 +63,35 @@ def test_each_kind_has_its_form(patients):
     row = published(patients, ", ".join(map(column, KINDS)))[0]
     assert release.checks.passed
     forms = (
-        r"\S+ \S+ \S.*", r"\S.*", r"\S.*", r"\S.*", r"\D+ \d.*", r"\S.*", r"\S+\.[0-9a-f]{10}",
-        r"\S+\.[0-9a-f]{10}@example\.org", r"\+999 \d{3} \d{3} \d{6}",
+        r"\S+ \S.*", r"\S.*", r"\S.*", r"\S.*", r"\D+ \d.*", r"\S.*",
+        r"[a-z]+\.[a-z]+\.[0-9a-f]{10}", r"[a-z]+\.[a-z]+\.[0-9a-f]{10}@example\.org",
+        r"\+999 \d{3} \d{3} \d{6}",
         r"DE\d{20}", r"[A-Z]{2}-\d{4}",
     )  # fmt: skip
     for kind, value, form in zip(KINDS, row, forms, strict=True):
         assert re.fullmatch(form, value), (kind, value)
+
+
+def test_the_name_and_the_addresses_of_a_person_have_its_first_and_last_name(patients):
+    dbanon.publish("patients", settings=patients.settings)
+    names = "name, first_name, last_name, user_name, email"
+    for name, first, last, user_name, email in published(patients, names):
+        assert name == f"{first} {last}"
+        plain = [replacements.spell(one) for one in (first, last)]
+        assert user_name.split(".")[:2] == email.split(".")[:2] == plain
+
+
+@pytest.mark.parametrize(
+    ("name", "address"),
+    [
+        ("Zo\u00eb-Ann", "zoeann"),
+        ("Wei\u00dfm\u00fcller", "weissmuller"),
+        ("\u5c71\u7530", "user"),
+        ("x" * 40, "x" * 20),
+    ],
+)
+def test_addresses_spell_names_in_at_most_20_letters_from_a_to_z(name, address):
+    assert address == replacements.spell(name)
 
 
 def test_a_person_has_values_of_its_own_that_two_tables_and_refreshes_repeat(patients):
@@ -167,7 +191,7 @@ def test_words_are_compared_whatever_the_locale_and_spelling(server, monkeypatch
         real = {f"\u00c5berg{i}" for (i,) in database.execute("SELECT id FROM public.patients")}
         assert len(real) == 200
         words = database.execute("SELECT jsonb_array_elements_text(words) FROM dbanon.replacement")
-        assert len(words) == 8192
+        assert len(words) == 2 * 8192  # and how e-mail addresses spell them
         assert not real & {word for (word,) in words}
 
 
@@ -176,8 +200,8 @@ def test_a_value_is_found_whatever_the_collation_of_its_column(patients, monkeyp
     patients.execute(
         f"ALTER TABLE public.patients ALTER city TYPE {of_column}, ALTER email TYPE {of_column}"
     )
-    words = [f"\u00c4gidienstadt {i}" for i in range(release_rows.N_WORDS)]
-    monkeypatch.setattr(release_rows, "_draw", lambda *_, **__: words)
+    words = [f"\u00c4gidienstadt {i}" for i in range(replacements.N_WORDS)]
+    monkeypatch.setattr(replacements, "_draw", lambda *_, **__: words + words)
     dbanon.publish("patients", settings=patients.settings)
     for column in ("city", "email"):
         ((made_up,),) = published(patients, column, "anon.patients LIMIT 1")
@@ -196,6 +220,47 @@ def test_a_pattern_may_begin_with_digits(patients):
     ((city, street),) = published(patients, "city, street", "anon.patients LIMIT 1")
     assert re.fullmatch(r"\d{6}", city)
     assert re.fullmatch(r"\d", street)
+
+
+def test_a_pattern_with_too_few_codes_is_refused_by_counting(patients):
+    patients.execute("UPDATE public.patients SET city = to_char(id, 'FM0000')")
+    for pattern, is_refused in (("####", True), ("#" * 10, False), ("X####", False)):
+        rule = f'city = {{ role = "identifier", replace = "code:{pattern}" }}\n'
+        policy = policies.parse(f'rest = "drop"\n{DOCUMENT}{rule}')
+        dbanon.set_policy(policy.table, policy, settings=patients.settings)
+        publish = partial(dbanon.publish, "patients", name=f"p{len(pattern)}{is_refused}")
+        if not is_refused:
+            publish(settings=patients.settings)
+            continue
+        for _ in range(3):
+            with pytest.raises(PolicyError, match="has 10,000 codes, and 200 values") as caught:
+                publish(settings=patients.settings)
+            assert "200 rows need 4,000,000" in str(caught.value)
+
+
+@pytest.mark.parametrize("pattern", [" ", "   ", " #", "# ", ""])
+def test_a_pattern_of_blanks_or_with_blanks_at_its_ends_is_refused(pattern):
+    rule = f'city = {{ role = "identifier", replace = "code:{pattern}" }}\n'
+    with pytest.raises(PolicyError, match="replace"):
+        policies.parse(DOCUMENT + rule)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM dbanon.replacement WHERE kind LIKE 'last_name%'",
+        "UPDATE dbanon.replacement SET words = '[]' WHERE kind LIKE 'city%'",
+        "UPDATE dbanon.replacement SET words = '{\"a\": 1}' WHERE kind LIKE 'city%'",
+        "UPDATE dbanon.replacement SET words = replace(words::text, ', ', ', null, ')::jsonb",
+    ],
+)
+def test_damaged_words_publish_nothing_and_are_named(patients, monkeypatch, damage):
+    dbanon.publish("patients", settings=patients.settings)
+    monkeypatch.setattr(replacements, "_draw", lambda *_, **__: [])
+    patients.execute(damage)
+    with pytest.raises(CheckFailed, match=r"the words in dbanon\.replacement are damaged"):
+        dbanon.publish("patients", name="others", settings=patients.settings)
+    assert published(patients, "count(*) FILTER (WHERE city IS NULL)") == [(0,)]
 
 
 def test_readers_of_another_series_get_other_values(patients):
