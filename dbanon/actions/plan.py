@@ -124,18 +124,18 @@ def _known(prepared: Prepared) -> str | None:
     """Return advice from the loss by column, without another search."""
     if prepared.sharing is not None:  # its classes are unions, which are not to change
         return None
-    return advice_on(prepared.outcome.loss, prepared.policy)
+    return advice_on(prepared.outcome.loss, prepared.member.policy)
 
 
 def _advice(prepared: Prepared, *, seed: int) -> str | None:
     """Group without each model, and without two columns; return what loses much less, in words."""
-    policy, encoded, lost = prepared.policy, prepared.encoded, prepared.outcome.loss.ncp
+    encoded, lost = prepared.encoded, prepared.outcome.loss.ncp
     if encoded is None or lost < MUCH or encoded.n_rows > _MOST_ROWS or prepared.several:
         return None
     if prepared.sharing is not None:  # its classes are unions, not those of a search
         return None
     found: list[tuple[float, str]] = []
-    for words, other, rows in _less(prepared.outcome.loss, policy, encoded):
+    for words, other, rows in _less(prepared.outcome.loss, prepared.member.policy, encoded):
         try:
             loss = solve(Problem(rows, other), seed=seed, stages=Stages()).loss.ncp
         except DbanonError:
@@ -192,7 +192,7 @@ def plan_report_request(table: str | TableName, request: Request) -> tuple[Plan,
 
 def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -> Report:
     """Return the report of the planned relation; sends no statement."""
-    policy, encoded, persons = prepared.policy, prepared.encoded, prepared.subjects
+    policy, encoded, persons = found.policy, prepared.encoded, prepared.subjects
     if encoded is None:
         msg = "the rows of a plan were not kept"
         raise DbanonError(msg, hint="this is a defect of dbanon")
@@ -220,7 +220,7 @@ def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -
         risk=verdict.risk,
         utility=verdict.utility,
         columns=_types(found, prepared),
-        taxonomies=dict(prepared.taxonomies),
+        taxonomies=dict(prepared.member.versions),
         readers=tuple(sorted(set(request.grants))),
         statements=(printed(checks.verification(checks.named(found.relation))).strip(),),
         warnings=found.warnings,
@@ -232,10 +232,10 @@ def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -
 def _types(found: Plan, prepared: Prepared) -> dict[str, str]:
     """Return the type of each published column."""
     recoded = {column.name: column.type for column in found.columns}
-    types = {column.name: column.type for column in prepared.info.columns}
+    types = {column.name: column.type for column in prepared.member.info.columns}
     return {
         name: "text" if rule.replace else recoded.get(rule.column, types.get(rule.column, ""))
-        for rule in prepared.policy.columns
+        for rule in found.policy.columns
         for name in rule.published_as
     }
 
@@ -288,7 +288,7 @@ def _planned(found: _Grouped) -> list[Plan]:
     steps = [step for step in STEPS if step.concerns(works)]
     return [
         Plan(
-            policy=one.prepared.policy,
+            policy=one.publication.policy,
             relation=one.publication.view,
             columns=tuple(_columns(one.prepared, one.publication)),
             loss=one.prepared.outcome.loss,

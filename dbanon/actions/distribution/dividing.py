@@ -10,13 +10,12 @@ import pyarrow as pa
 
 from dbanon.actions.distribution.executors import Executor, executor_named
 from dbanon.actions.distribution.tasks import Grouped, ImproveBorder, Job, ReadBlock
-from dbanon.actions.preparation.loading import require_valid
 from dbanon.actions.preparation.prepare import (
     Prepared,
     as_drift,
     cautions,
     prepared,
-    several_a_person,
+    require_fitting,
     trees_of,
 )
 from dbanon.anonymization.adjusting.repair import rows_in_reach
@@ -107,10 +106,7 @@ def prepare_in_blocks(
 def _read(session: Session, loaded: Loaded, policy: Policy, *, stages: Stages) -> Domains:
     """Return the values of all columns of a table that may be divided."""
     with as_drift(loaded):
-        require_valid(policy, loaded.info, loaded.taxonomies)
-        several_a_person(session, policy, loaded.info, mode=Mode.BLOCKS)
-        transfer.require_fit(session, loaded.info, policy)
-        transfer.require_one_text(session, loaded.info, policy)
+        require_fitting(session, loaded, policy, mode=Mode.BLOCKS)
         with stages("read"):
             return _domains(session, loaded, policy)
 

@@ -67,9 +67,7 @@ class Prepared:
     ``source`` holds the keys and the sensitive columns.
     """
 
-    info: TableInfo
-    policy: Policy
-    taxonomies: Mapping[str, int]
+    member: Member
     source: SourceRows
     outcome: Outcome
     trees: Mapping[str, object]
@@ -175,9 +173,7 @@ def prepared(
 ) -> Prepared:
     """Return the groups of some rows as they are published; trees: of the sensitive columns."""
     return Prepared(
-        info=member.info,
-        policy=member.policy,
-        taxonomies=member.versions,
+        member=member,
         source=rows,
         outcome=outcome,
         trees=shown_trees(trees, rows.columns, group=outcome.assignment.group),
@@ -253,11 +249,8 @@ def read_source(
     loaded, policy = member.loaded, member.own
     info = loaded.info
     with as_drift(loaded):
-        require_valid(policy, info, loaded.taxonomies)
         mode = Mode.VIEW if kind.is_live else None
-        several = linked or several_a_person(session, policy, info, mode=mode)
-        transfer.require_fit(session, info, policy)
-        transfer.require_one_text(session, info, policy)
+        several = require_fitting(session, loaded, policy, mode=mode, linked=linked)
         with stages("read"), _loading_kernels() if within is None else nullcontext():
             owned = several or policy.sample is not None or bool(policy.masking) or policy.anatomy
             shown = with_subject(policy) if owned else policy
@@ -382,13 +375,22 @@ def trees_of(policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> dict[str, Tr
     return documents
 
 
-def several_a_person(
-    session: Session, policy: Policy, info: TableInfo, *, mode: Mode | None
+def require_fitting(
+    session: Session, loaded: Loaded, policy: Policy, *, mode: Mode | None, linked: bool = False
 ) -> bool:
-    """Whether a person has several rows, or a row has no person, which the reader of it refuses.
+    """Return whether a person may have several rows of a table, or a row none, once it is read.
 
-    Raises ConfigError if the mode does not support that.
+    linked: as in ``read_source``. Raises PolicyError for a table that does not fit its policy, and
+    ConfigError for persons with several rows if the mode does not support them.
     """
+    require_valid(policy, loaded.info, loaded.taxonomies)
+    several = linked or _have_several(session, policy, loaded.info, mode=mode)
+    transfer.require_fit(session, loaded.info, policy)
+    transfer.require_one_text(session, loaded.info, policy)
+    return several
+
+
+def _have_several(session: Session, policy: Policy, info: TableInfo, *, mode: Mode | None) -> bool:
     if policy.is_one_row(info):
         return False
     if info.is_computed:

@@ -103,7 +103,7 @@ def build_next(session: Session, plan: PublicationPlan, stages: Stages) -> list[
     if changes is None and not linked:
         sampled = parts(read.sources[0].problem(plan.members[0].policy))
         prepared = [replace(prepared[0], sampled=sampled)]
-    tables = zip(plan.members, plan.places, served, prepared, plan.previous, strict=True)
+    tables = zip(plan.places, served, prepared, plan.previous, strict=True)
     found = zip(tables, deltas, readings, strict=True)
     works = [Work(*table, delta, reading) for table, delta, reading in found]
     if all(delta.is_same for delta in deltas):

@@ -212,7 +212,8 @@ def replaced(session: Session, loaded: Loaded, request: Request) -> Entry | None
     info = loaded.info
     view = request.view(info.name)
     identity.require_own_schema(session, view)
-    latest = ledger.latest_entry(session, view)
+    served = (one for one in loaded.served if one.relation == view)
+    latest = next(served, None) or ledger.latest_entry(session, view)
     if latest is not None and latest.served and latest.table != info.name:
         raise ConfigError(
             f"{view} serves release {latest.id} of {latest.table}",

@@ -101,7 +101,6 @@ class Work:
     all releases of the table; release: the ledger entry; notes: for the operator.
     """
 
-    member: Member
     place: Placement
     publication: Publication
     prepared: Prepared
@@ -121,6 +120,11 @@ class Work:
     def is_new(self) -> bool:
         """True if it was built; an incremental refresh may have nothing to publish."""
         return self.report is not None
+
+    @property
+    def member(self) -> Member:
+        """The table, with its policy in force."""
+        return self.prepared.member
 
 
 def group(
@@ -362,7 +366,8 @@ def begun(session: Session, plan: PublicationPlan, prepared: Prepared, *, part: 
 
     Its release has the number 0.
     """
-    info, policy, group = prepared.info, prepared.policy, prepared.outcome.assignment.group
+    info, policy = prepared.member.info, prepared.member.policy
+    group = prepared.outcome.assignment.group
     source = mask_classes(session, prepared.source, policy, info, group=group)
     publication = Publication(
         id=0,
@@ -373,10 +378,9 @@ def begun(session: Session, plan: PublicationPlan, prepared: Prepared, *, part: 
         recodings=prepared.recodings,
         trees=prepared.trees,
     )
-    member, place, previous = plan.members[part], plan.places[part], plan.previous[part]
     delta = None if prepared.sharing is None else prepared.sharing.growth
     ready = replace(prepared, source=source)
-    return Work(member, place, publication, ready, previous, delta)
+    return Work(plan.places[part], publication, ready, plan.previous[part], delta)
 
 
 def _run(
@@ -494,7 +498,7 @@ def _entry(session: Session, plan: PublicationPlan, work: Work) -> Release:
         table=publication.info.name,
         relation=publication.view,
         kind=publication.kind,
-        policy=prepared.policy,
+        policy=publication.policy,
         seed=request.seed,
         checks=work.report,
         loss=prepared.outcome.loss,
@@ -502,10 +506,10 @@ def _entry(session: Session, plan: PublicationPlan, work: Work) -> Release:
         growth=work.delta,
         source_state=state,
         overrides=request.to_ledger(),
-        taxonomies=prepared.taxonomies,
+        taxonomies=work.member.versions,
         content=content,
         data_id=publication.data_id,
-        policy_name=prepared.policy.name,
+        policy_name=publication.policy.name,
         dataset=request.dataset,
     )
 
@@ -581,7 +585,7 @@ def _prove(session: Session, work: Work) -> CheckReport:
         # else they are proved by what is remembered of all rows, or each has one row
         report = prove_subjects(session, publication, report, several=prepared.several)
     report = subjects.prove_population(
-        session, published, prepared.policy, report, versions=prepared.taxonomies
+        session, published, publication.policy, report, versions=work.member.versions
     )
     report = replace(report, relation=publication.view)
     if not report.passed:
