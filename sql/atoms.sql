@@ -1,4 +1,4 @@
--- The atoms of the persons of a series: who was always shown in the same classes.
+-- The atoms of a series: sets of persons that were always published in the same classes.
 
 -- name: columns
 -- The columns of which values of single rows were published of a table.
@@ -16,9 +16,9 @@ SELECT {columns}
   WITH NO DATA
 
 -- name: elsewhere
--- The places of those whom only other relations ever showed, the atom of each, which are all who always were
--- in the same classes, the values of every release that changed them, the latest first, and the first release.
--- Atoms of whom somebody is gone are left out.
+-- The persons that only other relations published: position, atom (all persons that were always in the same classes),
+-- the values of every release that changed them, the latest first, and the first release. Atoms with a deleted person
+-- are left out.
 WITH value AS (
     SELECT s.person, min(s.release_id) AS born,
            string_agg(s.value_ids, ';' ORDER BY s.release_id DESC) AS value_ids
@@ -52,7 +52,7 @@ UPDATE {stage} AS s
  WHERE {join}
 
 -- name: late
--- Whom only other relations ever showed.
+-- The persons that only other relations published.
 CREATE TEMPORARY TABLE history_late ON COMMIT DROP AS
 SELECT e.person
   FROM pg_temp.history_entries AS e
@@ -60,8 +60,8 @@ SELECT e.person
 HAVING bool_and(e.relation <> %(relation)s)
 
 -- name: placed
--- Of those who were read and were published before: the cell, how many are in it, and the values of
--- every release that changed them, those of a relation first, and of each the latest first.
+-- The persons that were read and were published before: the cell, its size, and the values of every release that
+-- changed them, by relation, the latest first.
 SELECT h.place, c.atom, c.members, e.value_ids
   FROM pg_temp.history_places AS h
   JOIN (SELECT s.person, dense_rank() OVER (ORDER BY s.cell) - 1 AS atom,
@@ -96,7 +96,7 @@ SELECT j.key, count(DISTINCT e.person)
  GROUP BY j.key, j.value
 
 -- name: values
--- What the numbers of sensitive values stand for.
+-- The sensitive values of each number.
 SELECT v.value_id, v.value::text
   FROM dbanon.history_value AS v
  WHERE v.table_schema = %(schema)s

@@ -74,8 +74,8 @@ element (attnum, typid) AS (
       JOIN pg_type AS t ON t.oid = e.typid
      WHERE t.typtype = 'd'
 ),
--- What it is, or holds; whether that is a type whose texts nobody can change: the labels of an enum
--- are its owner's, and the name of a table, which regclass shows, is that table's owner's.
+-- Its type or that of its elements; true if no role can change the texts of its values: owners can rename the labels
+-- of an enum, and tables, which regclass shows.
 content (attnum, is_array, array_type, is_lasting) AS MATERIALIZED (
     SELECT b.attnum,
            e.attnum IS NOT NULL,

@@ -6,7 +6,7 @@ ARRAY(SELECT q.name FROM unnest(quasi_identifiers) WITH ORDINALITY AS q (name, p
        WHERE NOT params -> {others} ? q.name ORDER BY q.place)
 
 -- name: create_check
--- Make the check of a privacy model, whose fragment computes what each class achieves. What it
+-- Create the check of a privacy model, whose fragment computes the achieved value of each class. A class that it
 -- cannot compare fails.
 CREATE OR REPLACE FUNCTION dbanon.{check}(
     {arguments}
@@ -38,7 +38,7 @@ $function$;
 COMMENT ON FUNCTION dbanon.{check}({types}) IS {sentence};
 
 -- name: create_verify
--- Prove everything that a published relation promises in its comment, with the rights of whoever asks.
+-- Prove the promise in the comment of a published relation, with the rights of the caller.
 CREATE OR REPLACE FUNCTION dbanon.verify(relation regclass)
 RETURNS TABLE (
     model text,
@@ -229,25 +229,25 @@ COMMENT ON FUNCTION dbanon.verify_promise(regclass, jsonb) IS
     'Checks every model of a promise, which need not be that of the relation''s comment.';
 
 -- name: input_of_classes
--- What a model of the rows of classes reads.
+-- The input of a model of the rows of classes.
 classes AS (
     SELECT * FROM dbanon.classes(relation, quasi_identifiers, '{{}}')
 )
 
 -- name: input_of_links
--- What a model that links columns x to columns y reads.
+-- The input of a model that links columns x to columns y.
 classes AS (
     SELECT * FROM dbanon.classes(relation, x, y)
 )
 
 -- name: input_of_population
--- What a model of a population reads.
+-- The input of a model of a population.
 presence AS (
     SELECT * FROM dbanon.presence(relation, quasi_identifiers, population, trees)
 )
 
 -- name: input_of_sensitive
--- What a model of a sensitive column reads: cells, or where counting is enough, which takes less time, classes.
+-- The input of a model of a sensitive column: cells, or classes if counts are enough, which is faster.
 cells AS (
     SELECT * FROM dbanon.tally(relation, quasi_identifiers, sensitive)
 ),
@@ -256,7 +256,7 @@ classes AS (
 )
 
 -- name: judge
--- Judge the classes by what each achieves, which the fragment of a model computes of its input.
+-- Judge the classes by their achieved values, which the fragment of a model computes from its input.
 WITH {input},
 {arithmetic}
 SELECT {run}({required})::{of_required},
@@ -280,7 +280,7 @@ SELECT {run}({required})::{of_required},
           FROM dbanon.{check}(relation, {arguments}) AS c;
 
 -- name: verify_population
--- Leave a model unverified: who reads the relation does not read the population.
+-- Leave a model unverified: readers of the relation cannot read the population.
     WHEN {model} THEN
         RETURN QUERY
         SELECT {required}::double precision, NULL::double precision, 0::bigint, 0::bigint, 0::bigint,

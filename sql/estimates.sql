@@ -1,4 +1,4 @@
--- Functions by which the planner estimates conditions on published ranges.
+-- Functions with which the planner estimates conditions on published ranges.
 
 -- name: create_middle_of_numbers
 -- Return the middle of a published range; the planner takes it in, so it sets nothing.
@@ -39,7 +39,7 @@ COMMENT ON FUNCTION dbanon.middle({range}) IS
     'The middle of a published range; NULL if an end of it is open or infinite. For plots: an average of middles is biased if values are skewed, so publish means with the recoding mean.';
 
 -- name: create_share
--- Say how likely wanted values are by a published range; the planner takes it in, so it sets nothing.
+-- Return the share of wanted values in a published range; the planner inlines it, so it has no SET clause.
 CREATE OR REPLACE FUNCTION dbanon.share(published {range}, wanted {range})
 RETURNS double precision
 LANGUAGE sql

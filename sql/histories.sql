@@ -1,7 +1,7 @@
--- Who was published in which class, by keyed hashes: written, read back and forgotten.
+-- The class of each published person, by keyed hash: store, read and delete it.
 
 -- name: add_entries
--- Add what a release changed to what is remembered of those before.
+-- Add the changes of a release to the stored membership.
 WITH changed AS (
     UPDATE pg_temp.history_entries AS e
        SET until = %(release)s
@@ -20,7 +20,7 @@ INSERT INTO dbanon.history_figures (release_id, figures)
 VALUES (%(release)s, %(figures)s)
 
 -- name: add_history
--- Enter a release among those whose persons are remembered.
+-- Record a release with stored membership.
 INSERT INTO dbanon.history
     (release_id, table_schema, table_name, relation_schema, relation_name, person, key_id, series,
      several)
@@ -51,12 +51,12 @@ SELECT h.release_id, sum(cardinality(m.persons))::bigint
  GROUP BY h.release_id
 
 -- name: class_number
--- The number of a class: the keyed hash of what is published of it.
+-- The number of a class: the keyed hash of its published values.
 ('x' || encode(substr(sha256(k.outer_key || sha256(k.inner_key || convert_to(
     {columns} || ({published})::text, 'UTF8'))), 1, 8), 'hex'))::bit(64)::bigint
 
 -- name: codes
--- What the codes of sensitive values stand for, each a combination of them; only within publishing.
+-- The sensitive values of each code, which stands for a combination; used only during a publication.
 CREATE TEMPORARY TABLE {codes} (
     code integer NOT NULL,
     value jsonb NOT NULL
@@ -64,7 +64,7 @@ CREATE TEMPORARY TABLE {codes} (
 ON COMMIT DROP
 
 -- name: comparable
--- The releases of a table whose persons were told by the same columns and remembered by the same key.
+-- The releases of a table with the same identifying columns and the same hash key.
 SELECT h.release_id, h.relation_schema, h.relation_name, h.several
   FROM dbanon.history AS h
  WHERE h.table_schema = %(schema)s
@@ -75,7 +75,7 @@ SELECT h.release_id, h.relation_schema, h.relation_name, h.several
  ORDER BY h.release_id
 
 -- name: create_entries
--- A table for what is remembered of persons.
+-- A table for the membership of persons.
 CREATE TEMPORARY TABLE history_entries (
     release_id bigint NOT NULL,
     relation bigint NOT NULL,
@@ -101,7 +101,7 @@ SELECT decode(string_agg(lpad(to_hex(p.byte # 54), 2, '0'), '' ORDER BY p.place)
 RETURNING key_id
 
 -- name: create_read
--- Who was read, each in the place that the program knows; only within publishing.
+-- The persons that were read, each with the position in the program's arrays; used only during a publication.
 CREATE TEMPORARY TABLE {read} (
     place integer NOT NULL,
     {columns}
@@ -109,8 +109,8 @@ CREATE TEMPORARY TABLE {read} (
 ON COMMIT DROP
 
 -- name: create_rest
--- The persons of the first release of a relation of whom nothing else is remembered and who are not in
--- history_entries; {filled}: whether there are any.
+-- The persons of a relation's first release without later changes that are not in history_entries; {filled}: with
+-- rows or empty.
 CREATE TEMPORARY TABLE history_rest ON COMMIT DROP AS
 SELECT e.person, e.class, e.value_id
   FROM dbanon.history_member AS m
@@ -119,9 +119,9 @@ SELECT e.person, e.class, e.value_id
   WITH {filled}
 
 -- name: entries
--- What is remembered of some releases, a row for each that a person had when it changed; class 0 is of one
--- who is gone. relation: its first release of these, which stands for it; until: the release that changed
--- the rows of the person next, NULL of those that still hold.
+-- The membership of some releases, one row for each row that a person got in a release; class 0: a person that left.
+-- relation: its first release among these, which identifies it; until: the next release that changed the rows of the
+-- person, NULL for current rows.
 SELECT h.release_id, h.relation, e.person, e.class, e.value_id, c.until
   FROM unnest({releases}::bigint[], {first}::bigint[]) AS h (release_id, relation)
   JOIN dbanon.history_member AS m ON m.release_id = h.release_id
@@ -146,8 +146,7 @@ SELECT f.release_id, f.figures
  WHERE f.release_id = ANY (%(releases)s)
 
 -- name: find_changes
--- Find the persons whose rows are not those of the relation's release before. One who is gone has
--- class 0.
+-- Find the persons with other rows than in the relation's previous release. A person that left has class 0.
 CREATE TEMPORARY TABLE history_changes ON COMMIT DROP AS
 WITH changed AS (
     SELECT r.person
@@ -186,8 +185,7 @@ DELETE FROM dbanon.history_figures AS f
         OR k.release_id < (SELECT min(s.release_id) FROM known AS s WHERE s.is_served))
 
 -- name: forget_series
--- Forget who was published in the releases of a series, which classes and which values they had, and the
--- key of their hashes, unless another series has it, too.
+-- Delete the membership of a series: persons, classes and values, and the hash key unless another series uses it.
 WITH forgotten AS (
     UPDATE dbanon.history AS h
        SET forgotten_at = now()
@@ -231,8 +229,8 @@ SELECT g.release_id
  ORDER BY g.release_id
 
 -- name: known_by_key
--- The other releases whose persons are known by a key: of which table, told by which columns, whether by
--- pseudonyms, and whether before this publication, of which nothing is in the ledger yet.
+-- The other releases with a hash key: table, identifying columns, true if pseudonyms or made-up values are published,
+-- and true if they precede this publication, which the ledger does not contain yet.
 SELECT h.table_schema, h.table_name, h.person, r.policy ->> 'pseudonym' IS NOT NULL OR r.policy @? '$.columns[*].replace',
        h.release_id <= (SELECT coalesce(max(l.release_id), 0) FROM dbanon.release AS l)
   FROM dbanon.history AS h
@@ -241,8 +239,8 @@ SELECT h.table_schema, h.table_name, h.person, r.policy ->> 'pseudonym' IS NOT N
    AND h.release_id <> %(release)s
 
 -- name: latest_history
--- How the persons of a relation, else of its table, were remembered last, whether the key is still
--- there, in which series, and whether that was forgotten.
+-- The latest membership of a relation, otherwise of its table: identifying columns, key, true if the key still
+-- exists, series, and true if the membership was deleted.
 SELECT h.person, h.key_id, EXISTS (SELECT FROM dbanon.history_key AS k WHERE k.key_id = h.key_id),
        h.series, h.forgotten_at IS NOT NULL
   FROM dbanon.history AS h
@@ -253,14 +251,14 @@ SELECT h.person, h.key_id, EXISTS (SELECT FROM dbanon.history_key AS k WHERE k.k
  LIMIT 1
 
 -- name: may_forget
--- Whether this role may delete what is remembered.
+-- Test if the current role may delete membership.
 SELECT bool_and(has_table_privilege(c.oid, 'DELETE'))
   FROM pg_class AS c
  WHERE c.relnamespace = 'dbanon'::regnamespace
    AND c.relname IN ('history_figures', 'history_key', 'history_member', 'history_value')
 
 -- name: narrow
--- The former rows of those who may have changed: who is gone or has new rows.
+-- The previous rows of persons that may have changed: those that are withdrawn or have new rows.
 CREATE TEMPORARY TABLE history_former ON COMMIT DROP AS
 SELECT g.person, g.class, g.value_id
   FROM pg_temp.history_departed AS g
@@ -271,8 +269,8 @@ SELECT b.person, b.class, b.value_id
    AND b.person NOT IN (SELECT g.person FROM pg_temp.history_departed AS g)
 
 -- name: number_sets
--- Give a number to each set of classes, and to all values, that a person of several rows has in a
--- release. How many rows are in a class is not part of it: no reader sees whose they are.
+-- Number each set of classes and each multiset of values that a person with several rows has in a release. The number
+-- of rows per class is not part of it: no reader knows the person of a row.
 CREATE TEMPORARY TABLE history_numbered ON COMMIT DROP AS
 SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
        CASE WHEN e.class = 0 THEN 0 ELSE dense_rank() OVER (ORDER BY s.classes) END AS shown,
@@ -288,8 +286,8 @@ SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
    AND s.person = e.person
 
 -- name: pack
--- Keep what a release changed, in an order that tells nothing of the source's. Of a temporary table, one
--- process reads the rows as they were sorted.
+-- Store the changes of a release in an order that is independent of the source. A temporary table is read by one
+-- process, in the sorted order.
 INSERT INTO dbanon.history_member (release_id, part, persons, classes, value_ids)
 SELECT %(release)s, (o.place - 1) / 10000 AS part,
        array_agg(o.person), array_agg(o.class), array_agg(o.value_id)
@@ -302,7 +300,8 @@ SELECT %(release)s, 0, '{}', '{}', '{}'  -- a release that changed nothing is re
  WHERE NOT EXISTS (SELECT FROM pg_temp.history_changes)
 
 -- name: persons_apart
--- How many persons a release shows that each of some former ones does not, and how many only that shows.
+-- The numbers of persons that only this release shows, and that only an earlier one shows, for each of some earlier
+-- releases.
 WITH new AS MATERIALIZED (SELECT DISTINCT r.person FROM ({new}) AS r)
 SELECT r.shown_id, c.*
   FROM {releases}
@@ -313,9 +312,8 @@ SELECT r.shown_id, c.*
  ORDER BY r.shown_id
 
 -- name: present
--- Whom a release shows, by keyed hash, in which class and with which values; only within publishing. The
--- hashes are worked out by themselves, before anything is joined to them: so several processes can, though none
--- but the first may read temporary tables.
+-- The persons of a release by keyed hash, with class and values; used only during a publication. The hashes are
+-- computed before any join, so that parallel workers can compute them, which may not read temporary tables.
 CREATE TEMPORARY TABLE history_present ON COMMIT DROP AS
 WITH class AS MATERIALIZED (
     SELECT g.group_id, {class} AS class
@@ -341,7 +339,7 @@ SELECT h.person, c.class, v.value_id
  WHERE v.value_id IS NOT NULL
 
 -- name: present_in_source
--- How many of those whom a former release shows are in the source.
+-- The number of persons of an earlier release that are in the source.
 SELECT count(DISTINCT f.person)
   FROM pg_temp.history_shown AS f
  WHERE f.person IN (SELECT {person}
@@ -350,20 +348,20 @@ SELECT count(DISTINCT f.person)
                      WHERE k.key_id = {key})
 
 -- name: retain
--- Add the rows that a copy still shows of those who have new ones.
+-- Add the retained rows of persons with new rows.
 INSERT INTO pg_temp.history_present (person, class, value_id)
 SELECT f.person, f.class, f.value_id
   FROM pg_temp.history_former AS f
  WHERE NOT EXISTS (SELECT FROM pg_temp.history_departed AS g WHERE g.person = f.person)
 
 -- name: rows
--- Write down whom a relation showed in a release.
+-- Write the rows of a release to a table.
 CREATE TEMPORARY TABLE {rows} ON COMMIT DROP AS
 {shown}
 
 -- name: same_members
--- Whether a copy has as many rows as are remembered, also of each touched class, and the class number of each of their
--- rows is that of the values that it shows. touched: the classes that the seal of the copy before does not vouch for.
+-- Test if a copy has as many rows as the stored membership, in total and in each touched class, and if the class
+-- number of each row of these classes belongs to its published values. touched: the classes that lost or gained rows.
 WITH touched AS MATERIALIZED ({touched}),
 counted AS (
     SELECT s.{class_column} AS class, count(*) AS rows
@@ -412,7 +410,7 @@ SELECT h.release_id, h.series, h.relation_schema, h.relation_name
  ORDER BY h.release_id
 
 -- name: shown
--- Whom a relation showed in a release, each row with its class and value.
+-- The rows of a release, each with person, class and value.
 SELECT e.person, e.class, e.value_id, e.shown, e.place
   FROM {entries} AS e
  WHERE e.relation = {relation}
@@ -421,15 +419,15 @@ SELECT e.person, e.class, e.value_id, e.shown, e.place
    AND e.class <> 0
 
 -- name: shows_several
--- Whether some releases changed several rows of a person at once.
+-- Test if some release changed several rows of a person at once.
 SELECT count(*) > count(DISTINCT (m.release_id, e.person))
   FROM dbanon.history_member AS m
  CROSS JOIN LATERAL unnest(m.persons) AS e (person)
  WHERE m.release_id = ANY (%(releases)s)
 
 -- name: source
--- Who was read, by keyed hash, in which place and with which values. A value that was never published has
--- no number. Nothing is looked up row by row: how many there are, no planner knows.
+-- The rows that were read: keyed hash of the person, position and values. A value that was never published has no
+-- number. Nothing is looked up row by row, as the planner does not know the number of rows.
 CREATE TEMPORARY TABLE history_source ON COMMIT DROP AS
 WITH valued AS MATERIALIZED (
     SELECT o.code, v.value_id
@@ -453,16 +451,16 @@ SELECT n.class
   FROM pg_temp.history_present AS n
 
 -- name: unpack
--- Write down what is remembered of some releases. shown, held: what tells the classes and the values of
--- all rows of the person; place: which row of the person it is.
+-- Write the membership of some releases to a table. shown, held: identify the classes and the values of all rows of
+-- the person; place: number of the row within the person.
 CREATE TEMPORARY TABLE history_entries ON COMMIT DROP AS
 SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
        e.class AS shown, e.value_id::bigint AS held, 1::bigint AS place
   FROM ({entries}) AS e
 
 -- name: unpack_touched
--- Write down what is remembered of those whom a refresh may concern: who changed since the first release, and whose
--- rows changed, are not published or went.
+-- Write the membership of the persons that a refresh may concern: those that changed since the first release, and
+-- those with changed, unpublished or deleted rows.
 WITH later AS MATERIALIZED (
     SELECT m.release_id, e.person, e.class, e.value_id
       FROM dbanon.history_member AS m
@@ -497,7 +495,7 @@ SELECT e.release_id, {first}, e.person, e.class, e.value_id,
           FROM later AS l) AS e
 
 -- name: widen
--- Write down what is remembered of the rest of some classes.
+-- Add the other members of some classes.
 WITH rest AS (
     DELETE FROM pg_temp.history_rest AS r
      WHERE r.class IN ({classes})

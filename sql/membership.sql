@@ -1,7 +1,7 @@
--- How the rows of a source stand to what is published of them, and who left.
+-- The rows of a source compared with its release, and deleted persons.
 
 -- name: bound_rows
--- How many published rows are in classes of which somebody is gone, and which a deadline withdraws.
+-- The number of published rows in classes with a deleted person, which a deadline will withdraw.
 SELECT count(*)
   FROM (SELECT b.person, b.class
           FROM pg_temp.history_before AS b
@@ -14,7 +14,7 @@ SELECT count(*)
    AND NOT EXISTS (SELECT FROM pg_temp.history_departed AS d WHERE d.person = b.person)
 
 -- name: count_found
--- How many rows are published, how many of them were read again, and how many are gone.
+-- The numbers of published rows, of those that were read again, and of those whose row was deleted.
 SELECT (SELECT count(*) FROM pg_temp.history_before) + (SELECT count(*) FROM pg_temp.history_rest),
        (SELECT count(*)
           FROM pg_temp.history_source AS s
@@ -22,9 +22,9 @@ SELECT (SELECT count(*) FROM pg_temp.history_before) + (SELECT count(*) FROM pg_
        (SELECT count(*) FROM pg_temp.history_standing AS s WHERE s.place IS NULL)
 
 -- name: count_leavers
--- How many are gone whom a relation shows, how many of them for longer than they may be, and since when
--- the first of them are; and the size of the last pool that did not meet the models as a whole, of any
--- relation of the table: its new persons are those of this one, too.
+-- The number of deleted persons that a relation still shows, of those that are overdue, and the first time that one
+-- was missed; and the size of the last pool that failed the models as a whole, in any relation of the table, as all
+-- have the same new persons.
 SELECT coalesce(sum(cardinality(l.persons)), 0)::bigint,
        coalesce(sum(cardinality(l.persons))
                 FILTER (WHERE l.missed_at < now() - %(deadline)s::interval), 0)::bigint,
@@ -40,10 +40,9 @@ SELECT coalesce(sum(cardinality(l.persons)), 0)::bigint,
    AND l.relation_name = %(name)s
 
 -- name: count_standing
--- How many rows stay as they are published, how many were published and are not any more, how many are
--- published still though they are gone, how many went with those who did, and of how many rows the values
--- differ from those that are published; and how many of those that are gone were so for too long. fresh:
--- how many were never published.
+-- The numbers of retained rows, of withheld rows, of rows that stay published although deleted, of deleted rows that
+-- are withdrawn, of rows with changed values, and of withdrawn rows that were overdue. fresh: the number of rows that
+-- were never published.
 WITH departed AS (
     SELECT count(*) FILTER (WHERE d.is_gone) AS gone,
            count(*) FILTER (WHERE NOT d.is_gone) AS others
@@ -73,10 +72,9 @@ SELECT (SELECT count(*) FROM pg_temp.history_before) + (SELECT count(*) FROM pg_
  CROSS JOIN departed AS d
 
 -- name: count_standing_of_members
--- How many rows of a table of a dataset stay as they are published and are in the source, with these
--- values or with others; how many stay that are not in the source any more; how many go whose persons
--- are gone; of how many the values are others by now; how many came to persons whose rows stay; and how
--- many are of persons of whom none were published.
+-- The same for a linked table of a dataset: retained rows that are in the source, with the same or other values;
+-- retained rows that are not in the source; withdrawn rows of deleted persons; rows with changed values; new rows of
+-- retained persons; and rows of persons that were never published.
 WITH value AS (
     SELECT u.person, u.value_id, sum(u.shown) AS shown, sum(u.now) AS now
       FROM (SELECT b.person, b.value_id, 1 AS shown, 0 AS now
@@ -108,8 +106,8 @@ SELECT coalesce(sum(p.shown - p.gone + least(p.gone, p.came)), 0)::bigint,
   FROM person AS p
 
 -- name: departed
--- Whom the next release does not show any more: everybody in the classes of which so many are gone, or
--- somebody for too long. Nothing but these numbers decides it.
+-- The persons that the next release withdraws: all members of classes in which enough persons were deleted, or one is
+-- overdue. Only these numbers decide it.
 CREATE TEMPORARY TABLE history_departed ON COMMIT DROP AS
 WITH touched AS MATERIALIZED (
     SELECT b.class, count(DISTINCT b.person) AS gone,
@@ -143,16 +141,15 @@ SELECT b.person, b.class, b.value_id,
                                              s.persons - %(k)s::bigint + 1))
 
 -- name: departed_of_members
--- Whom the next release of a table of a dataset does not show any more: whose persons are not. Their
--- classes go as a whole.
+-- The rows that the next release of a linked table withdraws: those of withdrawn persons, by whole classes.
 CREATE TEMPORARY TABLE {departed} ON COMMIT DROP AS
 SELECT b.person, b.class, b.value_id
   FROM pg_temp.history_before AS b
  WHERE b.person IN (SELECT p.person FROM {persons} AS p)
 
 -- name: differing
--- Who of those that were read or are published now is not both, or with other values. Everybody else
--- stays as he is, and is not written down.
+-- The persons that were read or are published, but not both, or with other values. All others are unchanged, and not
+-- listed.
 CREATE TEMPORARY TABLE history_standing ON COMMIT DROP AS
 SELECT person, s.place, s.value_id, b.class, b.value_id AS shown_id, NULL::bigint AS state
   FROM pg_temp.history_source AS s
@@ -162,8 +159,8 @@ SELECT person, s.place, s.value_id, b.class, b.value_id AS shown_id, NULL::bigin
     OR s.value_id IS DISTINCT FROM b.value_id
 
 -- name: differing_of_changes
--- The same from the rows that changed or were not published, the places of unchanged rows with other values, and the
--- persons whose rows went, now or before.
+-- The same from changed and unpublished rows, from the places of unchanged rows with other values, and from persons
+-- whose rows were deleted, now or earlier.
 CREATE TEMPORARY TABLE history_standing ON COMMIT DROP AS
 SELECT s.person, s.place, s.value_id, b.class, b.value_id AS shown_id, NULL::bigint AS state
   FROM pg_temp.history_source AS s
@@ -189,8 +186,8 @@ SELECT b.person, NULL, NULL, b.class, b.value_id, NULL
    AND b.person NOT IN (SELECT s.person FROM pg_temp.history_source AS s)
 
 -- name: differing_persons
--- Of persons who may have several rows, who is published and was not read, and the rows of those who were
--- read and are not published. What others have got or lost meanwhile is not shown, and no difference.
+-- The same for persons that may have several rows: published persons that were not read, and the rows of persons that
+-- were read and are not published. Rows that other persons gained or lost are not published, and are no difference.
 CREATE TEMPORARY TABLE history_standing ON COMMIT DROP AS
 SELECT b.person, NULL::integer AS place, NULL::bigint AS value_id, b.class, b.value_id AS shown_id
   FROM pg_temp.history_before AS b
@@ -202,7 +199,7 @@ SELECT s.person, s.place, s.value_id, NULL, NULL
  WHERE NOT EXISTS (SELECT FROM pg_temp.history_before AS b WHERE b.person = s.person)
 
 -- name: discard_leavers
--- Discard what has changed of who is gone of a relation, and what it shows no more.
+-- Delete the stored deleted persons of a relation whose group has changed or is withdrawn.
 DELETE FROM dbanon.history_leaver AS l
  WHERE l.relation_schema = %(schema)s
    AND l.relation_name = %(name)s
@@ -240,8 +237,8 @@ SELECT s.person, q.name, q.number
        END
 
 -- name: find_leavers
--- Since when those are gone whom a relation shows: since the first refresh that missed them. A moment
--- that is yet to come was told by a clock that has been set back.
+-- The time since when each deleted person of a relation is missed: the first refresh that missed the person. A time
+-- in the future is of a clock that was set back since.
 CREATE TEMPORARY TABLE history_missed ON COMMIT DROP AS
 SELECT s.person,
        least(coalesce(min(m.missed_at), now()), now()) AS missed_at,
@@ -256,7 +253,7 @@ SELECT s.person,
  GROUP BY s.person
 
 -- name: forget_leavers
--- Forget since when those are gone whom a relation shows.
+-- Delete the times of deleted persons of a relation.
 DELETE FROM dbanon.history_leaver AS l
  WHERE l.relation_schema = %(schema)s
    AND l.relation_name = %(name)s
@@ -276,7 +273,7 @@ SELECT f.name, count(*)
  GROUP BY f.name
 
 -- name: fresh
--- The places of those who were never published.
+-- The positions of persons that were never published.
 WITH absent AS MATERIALIZED (
     SELECT s.person, s.place
       FROM pg_temp.history_standing AS s
@@ -293,7 +290,7 @@ SELECT a.place
  ORDER BY a.place
 
 -- name: keep_leavers
--- Keep since when those are gone whom a relation shows on, in an order that tells nothing of the source's.
+-- Store the times of deleted persons that a relation retains, in an order that is independent of the source.
 INSERT INTO dbanon.history_leaver (relation_schema, relation_name, missed_at, persons)
 SELECT %(schema)s, %(name)s, m.missed_at, array_agg(m.person ORDER BY m.person)
   FROM pg_temp.history_missed AS m
@@ -326,7 +323,7 @@ WITH other AS (
 SELECT (SELECT count(*) FROM pg_temp.history_source) - (SELECT count(*) FROM other)
 
 -- name: newcomers
--- How many persons a release shows who were never published.
+-- The number of persons of a release that were never published before.
 WITH newest AS MATERIALIZED (
     SELECT DISTINCT e.person
       FROM pg_temp.history_entries AS e
@@ -375,7 +372,7 @@ SELECT s.person,
  WHERE s.place IS NOT NULL
 
 -- name: withdrawn
--- The classes of which the next release shows nobody.
+-- The classes that the next release withdraws.
 SELECT DISTINCT d.class
   FROM {departed} AS d
  ORDER BY d.class

@@ -1,10 +1,9 @@
--- Cells of all releases of a series, and pairs of releases held against each other.
+-- Cells of all releases of a series, and comparisons of pairs of releases.
 
 -- name: cells
--- Put the persons in cells: those of one have been in the same classes of all releases, and the same
--- releases, of whatever relation, showed them with equal values of each column. Who changed once is
--- told by when, and to which classes. Which values are equal is worked out once for all persons who
--- have had the same ones.
+-- Divide the persons into cells: persons of a cell were in the same classes in all releases, and the same releases,
+-- of any relation, showed them with equal values in each column. A person that changed once is identified by the
+-- release and the classes. Equality of values is computed once for all persons with the same ones.
 CREATE TEMPORARY TABLE {cells} ON COMMIT DROP AS
 WITH change AS (
     SELECT e.person, count(*) AS changes, min(e.release_id) AS release_id, min(e.shown) AS shown
@@ -66,13 +65,13 @@ SELECT p.person, sha256(convert_to(p.classes || coalesce(e.equals, ''), 'UTF8'))
   LEFT JOIN pattern AS e ON e.number = c.number
 
 -- name: compare
--- Compare releases with the newest, in "now", as a reader of both can: how many persons are in the classes of so
--- few, in both or in one and not the other; and the values of both, because what a class shows of a column in one
--- may be less in the other, and somebody who was in both has one of the values of both. All releases are
--- compared at once: a stage is a class for as long as it has the same rows, and is counted once for all releases
--- that show it. shown: all that is remembered of the classes of the persons in "before". Values are found by
--- their numbers: how many there are of a table, no planner knows; and left joins keep it from expecting none.
--- Each step is joined to the next alone: to join the values first, of all classes with all, would take long.
+-- Compare releases with the newest, in "now", as a reader of both can: the sizes of the sets of persons in a class of
+-- both, or of one and not the other; and the values of both, because a class of one may show fewer values of a column
+-- than that of the other, and a person in both has one of the values of both. All releases are compared at once: a
+-- stage is a class for as long as it has the same rows, and is counted once for all releases that show it. shown: the
+-- membership of the classes of the persons in "before". Values are found by their numbers, as the planner does not
+-- know how many a table has; left joins keep it from expecting none. Each step is joined to the next alone: joining
+-- the values of all classes first would take long.
 WITH release AS MATERIALIZED (
     SELECT r.release_id, r.shown_id, r.relation, r.k
       FROM {releases}
@@ -237,8 +236,8 @@ SELECT coalesce(sum(c.persons), 0)::bigint, min(c.persons)::bigint,
          GROUP BY o.class) AS c
 
 -- name: count_all_cells
--- Count the persons of every cell, and those in cells of too few, where only those have a cell written
--- down whom the newest release may concern. All others were in one class, of the first release.
+-- Count the persons of every cell, and those in too small cells, when only persons that the newest release may
+-- concern have a cell in the table. All others were in one class, of the first release.
 SELECT count(*), min(c.persons), count(*) FILTER (WHERE c.persons < %(k)s),
        coalesce(sum(c.persons), 0)::bigint
   FROM (SELECT count(*) AS persons
@@ -261,22 +260,21 @@ SELECT count(*), min(c.persons), count(*) FILTER (WHERE c.persons < %(k)s),
   FROM (SELECT count(*) AS persons FROM pg_temp.history_cells AS h GROUP BY h.cell) AS c
 
 -- name: count_first
--- Count the persons whom the first release of a series shows with the same values in a class. Each has one
--- row, and no other release to be told by, so that the classes are the cells.
+-- Count the persons with the same values in a class of the first release of a series. Each has one row in one
+-- release, so that the classes are the cells.
 CREATE TEMPORARY TABLE history_counted ON COMMIT DROP AS
 SELECT e.class, e.value_id, count(*) AS persons
   FROM pg_temp.history_entries AS e
  GROUP BY e.class, e.value_id
 
 -- name: count_moved
--- Whether a cell was split, and how many persons there are whose cell may be another one.
+-- True if a cell was split, and the number of persons whose cell may have changed.
 SELECT coalesce(bool_or(m.is_split), false), count(*)
   FROM pg_temp.history_moved AS m
 
 -- name: count_owed
--- Count the cells of fewer persons than each release asks that ever showed them, of those that have fewer
--- than some release asks; and the most that one of these cells was promised, and the least that one has.
--- Who has no cell written down was in one class, of the first release.
+-- Count, for each release, the cells that it showed and that are smaller than its k; and the largest k and the
+-- smallest size among these cells. Persons without a cell in the table were in one class, of the first release.
 WITH member AS MATERIALIZED (
     SELECT h.person, h.cell
       FROM pg_temp.history_cells AS h
@@ -320,7 +318,7 @@ SELECT count(*)
  WHERE r.place = 1
 
 -- name: count_touched
--- How many persons were in the classes of those whom a release changed: about as many have another cell now.
+-- The number of persons in the classes of persons that a release changed: about as many have another cell now.
 SELECT count(*)
   FROM pg_temp.history_entries AS e
  WHERE e.relation = %(relation)s
@@ -343,14 +341,14 @@ CREATE TEMPORARY TABLE {linked} (
 ON COMMIT DROP
 
 -- name: entries_of
--- What is remembered of some persons.
+-- The membership of some persons.
 CREATE TEMPORARY TABLE {entries} ON COMMIT DROP AS
 SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until, e.shown, e.held, e.place
   FROM {among} AS e
  WHERE e.person IN (SELECT p.person FROM {persons} AS p WHERE {condition})
 
 -- name: find_classes
--- Find what is remembered of those who ever came to the classes in which some persons ever were.
+-- Find the membership of all persons that were ever in the classes of some persons.
 CREATE TEMPORARY TABLE history_classes ON COMMIT DROP AS
 SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until, e.shown, e.held, e.place
   FROM pg_temp.history_entries AS e
@@ -361,7 +359,7 @@ SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until, e.shown
                                                       WHERE p.class <> 0))
 
 -- name: find_earlier
--- Find what those whom a release changed had been before.
+-- Find the previous rows of the persons that a release changed.
 CREATE TEMPORARY TABLE history_earlier ON COMMIT DROP AS
 SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until, e.shown, e.held, e.place
   FROM pg_temp.history_entries AS e
@@ -369,8 +367,8 @@ SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until, e.shown
    AND e.person IN (SELECT n.person FROM pg_temp.history_newest AS n)
 
 -- name: find_moved
--- Find those whose cell may be another one with a release: who changed in it, and who was in a cell
--- with them. former: the cell of before; is_split: whether its members are in several now.
+-- Find the persons whose cell may change with a release: those that it changed, and those in a cell with them.
+-- former: the previous cell; is_split: true if its members are in several cells now.
 CREATE TEMPORARY TABLE history_moved ON COMMIT DROP AS
 WITH moved AS (
     SELECT c.person, f.cell AS former, c.cell
@@ -392,9 +390,9 @@ SELECT m.person, m.former, m.cell, s.former IS NOT NULL AS is_split
              HAVING count(DISTINCT p.cell) > 1) AS s ON s.former = m.former
 
 -- name: find_near
--- Find what is remembered of those whom a release may concern: who changed since the first release, and
--- who was only in that one, in a class of somebody whom this release changed. Nobody else shares a cell
--- with any of them.
+-- Find the membership of the persons that a release may concern: those that changed since the first release, and
+-- those of the first release alone that are in a class of a person that this release changed. No other person shares
+-- a cell with any of them.
 CREATE TEMPORARY TABLE history_near ON COMMIT DROP AS
 WITH shown AS MATERIALIZED (
     SELECT n.shown
@@ -417,15 +415,15 @@ SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until, e.shown
  WHERE e.person IN (SELECT n.person FROM near AS n)
 
 -- name: find_newest
--- Find what a release changed.
+-- Find the changes of a release.
 CREATE TEMPORARY TABLE history_newest ON COMMIT DROP AS
 SELECT e.person, e.shown
   FROM pg_temp.history_entries AS e
  WHERE e.release_id = %(newest)s
 
 -- name: find_paired
--- Find those of whom comparing a release with others may tell something else than comparing the one
--- before it: who is in none of its classes, or in one that somebody came to or went from.
+-- Find the persons for whom a comparison with the newest release may differ from one with its predecessor: those in
+-- none of its classes, or in a class that gained or lost persons.
 CREATE TEMPORARY TABLE history_paired ON COMMIT DROP AS
 WITH changed AS (
     SELECT n.shown
@@ -441,7 +439,7 @@ SELECT c.person
     OR s.shown IN (SELECT n.shown FROM changed AS n)
 
 -- name: input_of_overlay
--- What a model of a sensitive column reads of an overlay: a class is a cell in a run of releases.
+-- The input of a model of a sensitive column: a class is a cell in a run of releases.
 cells AS (
     SELECT {class} AS class,
            dense_rank() OVER (ORDER BY o.{value}) AS value,
@@ -456,8 +454,8 @@ classes AS (
 )
 
 -- name: intersect_first
--- Compare the values of the first release of a series with themselves: somebody in a class has one of those
--- that it shows of a column.
+-- Compare the values of the first release of a series with themselves: a person has one of the values that the class
+-- shows of a column.
 WITH coded AS MATERIALIZED (
     SELECT c.value_id, dense_rank() OVER (ORDER BY c.value) AS code
       FROM (SELECT v.value_id, v.value -> %(column)s::text AS value
@@ -498,7 +496,7 @@ SELECT r.releases, j.*
   JOIN (SELECT DISTINCT n.run, n.releases FROM run AS n) AS r ON r.run = j.run
 
 -- name: knows_all
--- Whether everybody who is remembered was ever in a release of the persons.
+-- Test if every stored person was ever in a release of the table of persons.
 SELECT NOT EXISTS (SELECT
                      FROM pg_temp.history_entries AS e
                     WHERE NOT EXISTS (SELECT
@@ -522,7 +520,7 @@ SELECT l.person, array_agg(l.class ORDER BY l.class)::text AS cell
  GROUP BY l.person
 
 -- name: numbers
--- The columns all of whose remembered values are numbers.
+-- The columns with only numeric stored values.
 SELECT j.key
   FROM dbanon.history_value AS v
  CROSS JOIN LATERAL jsonb_each(v.value) AS j
@@ -532,13 +530,13 @@ SELECT j.key
 HAVING bool_and(jsonb_typeof(j.value) IN ('number', 'null'))
 
 -- name: of_several
--- The releases that show somebody in several rows.
+-- The releases that show a person in several rows.
 SELECT r.release_id
   FROM {releases}
  WHERE EXISTS (SELECT FROM ({shown}) AS s WHERE s.place > 1)
 
 -- name: overlay
--- What was published of persons in each run of releases, with the cell of each in the place of its class.
+-- The published values of persons in each run of releases, with the cell in place of the class.
 SELECT n.run AS {run}, c.{known_as} AS {cell}, e.person AS {person}{names}
   FROM {entries} AS e
   JOIN run AS n
@@ -550,14 +548,14 @@ SELECT n.run AS {run}, c.{known_as} AS {cell}, e.person AS {person}{names}
  WHERE e.class <> 0
 
 -- name: overlay_first
--- What the first release of a series shows of its persons, with their class: that is their cell.
+-- The values of the persons of the first release of a series, with their class, which is their cell.
 SELECT 1::bigint AS {run}, e.class AS {cell}, e.person AS {person}{names}
   FROM pg_temp.history_entries AS e
   JOIN value AS u ON u.value_id = e.value_id
 
 -- name: runs
--- The runs of releases that show the rows of a person unchanged. Who shares a cell was always shown by the same
--- ones, so that a cell is judged once in each run.
+-- The runs of releases that show the rows of a person unchanged. Persons of a cell were always in the same releases,
+-- so that a cell is judged once in each run.
 SELECT dense_rank() OVER (ORDER BY c.releases) AS run, c.releases, s.relation, s.since, s.until
   FROM (SELECT DISTINCT e.relation, e.release_id AS since, coalesce(e.until, {never}) AS until
           FROM {entries} AS e

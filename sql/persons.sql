@@ -1,7 +1,7 @@
 -- Hashes of persons, the places of their rows, and samples of rows.
 
 -- name: count_places
--- The numbers of rows that came, that went, of all places, of new rows of persons whose row did not change, and of
+-- The numbers of new rows, of deleted rows, of all places, of new rows of persons with an unchanged row, and of
 -- unchanged rows that are published.
 WITH went AS MATERIALIZED (
     SELECT w.person, p.state
@@ -88,18 +88,18 @@ SELECT p.ctid, p.person
  WHERE NOT EXISTS (SELECT FROM {source} AS s WHERE s.ctid = p.place AND {unchanged} AND {selected})
 
 -- name: is_drawn
--- Whether a row is one of the sample, which its key decides, wherever it lies in the table.
+-- Test if a row is in the sample, by its key and not by its place in the table.
 ({hash} & {mask}) < {most}
 
 -- name: keep_places
--- Add the places of rows, with the state that the comparison found; everybody else is as published.
+-- Add the places of rows, with the state that the comparison found; all other rows are as published.
 INSERT INTO {places}
 SELECT h.person, coalesce(s.state, 0), h.place
   FROM {found} AS h
   LEFT JOIN pg_temp.history_states AS s ON s.person = h.person
 
 -- name: mark_places
--- Note which rows a release publishes, and which are withdrawn with their class; nobody is both.
+-- Mark the rows that a release publishes, and those that are withdrawn with their class; no row is both.
 WITH withdrawn AS MATERIALIZED (
     SELECT d.person
       FROM pg_temp.history_departed AS d
@@ -117,8 +117,8 @@ UPDATE {places} AS p
    AND p.state <> CASE WHEN p.person IN (SELECT w.person FROM withdrawn AS w) THEN -1 ELSE 0 END
 
 -- name: owns_places
--- True if the table of places is there as it was created, and the current role may change it; and the number of another
--- one. Its owner could have added what runs code with the rights of whoever changes it.
+-- True if the table of places exists as it was created, and the current role may change it; and the number for a new
+-- one. Its owner could have added code that runs with the rights of the role that changes it.
 SELECT EXISTS (SELECT
                  FROM pg_class AS c
                 WHERE c.oid = to_regclass(%s)
@@ -146,13 +146,13 @@ SELECT p.person, p.place
    AND NOT EXISTS (SELECT FROM pg_temp.history_went AS w WHERE w.place = p.ctid)
 
 -- name: person_hash
--- The keyed hash by which a person is remembered.
+-- The keyed hash of a person.
 encode(substr(sha256(k.outer_key || sha256(k.inner_key || convert_to(
     json_build_array({person})::text, 'UTF8'))), 1, 16), 'hex')::uuid
 
 -- name: places_to_read
--- The places of rows that came or are not published, and of a row with each value, and how many rows are the former:
--- values have no part in what is decided by it.
+-- The places of new and unpublished rows, and of a row with each value; and the number of the former, on which
+-- decisions depend, so that they do not depend on values.
 SELECT array_agg(r.place)::text,
        (SELECT count(*) FROM pg_temp.history_came) + (SELECT count(*) FROM pg_temp.history_pending)
   FROM (SELECT c.place FROM pg_temp.history_came AS c
@@ -162,8 +162,8 @@ SELECT array_agg(r.place)::text,
         SELECT s.place FROM pg_temp.history_spread AS s) AS r
 
 -- name: source_facts
--- The present snapshot, what changes when a table is rewritten or the values of a column change without a new row
--- version, and true if the identity of the server is readable; no row for what is no plain table.
+-- The present snapshot, a document that changes when a table is rewritten or values change without a new row version,
+-- and true if the identity of the server is readable; no row if the relation is no plain table.
 SELECT pg_current_snapshot()::text,
        json_build_array(d.oid, c.oid, pg_relation_filenode(c.oid),
                         (SELECT json_agg(json_build_array(a.attnum, a.attname, a.atttypid, a.atttypmod,

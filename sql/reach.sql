@@ -1,9 +1,9 @@
 -- What roles can reach of sources, metadata and private tables, by whatever way.
 
 -- name: by_code
--- Which functions and types of readers come into play when others read or write what is private, or a table that writes
--- it in turn: of triggers, rules, constraints, defaults, indexes, policies and types. They see the
--- rows, and a live view between two of them.
+-- Functions and types of readers that run when others read or write private relations, or tables that write them: in
+-- triggers, rules, constraints, defaults, indexes, policies and types. They see the rows, and a live view between two
+-- of them.
 WITH RECURSIVE reached (class, id) AS (
     SELECT 'pg_class'::regclass::oid, s.oid
       FROM unnest(%(scene)s::oid[] || %(relations)s::oid[]) AS s (oid)
@@ -55,7 +55,7 @@ SELECT a.reader, a.name, 'code', n.nspname::text, p.proname::text, true
        AS a (reader, role, name)
     ON a.role = p.proowner
  UNION ALL
--- Whoever owns a type can give it casts and operators of their own at any time.
+-- The owner of a type can add casts and operators at any time.
 SELECT a.reader, a.name, 'type', n.nspname::text, t.typname::text, true
   FROM reached AS r
   JOIN pg_type AS t ON r.class = 'pg_type'::regclass AND t.oid = r.id AND t.typtype <> 'p'
@@ -65,10 +65,9 @@ SELECT a.reader, a.name, 'type', n.nspname::text, t.typname::text, true
     ON a.role = t.typowner
 
 -- name: by_defaults
--- Which default privileges would open to readers what dbanon makes next.
+-- Default privileges that would give readers rights on objects that dbanon creates.
 --
--- Of functions everybody is given EXECUTE, and what must not be called is taken from PUBLIC again;
--- types everybody may use.
+-- PUBLIC has EXECUTE on functions by default, and dbanon revokes it where needed; PUBLIC may use all types.
 SELECT a.reader, a.name, 'default privileges', coalesce(n.nspname::text, 'any schema'),
        format('%%s on new %%s', string_agg(DISTINCT e.privilege_type, ', '), w.objects),
        bool_or(a.role = e.grantee)
@@ -96,11 +95,11 @@ SELECT a.reader, a.name, 'default privileges', coalesce(n.nspname::text, 'any sc
  GROUP BY a.reader, a.name, n.nspname, w.objects
 
 -- name: by_foreign_servers
--- Which foreign servers let readers log in to this very database as somebody else.
+-- Foreign servers through which readers can log in to this database as another role.
 --
--- An address may be one of many names of this machine, or of a proxy, so a server for a database of this
--- name is held to lead here. As whom a mapping logs in is shown to few; a mapping that is not known to be the reader's own is
--- held to be somebody else's.
+-- An address may be one of many names of this machine, or of a proxy, so any server with this database's name counts.
+-- Few roles can read the role of a user mapping; one that is not known to be the reader's own counts as that of
+-- another role.
 WITH server (oid, name) AS (
     SELECT s.oid, s.srvname::text
       FROM pg_foreign_server AS s
@@ -176,12 +175,11 @@ SELECT a.reader, a.name, 'function', n.nspname::text, f.proname::text,
    AND has_function_privilege(a.role, f.oid, 'EXECUTE')
 
 -- name: by_rules
--- Which relations readers can write whose rules for INSERT, UPDATE or DELETE use what is private: a rule
--- reads with the rights of the owner of its relation, if that role has any there. Writing a view writes
--- what it is made of, with the rights of its owner, and asks the row-level policies of that. A cascade
--- of a foreign key runs rules, too.
+-- Relations that readers can write, with rules for INSERT, UPDATE or DELETE that use private relations: a rule reads
+-- with the rights of the owner of its relation. Writing a view writes its relations, with the rights of its owner,
+-- under their row-level policies. A cascade of a foreign key also runs rules.
 --
--- needed: a relation that a view of the 'invoker' leads to, which its owner need have no right on.
+-- needed: a relation behind a view of the 'invoker', on which its owner needs no right.
 WITH RECURSIVE part (class, oid, needed, way) AS (
     SELECT *
       FROM unnest(%(part_classes)s::oid[], %(part_oids)s::oid[], %(part_needed)s::oid[],
@@ -208,7 +206,7 @@ ruled (oid, event, kind, needed) AS (
                            OR has_table_privilege(c.relowner, p.needed, %(uses)s)
                            OR has_any_column_privilege(c.relowner, p.needed, %(uses_columns)s)))
     UNION
-    -- A view is private only if its owner is one of whom the policy is asked.
+    -- A view is private only if the policy applies to its owner.
     SELECT w.ev_class, e.event, 'policy', NULL
       FROM part AS p
       JOIN pg_depend AS d ON d.refclassid = p.class AND d.refobjid = p.oid
@@ -275,17 +273,15 @@ SELECT DISTINCT a.reader, a.name, r.kind, n.nspname::text, c.relname::text,
         OR e.privilege <> 'DELETE' AND has_any_column_privilege(a.role, c.oid, e.privilege))
 
 -- name: by_server
--- What readers get from the server itself, past all rights on tables: its files, its log of changes,
--- statistics of values, statements of others, and roles that they can give themselves. PostgreSQL's own
--- functions of files that everybody may call since they were made look for themselves who calls them.
--- Copies under other names do not, but for that of pg_read_file.
+-- What readers get from the server regardless of rights on tables: files, the write-ahead log, statistics of values,
+-- statements of others, and roles that they can grant themselves. PostgreSQL's own functions of files that PUBLIC may
+-- call check the caller. Copies under other names do not, except that of pg_read_file.
 WITH RECURSIVE acting (reader, role, name) AS (
     SELECT *
       FROM unnest(%(readers)s::text[], %(roles)s::oid[], %(names)s::text[])
 ),
--- is_open: whoever reads it, it shows all values. Views of the catalogs read them as their owner, and
--- pg_depend knows nothing of those. PostgreSQL's own views of them look who reads, but at that time: not
--- for a materialized view.
+-- is_open: it shows all values to every reader. Views of the catalogs read them as their owner, and are not in
+-- pg_depend. PostgreSQL's own views check the reader, but when they are read: not for a materialized view.
 statistics (oid, is_open) AS (
     SELECT c.oid, c.relkind = 'r'
       FROM pg_class AS c
@@ -318,7 +314,7 @@ SELECT a.reader, a.name, 'replication', 'REPLICATION',
   FROM acting AS a
   JOIN pg_roles AS r ON r.oid = a.role AND r.rolreplication
  UNION ALL
--- Since PostgreSQL 16 who may create roles has no right to give those of others.
+-- Since PostgreSQL 16, roles with CREATEROLE cannot grant the roles of others.
 SELECT a.reader, a.name, 'roles', 'CREATEROLE', '', true
   FROM acting AS a
   JOIN pg_roles AS r ON r.oid = a.role AND r.rolcreaterole
@@ -361,8 +357,8 @@ SELECT a.reader, a.name, 'statistics', n.nspname::text, c.relname::text,
         OR NOT lower(coalesce(c.reloptions::text, '')) ~ 'security_invoker=(true|on|yes|1)')
 
 -- name: by_writing
--- What readers can write of the metadata and of releases, and where a trigger or a foreign key of
--- theirs would look into what is private.
+-- Metadata and releases that readers can write, and private relations that a trigger or a foreign key of theirs could
+-- read.
 WITH ways (kind, rights, of_columns) AS (
     VALUES ('writing', 'INSERT, UPDATE, DELETE, TRUNCATE', 'INSERT, UPDATE'),
            ('trigger', 'TRIGGER', NULL),
@@ -405,8 +401,8 @@ SELECT a.reader, a.name, 'schema', n.nspname::text, '',
    AND has_schema_privilege(a.role, n.oid, 'CREATE')
 
 -- name: in_statements
--- Who can look at a live view between two rows of a statement that writes its source: who writes the
--- source, a view of it or a table whose foreign keys write it, and who can have a trigger in between.
+-- Roles that can read a live view between two rows of a statement that writes its source: writers of the source, of a
+-- view of it or of a table whose foreign keys write it, and roles that can add a trigger in between.
 WITH scene (oid, kind, rights, of_columns) AS (
     SELECT s.oid, w.kind, w.rights, w.of_columns
       FROM unnest(%(scene)s::oid[], %(written)s::boolean[]) AS s (oid, written)
@@ -444,18 +440,18 @@ SELECT DISTINCT a.reader, a.name,
         OR NOT lower(coalesce(c.reloptions::text, '')) ~ 'security_invoker=(true|on|yes|1)')
 
 -- name: private
--- What a published relation hides: the source with its ancestors and partitions, and what a view as
--- the source is made of; the metadata and the data of releases; and what the catalogs say is made of
--- these; and from which of both it stems.
+-- The relations that a published relation hides: the source with its ancestors and partitions, and the relations
+-- behind a view as the source; the metadata and the data of releases; and everything derived from these by the
+-- catalogs, with its origin.
 --
--- Made of them are views, materialized views, foreign tables that lead back to them, and functions
--- that use them or a type of their rows. Other published relations are not private. Their long values
--- are in TOAST tables, which only the owner can read unless somebody is granted that.
+-- Derived are views, materialized views, foreign tables that lead back to them, and functions that use them or a type
+-- of their rows. Other published relations are not private. Long values are in TOAST tables, which only the owner can
+-- read without a grant.
 --
--- A view or a function that uses what its owner has no right on shows nothing of it, and anybody can
--- make one. way: as whose it uses that, its 'owner' or its 'invoker'; then needed is a relation that
--- whatever uses it in turn must have a right on. A table whose row-level 'policy' uses what is private
--- is not private: the policy reads with the rights of whoever uses the table, the owner of a view too.
+-- A view or a function that uses a relation on which its owner has no right shows nothing of it, and any role can
+-- create one. way: whose rights it uses, its 'owner' or its 'invoker'; then needed is a relation on which every user
+-- of it needs a right. A table with a row-level 'policy' that uses private relations is not private: the policy reads
+-- with the rights of the table's user, or of the owner of a view.
 WITH RECURSIVE made_of (class, oid) AS (
     SELECT 'pg_class'::regclass::oid, %(source)s::oid
     UNION
@@ -536,14 +532,14 @@ private (class, oid, origin, needed, way) AS (
       JOIN pg_namespace AS n ON n.oid = c.relnamespace
      WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
        AND n.nspname IN ('dbanon', 'dbanon_data')
-       -- What was set aside shows nothing, and others made theirs of it when it was published.
+       -- A relation that was set aside shows nothing, and others derived theirs from it when it was published.
        AND NOT (n.nspname = 'dbanon_data' AND c.relname ~ '^retired_[0-9]+$')
     UNION
     SELECT 'pg_proc'::regclass::oid, p.oid, 'metadata', NULL, 'owner'
       FROM pg_proc AS p
       JOIN pg_namespace AS n ON n.oid = p.pronamespace
      WHERE n.nspname = 'dbanon_data'
-       -- Readers call what tells whether a release may be read; it answers yes or no.
+       -- Readers call the function that tests if a release may be read; it returns a boolean.
        AND p.proname !~ '^seen_[0-9]+$'
     UNION
     SELECT made.class, made.oid, m.origin,
@@ -568,7 +564,7 @@ private (class, oid, origin, needed, way) AS (
               AND c.oid <> m.oid
               AND c.oid NOT IN (SELECT s.oid FROM served AS s)
             UNION ALL
-           -- An aggregate calls its steps for whoever may call it.
+           -- An aggregate calls its steps for every role that may call it.
            SELECT d.classid, f.oid, f.proowner,
                   CASE WHEN f.prosecdef
                             OR f.prokind = 'a'
@@ -639,17 +635,16 @@ SELECT p.class, p.oid, p.origin,
   FROM private AS p
 
 -- name: readers
--- Who may read a published relation, or one that is made of it and of nothing private, and as which
--- roles each may act.
+-- The readers of a published relation, or of one derived from it and from nothing private, and the roles that each
+-- may use.
 --
--- A reader is a grantee, of a single column too, or whoever inherits or can take on the role of one,
--- or calls a function that reads it with its owner's rights.
--- Members of the owner may act as the owner anyway, and are none. When everybody may read a live
--- view, readers are also the roles that log in and cannot read its source: these are said to be
--- strangers.
+-- A reader is a grantee, also of a single column, or a role that inherits or can set the role of one, or that calls a
+-- function that reads it with its owner's rights. Members of the owner may act as the owner anyway, and do not count.
+-- If PUBLIC may read a live view, readers are also the roles that can log in and cannot read its source: these are
+-- called strangers.
 WITH RECURSIVE copy (oid, needed) AS (
-    -- needed: what a view of its invoker's leads to, whose readers have a right of their own on that.
-    -- A view of whoever may not read that shows nothing of it, and anybody can make one.
+    -- needed: the relation behind a view of its invoker, on which its readers have a right of their own. A view of a
+    -- role without that right shows nothing of it, and any role can create one.
     SELECT %(published)s::oid, NULL::oid
     UNION
     SELECT v.oid, CASE WHEN o.is_invoker THEN coalesce(c.needed, c.oid) END
@@ -666,7 +661,7 @@ WITH RECURSIVE copy (oid, needed) AS (
             OR v.relkind = 'm' AND v.relispopulated
             OR has_any_column_privilege(v.relowner, coalesce(c.needed, c.oid), 'SELECT'))
 ),
--- A function that reads it for its callers, as far as PostgreSQL notes what a function uses.
+-- A function that reads it for its callers, as far as PostgreSQL records dependencies of functions.
 voice (owner, acl) AS (
     SELECT p.proowner, coalesce(p.proacl, acldefault('f', p.proowner))
       FROM copy AS o
@@ -708,7 +703,7 @@ insider (role) AS MATERIALIZED (
       FROM pg_roles AS r
      WHERE has_table_privilege(r.oid, %(source)s::oid, 'SELECT')
 ),
--- Before PostgreSQL 16 there is no right to SET; who may give a role to others may give it to itself.
+-- Before PostgreSQL 16 there is no SET option; a role that may grant a role may grant it to itself.
 known (role, name) AS (
     SELECT g.role, coalesce(r.rolname::text, 'PUBLIC')
       FROM grantee AS g
@@ -736,7 +731,7 @@ reader (role, name, is_stranger) AS (
        AND EXISTS (SELECT FROM grantee AS g WHERE g.role = 0)
        AND NOT EXISTS (SELECT FROM insider AS i WHERE pg_has_role(c.oid, i.role, 'MEMBER'))
 ),
--- Whatever the options of a membership are: who has the right to give them can change them.
+-- The options of a membership do not matter: a role that may grant them can change them.
 acting (reader, role, is_stranger) AS (
     SELECT r.name, r.role, r.is_stranger
       FROM reader AS r
@@ -760,12 +755,12 @@ SELECT a.reader, a.role, coalesce(r.rolname::text, a.reader), a.is_stranger
   LEFT JOIN pg_roles AS r ON r.oid = a.role
 
 -- name: scene
--- The tables that a statement may read or write on its way to the source of a live view, and whether
--- to write one may write the source; nothing if the published relation is no live view.
+-- The tables that a statement may read or write on its way to the source of a live view, and true if writing one may
+-- write the source; no rows if the published relation is no live view.
 --
--- A foreign key whose action is a cascade, SET NULL or SET DEFAULT writes the source when the table
--- that it points at is written. Between two rows fires whatever stands on any of these tables, and
--- on those that point at one of them.
+-- A foreign key with the action CASCADE, SET NULL or SET DEFAULT writes the source when the referenced table is
+-- written. Between two rows, the triggers of all of these tables fire, and those of tables that reference one of
+-- them.
 WITH RECURSIVE written (oid) AS (
     SELECT f.oid
       FROM unnest(%(family)s::oid[]) AS f (oid)
@@ -799,15 +794,14 @@ SELECT k.conrelid, false
  WHERE k.conrelid NOT IN (SELECT o.oid FROM written AS o)
 
 -- name: signs
--- What may lead readers to what is private, as far as a name in a text can tell: functions whose
--- body names the source, a view of it or a private schema, and that run as a role that reads what is
--- named. Readers call them, if not as steps of an aggregate, set them off as triggers when they write,
--- or as event triggers. And foreign tables of files of the server, which may be those of a dump or of
--- the server's log, and views of them.
+-- Possible paths of readers to private relations, by names in texts: functions whose body names the source, a view of
+-- it or a private schema, and that run as a role that reads it. Readers call them, directly or as steps of an
+-- aggregate, or fire them as triggers when they write, or as event triggers. Also foreign tables of files of the
+-- server, which may contain a dump or the server's log, and views of them.
 --
--- A trigger needs no right to be set off but that to write. It runs as its owner if it is SECURITY
--- DEFINER; else as who writes, or, where a foreign key writes, as the owner of the table. Writing a view
--- writes what it is made of, writing a table its partitions, and rules write for other statements.
+-- A trigger fires without a right on its function. It runs as its owner if it is SECURITY DEFINER; otherwise as the
+-- writer, or, if a foreign key writes, as the owner of the table. Writing a view writes its relations, writing a
+-- table its partitions, and rules write for other statements.
 WITH RECURSIVE word (text, oid) AS (
     SELECT w.text, p.oid
       FROM unnest(%(classes)s::oid[], %(oids)s::oid[], %(origins)s::text[]) AS p (class, oid, origin)
@@ -833,7 +827,7 @@ named (oid, word) AS (
      WHERE n.nspname NOT IN ('dbanon', 'dbanon_data')
        AND f.oid <> ALL (%(oids)s::oid[])
 ),
--- acting: as whom the trigger runs, NULL as long as that is who writes.
+-- acting: the role as which the trigger runs, NULL for the writer.
 set_off (oid, function, rights, of_columns, acting) AS (
     SELECT t.tgrelid, f.oid,
            concat_ws(', ', CASE WHEN t.tgtype & 4 <> 0 THEN 'INSERT' END,
@@ -876,7 +870,7 @@ set_off (oid, function, rights, of_columns, acting) AS (
               AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd'))
            ) AS above (oid, rights, of_columns, acting)
 ),
--- Functions that run as a role that reads what they name.
+-- Functions that run as a role that reads the relations they name.
 reading (oid, acting) AS (
     SELECT DISTINCT b.oid, a.acting
       FROM named AS b
@@ -894,7 +888,7 @@ called (oid) AS (
       FROM reading AS r
       JOIN pg_proc AS f ON f.oid = r.oid AND f.prosecdef
     UNION
-    -- Whoever may call an aggregate needs no right on its steps.
+    -- The caller of an aggregate needs no right on its steps.
     SELECT g.aggfnoid
       FROM reading AS r
       JOIN pg_proc AS f ON f.oid = r.oid AND f.prosecdef

@@ -254,7 +254,7 @@ SELECT {columns}
   FROM {source} AS s
 
 -- name: fleeting
--- A table whose rows change other than by statements, with the reason.
+-- A table with rows that change without a statement, with the reason.
 SELECT c.oid::regclass::text,
        CASE WHEN c.relpersistence <> 'p' THEN 'is not logged: a crash empties it'
             ELSE 'has row-level security: its policies hide rows' END

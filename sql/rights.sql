@@ -166,10 +166,6 @@ UPDATE dbanon.release AS r
 -- Roles that still need USAGE on a schema, with an object that requires it. endings, comments: suffixes and comment
 -- patterns of a release's relations. A schema is needed if the role has a right on an object in it, or if it has
 -- other objects than releases; the schema dbanon, if the role can read another release.
---
--- endings, comments: of the names of what is served of a release, and of what its comment is like.
--- Needed is a schema where a role was given a right on something, and one that holds more than
--- published relations; the schema dbanon by whoever was given another published relation.
 WITH asked (role, name) AS (
     SELECT r.oid, r.rolname::text
       FROM pg_roles AS r

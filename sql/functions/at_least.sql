@@ -1,4 +1,4 @@
--- Say whether all values that a class may have are wanted; the planner takes these in, so they set nothing.
+-- Test if all possible values of a class are wanted; the planner inlines these, so they have no SET clause.
 CREATE OR REPLACE FUNCTION dbanon.at_least(published anyrange, wanted anyrange)
 RETURNS integer
 LANGUAGE sql

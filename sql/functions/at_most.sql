@@ -1,4 +1,4 @@
--- Say whether a class may have wanted values; the planner takes these in, so they set nothing.
+-- Test if a class may have wanted values; the planner inlines these, so they have no SET clause.
 CREATE OR REPLACE FUNCTION dbanon.at_most(published anyrange, wanted anyrange)
 RETURNS integer
 LANGUAGE sql

@@ -1,5 +1,5 @@
--- Have a worker refresh what is published of a table: one job, however often it is asked for while it waits.
--- A job that waits to be tried again has begun before this, so from now on no release until now does it.
+-- Request a refresh of the releases of a table: one job for all requests while it waits. A job that waits for another
+-- attempt began earlier, so that present releases no longer complete it.
 CREATE OR REPLACE FUNCTION dbanon.enqueue(source regclass)
 RETURNS boolean
 LANGUAGE sql

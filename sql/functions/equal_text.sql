@@ -1,5 +1,5 @@
--- Compose a text that values of a type share if and only if they are equal, for a statement. Whatever is
--- read, counted or judged outside is told apart by the same text.
+-- Compose the text of a value that equals that of another value if and only if the values are equal. Values that are
+-- read, counted or judged outside of the database are compared by the same text.
 CREATE OR REPLACE FUNCTION dbanon.equal_text(of_type oid, value text)
 RETURNS text
 LANGUAGE sql

@@ -1,6 +1,6 @@
--- Number the entries of a table, and keep in another table how many there are: so no loss goes unseen. It
--- runs as its owner, as whoever spends may not change that number, and so for no table but this one: the values
--- of another may be of types whose casts are somebody else's code. What is restored keeps its numbers.
+-- Number the entries of a table, and store their number in another table, so that a loss is noticed. It runs as its
+-- owner, as a role that spends must not change that number, and only for this table: values of another may have types
+-- with casts of other roles. Restored entries keep their numbers.
 CREATE OR REPLACE FUNCTION dbanon.number_spending()
 RETURNS trigger
 LANGUAGE plpgsql

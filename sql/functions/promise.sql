@@ -1,4 +1,4 @@
--- Read what a published relation promises: the models and the roles of its columns, NULL for any other.
+-- Read the promise of a published relation: the models and the roles of its columns, NULL for other relations.
 CREATE OR REPLACE FUNCTION dbanon.promise(relation regclass)
 RETURNS jsonb
 LANGUAGE sql

@@ -1,4 +1,4 @@
--- Refuse every change of a released table, whoever makes it and however it comes.
+-- Refuse every change of a released table, by any role and any statement.
 CREATE OR REPLACE FUNCTION dbanon.refuse_change()
 RETURNS trigger
 LANGUAGE plpgsql

@@ -1,4 +1,4 @@
--- Say how likely a wanted value is by a published set; the planner takes it in, so it sets nothing.
+-- Return the share of wanted values in a published set; the planner inlines it, so it has no SET clause.
 CREATE OR REPLACE FUNCTION dbanon.share(published anyarray, wanted anyelement)
 RETURNS double precision
 LANGUAGE sql

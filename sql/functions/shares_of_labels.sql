@@ -1,4 +1,4 @@
--- Return what each published label says of wanted ones, by the relation of labels beside a release.
+-- Return the share of wanted values in each published label, by the companion relation of labels.
 CREATE OR REPLACE FUNCTION dbanon.shares_of_labels(
     labels regclass,
     column_name text,

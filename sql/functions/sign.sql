@@ -1,4 +1,4 @@
--- Note who wrote a row, and when if the row says so, whatever whoever writes it says.
+-- Set the role that wrote a row, and the time if the row has a column for it, regardless of the given values.
 CREATE OR REPLACE FUNCTION dbanon.sign()
 RETURNS trigger
 LANGUAGE plpgsql

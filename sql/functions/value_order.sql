@@ -1,4 +1,4 @@
--- Return the values of a sensitive column from the first to the last, NULL where its type knows better.
+-- Return the values of a sensitive column in order, NULL if its type has the order.
 CREATE OR REPLACE FUNCTION dbanon.value_order(
     relation regclass,
     quasi_identifiers text[],

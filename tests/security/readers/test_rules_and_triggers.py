@@ -159,7 +159,7 @@ def test_a_trigger_that_seems_to_read_the_source_for_whoever_writes_is_named(liv
         (f.level, f.subject) for f in found
     }
     (given,) = dbanon.grant("anon.still", ["mole"], settings=live.settings)
-    assert any(told in remark for remark in given.remarks)
+    assert any(told in remark.hint for remark in given.remarks)
     for again in (publish_again, refresh_more):
         notes = []
         again(live, Stages(on_note=notes.append))
@@ -382,7 +382,7 @@ def test_what_seems_to_read_for_others_with_whatever_right_is_named(live, way):
     found = [f for f in dbanon.doctor(settings=live.settings) if told in f.message]
     assert ("warning", "anon.still") in {(f.level, f.subject) for f in found}
     (given,) = dbanon.grant("anon.still", ["mole"], settings=live.settings)
-    assert any(told in remark for remark in given.remarks)
+    assert any(told in remark.hint for remark in given.remarks)
     notes = []
     publish_again(live, Stages(on_note=notes.append))
     assert [told] == [told for note in notes if told in note]
