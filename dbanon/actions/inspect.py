@@ -44,6 +44,7 @@ MOST_ROWS = 50_000
 """Of how many rows it is found what makes rows unique."""
 _MANY = 15  # quasi-identifiers, from which a small set is proposed
 _SAMPLED = 2_000  # rows of which texts are compared with patterns
+_SPARSE = 0.9  # of the rows without a value
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +212,12 @@ def _unique_sets(
 def _matches(
     session: Session, info: TableInfo, stats: Mapping[str, ColumnStats]
 ) -> dict[str, Match]:
-    """Return what the texts of some rows look like, by column."""
+    """Return what the texts of some rows look like, by column; of sparse ones, of filled rows."""
     names = [c.name for c in info.columns if c.name in stats and c.kind is ColumnKind.CATEGORY]
-    return looks(info, catalog.first_rows(session, info, names, limit=_SAMPLED, length=LONGEST))
+    rows = catalog.first_rows(session, info, names, limit=_SAMPLED, length=LONGEST)
+    for name in names:
+        if stats[name].n_rows > _SAMPLED and stats[name].n_null > _SPARSE * stats[name].n_rows:
+            rows |= catalog.first_rows(
+                session, info, [name], limit=_SAMPLED, length=LONGEST, filled=name
+            )
+    return looks(info, rows)

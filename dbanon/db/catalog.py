@@ -307,9 +307,18 @@ def distinct_values(session: Session, info: TableInfo, column: str, limit: int) 
 
 
 def first_rows(
-    session: Session, info: TableInfo, names: Sequence[str], *, limit: int, length: int
+    session: Session,
+    info: TableInfo,
+    names: Sequence[str],
+    *,
+    limit: int,
+    length: int,
+    filled: str | None = None,
 ) -> dict[str, list[str | None]]:
-    """Return the first rows, in any order, as texts by column, cut off at ``length``."""
+    """Return the first rows, in any order, as texts by column, cut off at ``length``.
+
+    filled: a column; rows without a value of it are left out.
+    """
     if not names:
         return {}
     texts = [
@@ -318,8 +327,12 @@ def first_rows(
         )
         for name in names
     ]
-    statement = sql.SQL("SELECT {} FROM {} LIMIT {}").format(
-        sql.SQL(", ").join(texts), readable(session, info), sql.Literal(limit)
+    has_value = sql.SQL("true") if filled is None else sql.SQL("{} IS NOT NULL")
+    statement = sql.SQL("SELECT {} FROM {} WHERE {} LIMIT {}").format(
+        sql.SQL(", ").join(texts),
+        readable(session, info),
+        has_value.format(sql.Identifier(filled or "")) if filled else has_value,
+        sql.Literal(limit),
     )
     rows = harmless(session, statement).fetchall()
     return {name: [row[i] for row in rows] for i, name in enumerate(names)}

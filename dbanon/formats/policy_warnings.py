@@ -369,6 +369,10 @@ def _is_given_name(text: str) -> bool:
     return text.casefold() in _GIVEN
 
 
+def _is_written(text: str) -> bool:
+    return _is_sentence(text) and text[-1] in ".!?"  # labels of categories seldom end so
+
+
 def _is_sentence(text: str) -> bool:
     return len(text) > 30 and text.count(" ") >= 5  # noqa: PLR2004 - seven words, or so
 
@@ -438,6 +442,7 @@ CONTENTS = (
     Content(
         "free text", _ID, _is_sentence, _FIFTH, Code.FREE_TEXT, fewest=_FEWEST_VALUES, own=True
     ),
+    Content("free text", _ID, _is_written, _FIFTH, Code.FREE_TEXT, fewest=2),
     Content("LOINC codes", _OUTCOME, _is_loinc, _MOST, fewest=_FEWEST_VALUES),
     Content("ATC codes", _OUTCOME, _ATC.fullmatch, _MOST, fewest=_FEWEST_VALUES),
     Content("NDC codes", _OUTCOME, _NDC.fullmatch, _MOST, fewest=_FEWEST_VALUES),

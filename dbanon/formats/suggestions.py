@@ -73,6 +73,8 @@ HARMS_A_PERSON = _Vocabulary(
     "income inctot incwage *insulin loan* loinc medication* offence offense orientation poverty "
     "pregnan* prescription procedure* readmi* reasoncode reasondescription recid* relaps* "
     "salary sentence snomed surviv* symptom* treatment* verdict vital* wage* a1c albumin "
+    "bpd bps circ dbp diastolic heart* homeless* oxygen pulse respirat* sbp spo systolic "
+    "temperature waist* "
     "bilirubin bmi cholesterol creatinine glucose haemoglobin hba1c hdl hemoglobin ldl "
     "potassium serum sodium triglycerides acarbose aspirin *azole *buride *cillin *formin "
     "*gliptin *glinide *glitazone *mab *mycin *olol *piride *pizide *pril *sartan *statin "
@@ -108,9 +110,10 @@ _SAYS_WHICH = _Vocabulary(
 _ABOUT_A_CODE = _Vocabulary("category class route status system type unit* *uom version")
 _HAS_NO_ORDER = _Vocabulary(
     "bpl branch category citizen* city class code concept country county department dept district "
-    "empstat ethnic* flag gender gq hispan* id ind industry job kind language location marital "
-    "marst metro nationality occ occupation puma race region relate relationship religion sample "
-    "school sex shop state* county* status store type ward"
+    "empstat ethnic* flag form gender gq hispan* id ind industry job kind language location "
+    "marital method mode "
+    "marst metro nationality occ occupation puma race region relate relationship religion route "
+    "sample school sex shop state* county* status store type unit units ward"
 )
 _STAFF = _Vocabulary(
     "agent caregiver doctor manager nurse officer performer physician practitioner provider* "
@@ -139,11 +142,20 @@ _SAYS_LITTLE = _list(
     "study unique"
 )
 _ENDINGS = ("id", "key", "no")
+_SHORT_KEY = re.compile("(?![bklm])[a-z]id")
 
 
 def parts(name: str) -> tuple[str, ...]:
-    """Split a name at case, digits and punctuation."""
-    return tuple(word.lower() for word in _WORD.findall(name))
+    """Split a name at case, digits and punctuation, and ``providerid`` into two words."""
+    return tuple(part for word in _WORD.findall(name) for part in _split(word.lower()))
+
+
+def _split(word: str) -> tuple[str, ...]:
+    stem = word.removesuffix("id")
+    is_joined = stem != word and len(stem) > len("id")
+    if is_joined and (DESCRIBES_A_PERSON.has([stem]) or _STAFF.has([stem])):
+        return stem, "id"
+    return (word,)
 
 
 def words(name: str) -> frozenset[str]:
@@ -207,7 +219,12 @@ def is_of_names(column: str) -> bool:
 def tells_rows_apart(column: str) -> bool:
     """Return True if a name ends like that of a key, and not only like that of a code."""
     found = parts(column)
-    return bool(found) and (found[-1] in _TELLS_ROWS_APART or found[0] == "id")
+    return bool(found) and (found[-1] in _TELLS_ROWS_APART or found[0] == "id" or _is_short(found))
+
+
+def _is_short(found: Sequence[str]) -> bool:
+    """Return True for a key of one letter and id, such as ``pid``."""
+    return len(found) == 1 and bool(_SHORT_KEY.fullmatch(found[0]))
 
 
 def has_values(info: TableInfo) -> bool:
@@ -218,7 +235,7 @@ def has_values(info: TableInfo) -> bool:
 def is_number(column: str) -> bool:
     """Return True if the name of a column ends like that of a number or a key."""
     found = parts(column)
-    return bool(found) and found[-1] in _NUMBER
+    return bool(found) and (found[-1] in _NUMBER or _is_short(found))
 
 
 def _person(word: str) -> str | None:
@@ -343,6 +360,7 @@ _COMMENT = re.compile(rf"\bdbanon:\s*({'|'.join(Role)})\b", re.IGNORECASE)
 _NEARLY_UNIQUE = 0.95
 _FINE = 0.9  # the share from which policy set warns of nearly unique values
 _FEW = 50
+_FEWEST_NAMES, _ENOUGH_ROWS = 6, 100  # names of persons have more values in so many rows
 _RECUR = 0.5  # the share of distinct values below which few values recur
 _SHARED = 0.05  # below which keys are those of a lookup table
 _WORTH_TELLING = 0.01  # the share of rows that a set makes unique
@@ -387,6 +405,16 @@ class _Column(NamedTuple):
         return self.has_few_values and 0 < self.distinctness < _RECUR
 
     @property
+    def is_flag(self) -> bool:
+        """True for at most six values of a hundred rows and more, whatever the name."""
+        known = self.stats
+        return (
+            known is not None
+            and 0 < known.n_distinct <= _FEWEST_NAMES
+            and known.n_rows - known.n_null >= _ENOUGH_ROWS
+        )
+
+    @property
     def is_nearly_unique(self) -> bool:
         return self.distinctness >= _FINE and not self.has_few_values
 
@@ -414,7 +442,8 @@ class _Column(NamedTuple):
     @property
     def is_key(self) -> bool:
         """True if the name or the key suggests that values tell rows apart."""
-        is_name = tells_rows_apart(self.info.name)
+        is_visit = self.info.kind is ColumnKind.INTEGER and self.info.name.lower() in _OF_VISITS
+        is_name = is_visit or tells_rows_apart(self.info.name)
         if self.info.kind in {ColumnKind.DECIMAL, ColumnKind.FLOAT}:
             is_name = is_name and not self.words & _COUNTS
         return is_name or (self.in_key and self.info.kind is not ColumnKind.BOOLEAN)
@@ -536,7 +565,9 @@ def _role(column: _Column) -> tuple[Role, str]:
 
 def _names_a_person(column: _Column) -> bool:
     name, kind = column.info.name, column.info.kind
-    if kind is ColumnKind.BOOLEAN or (column.is_few and _ABOUT_A_CODE.has(parts(name)[-1:])):
+    is_kind = column.is_few and _ABOUT_A_CODE.has(parts(name)[-1:])
+    is_flag = column.is_flag and not is_of_names(name)
+    if kind is ColumnKind.BOOLEAN or is_flag or is_kind:
         return False
     if kind.is_number and (MEASURES_A_PERSON.has(column.words) or kind is ColumnKind.FLOAT):
         return False
@@ -558,7 +589,8 @@ def _looks_direct(column: _Column) -> bool:
     if column.match is None or column.match.content.role is not Role.IDENTIFIER:
         return False
     is_name = column.match.content.code is Code.LOOKS_LIKE_NAME
-    return not (is_name and DESCRIBES_A_PERSON.has(column.words))
+    may_be_place = is_name and DESCRIBES_A_PERSON.has(column.words)
+    return column.is_nearly_unique or not may_be_place
 
 
 def _looks_like_an_outcome(column: _Column) -> bool:
@@ -705,7 +737,7 @@ def _is_code(column: ColumnInfo, stats: ColumnStats | None, *, refers: bool) -> 
         refers
         or has_two
         or _HAS_NO_ORDER.has(words(column.name))
-        or parts(column.name)[-1:] == ("cd",)
+        or parts(column.name)[-1:] in {("cd",), ("by",)}
     )
 
 

@@ -31,8 +31,8 @@ from dbanon.domain.table import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-HELD_OUT = frozenset({"attrition", "mimic", "northwind", "openmrs"})
-"""Schemas of which nobody read the faults until they were counted once: 171 of 206 were right."""
+HELD_OUT = frozenset({"attrition", "mimic", "northwind", "openemr", "openmrs"})
+"""Schemas of which nobody read the faults until they were counted once: 288 of 356 were right."""
 KINDS = {
     "int": ("int4", ColumnKind.INTEGER),
     "num": ("numeric", ColumnKind.DECIMAL),
@@ -50,7 +50,7 @@ _COLUMN = re.compile(
     r" +(?P<name>\w+) (?P<type>\w+) (?P<distinct>\d+)(?:/(?P<filled>\d+))?"
     r" (?P<role>\w+)(?::(?P<kind>\w+))?(?: (?!->)(?P<generator>.+?))?(?: -> (?P<refers>\w+))?"
 )
-_ROWS = 300
+_ROWS, _SPARSE = 300, 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +146,13 @@ def _values(column: Labelled, table: Labels, n_rows: int) -> list[str | None]:
     name, _, rest = column.generator.partition("(")
     values: list[str | None] = []
     for _ in range(n_rows):
-        if source.random() > column.filled / table.n_rows:
+        is_sparse = column.filled < _SPARSE * table.n_rows  # of which filled rows are read
+        if not is_sparse and source.random() > column.filled / table.n_rows:
             values.append(None)
             continue
         number = source.randrange(column.distinct)
         if column.distinct == column.filled:
-            number = len(values)
+            number = len(values) % column.filled
         one = Random(f"{column.generator}.{number}")  # noqa: S311 - no secrets
         values.append(
             _GENERATORS[name](_Draw(one, number, rest.removesuffix(")"), column.distinct))

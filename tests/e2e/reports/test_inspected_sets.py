@@ -116,3 +116,17 @@ def test_of_many_quasi_identifiers_a_small_set_is_proposed(patients, run, monkey
     assert draft.startswith(f"# {finding}")
     assert [] == [line for line in draft.splitlines() if line.startswith("# recoding")]
     tomllib.loads(draft)
+
+
+def test_texts_that_few_rows_have_are_read_from_the_rows_that_have_them(database):
+    make_patients(database)
+    database.execute(
+        "CREATE TABLE public.visits AS SELECT id, id % 90 AS age,"
+        " CASE WHEN id > 2950 THEN 'Was entered twice, as clerk ' || id % 5 || ' found out.' END"
+        " AS void_reason FROM generate_series(1, 3000) AS id"
+    )
+    inspected = dbanon.inspect("visits", settings=database.settings)
+    roles = {
+        one.suggestion.column: (one.suggestion.role.value, one.reason) for one in inspected.columns
+    }
+    assert roles["void_reason"] == ("identifier", "100% of rows look like free text")

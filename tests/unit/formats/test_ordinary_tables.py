@@ -68,10 +68,18 @@ def test_nine_columns_of_ten_are_right_and_no_direct_identifier_is_published():
     assert "identifier" not in {labels[name] for name in WRONG}
 
 
+def test_no_direct_identifier_of_the_other_schemas_is_published_either():
+    labels = {
+        f"{name}.{column.info.name}": column.role for name in READ for column in READ[name].columns
+    }
+    wrong = {name for table in READ.values() for name in differences(table)}
+    assert "identifier" not in {labels[name] for name in wrong}
+
+
 def test_of_schemas_that_the_rules_were_not_made_for_few_columns_are_wrong():
     tables = [table for table in READ.values() if table.schema in HELD_OUT]
     wrong = sum(len(differences(table)) for table in tables)
-    assert wrong <= 0.12 * sum(len(table.columns) for table in tables)
+    assert wrong <= 0.07 * sum(len(table.columns) for table in tables)
 
 
 @pytest.mark.parametrize("name", READ)
@@ -134,6 +142,25 @@ def test_an_id_of_few_values_is_a_category_and_may_be_sensitive():
     assert role("condition_id", distinct=9_900)[0] is Role.IDENTIFIER
 
 
+def test_numbers_of_rows_are_identifiers_whatever_they_are_called():
+    assert role("pid", distinct=3_600)[0] is Role.IDENTIFIER
+    assert role("encounter", distinct=7_000)[0] is Role.IDENTIFIER
+    assert role("length_of_stay", distinct=60)[0] is Role.QUASI
+    assert role("bid", distinct=3_600)[0] is Role.QUASI
+
+
+def test_a_flag_identifies_nobody():
+    text = ColumnKind.CATEGORY
+    assert role("allow_mail", text, distinct=2)[0] is Role.QUASI
+    assert role("mail", text, distinct=2, rows=90)[0] is Role.IDENTIFIER
+    assert role("maiden_name", text, distinct=2)[0] is Role.IDENTIFIER
+
+
+@pytest.mark.parametrize("name", ["providerid", "created_by", "route", "unit"])
+def test_integers_that_refer_to_something_are_categories(name):
+    assert role(name, distinct=18) == (Role.QUASI, "set")
+
+
 def test_codes_and_enums_have_no_order_and_scales_have_one():
     assert role("admission_type_id", distinct=8) == (Role.QUASI, "set")
     assert role("region_code", distinct=40)[1] == "set"
@@ -153,6 +180,9 @@ def test_codes_and_enums_have_no_order_and_scales_have_one():
         ("score", ColumnKind.INTEGER),
         ("diag_1", ColumnKind.CATEGORY),
         ("max_glu_serum", ColumnKind.CATEGORY),
+        ("bps", ColumnKind.CATEGORY),
+        ("oxygen_saturation", ColumnKind.FLOAT),
+        ("waist_circ", ColumnKind.FLOAT),
     ],
 )
 def test_an_outcome_is_sensitive(name, kind):
@@ -192,3 +222,23 @@ def test_values_say_what_a_name_does_not(values, expected):
     if expected is not Role.QUASI:
         assert reason.startswith("100% of rows look like ")
     assert not any(value in reason for value in values)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "distinct", "expected"),
+    [
+        ("contact_relationship", "Anna Miller {}", 950, Role.IDENTIFIER),
+        ("home_town", "New York {}", 80, Role.QUASI),
+        ("void_reason", "Was entered twice, as the son of {} said.", 8, Role.IDENTIFIER),
+        ("void_reason", "Was entered twice by one of the clerks {}", 8, Role.QUASI),
+    ],
+)
+def test_written_values_are_found_although_they_recur_or_the_name_says_another_thing(
+    name, values, distinct, expected
+):
+    column = ColumnInfo(name, "text", "text", ColumnKind.CATEGORY)
+    info = TableInfo(1, TableName("public", "t"), "r", (column,), ())
+    rows = [values.format(chr(65 + i % distinct % 26) + "x" * (i % distinct)) for i in range(1000)]
+    stats = {name: ColumnStats(1000, 0, distinct)}
+    [(rule, _)] = suggest(info, stats, matches=looks(info, {name: rows}))
+    assert rule.role is expected
