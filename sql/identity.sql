@@ -124,7 +124,7 @@ WITH RECURSIVE known (relation) AS (
               AND d.refclassid = 'pg_class'::regclass
            ) AS part (relation)
 )
-SELECT DISTINCT o.name
+SELECT o.name
   FROM pg_locks AS l
  CROSS JOIN LATERAL (SELECT l.relation::regclass::text) AS o (name)
   LEFT JOIN pg_class AS c ON c.oid = l.relation

@@ -102,6 +102,8 @@ def test_k_of_all_tables_counts_who_is_in_the_same_classes_of_each(session, tabl
             for number, rows in enumerate(tables)
         ]
         found = prove_linked(session, publications)
+        left = session.pg.execute("SELECT relname FROM pg_class WHERE relname ~ '^cells'")
+        assert [] == left.fetchall()
     for (result,) in found:
         assert figures(tables, k, by_number=by_number) == shown(result)
 

@@ -165,6 +165,14 @@ def test_the_database_counts_what_python_counts(connection, kind, data):
         assert found[4] == len(rows)
 
 
+def test_the_least_range_of_numbers_of_a_class_is_found(connection):
+    rows = [("x", 1), ("x", 4), ("y", 2), ("y", 9)]
+    fill(connection, {"q1": "text", "s": "int"}, rows)
+    spec = ModelSpec("k-e-anonymity", {"k": 2, "e": 3})
+    (found,) = one(connection, spec, quasi=["q1"], sensitive=["s"])
+    assert (3, "passed") == (found[1], found[5])
+
+
 def test_every_model_of_a_sensitive_column_is_compared():
     of_columns = {name for name, model in MODELS.items() if model.scope is Scope.SENSITIVE}
     assert {spec.name for spec in SPECS} == of_columns

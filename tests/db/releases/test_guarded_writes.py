@@ -72,6 +72,12 @@ def test_whoever_takes_over_a_key_later_is_not_shown(live, again):
     assert shown(live) == 18
 
 
+def test_the_only_class_is_guarded_too(shared):
+    serve(shared, policy_of(K5, L2), PEOPLE[:6])
+    shared.execute("DELETE FROM public.people WHERE id IN (0, 1)")
+    assert shown(shared) == 0
+
+
 def test_an_insert_that_updates_on_conflict_is_guarded(live):
     upsert = (
         "INSERT INTO public.people SELECT i, 0, 'zip 0', 'a', 2 FROM generate_series(0, 5) AS i"

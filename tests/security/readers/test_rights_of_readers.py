@@ -534,6 +534,16 @@ RIGHTS = {
         "GRANT pg_execute_server_program TO mole",
         "mole can read the files of the server as pg_execute_server_program",
     ),
+    "a foreign table of another name": (
+        13,
+        (
+            "CREATE FOREIGN DATA WRAPPER far; CREATE SERVER away FOREIGN DATA WRAPPER far;"
+            "CREATE FOREIGN TABLE public.elsewhere (id int, disease text) SERVER away"
+            " OPTIONS (schema_name 'public', table_name 'people');"
+            "GRANT SELECT ON public.elsewhere TO mole"
+        ),
+        "mole can read public.elsewhere, a foreign table of what is private",
+    ),
     "extended statistics": (
         13,
         "GRANT SELECT ON pg_statistic_ext_data TO mole",
