@@ -124,13 +124,14 @@ SELECT a.attname::text,
 CASE WHEN octet_length({text}) = length({text}) OR {text} IS NORMALIZED THEN {text} ELSE normalize({text}) END
 
 -- name: copy_sums
--- The rows of a private copy, and order-independent sums of their hashes without and with the class number, and of
--- those of the transactions that wrote them.
+-- The rows of a private copy, order-independent sums of their hashes without and with the class number, and a digest of
+-- the transactions that wrote them, as in copy_writers.
 SELECT coalesce(sum(w.rows), 0),
        coalesce(sum(w.cells), 0),
        coalesce(sum(w.numbers), 0),
-       coalesce(sum(w.rows * hashtextextended(w.writer COLLATE "C", 0)), 0)
-  FROM (SELECT s.written_by::text AS writer, count(*)::numeric AS rows,
+       encode(sha256(convert_to(coalesce(string_agg(w.writer || ' ' || w.rows, ' ' ORDER BY w.writer COLLATE "C"), ''),
+                                'UTF8')), 'hex')
+  FROM (SELECT s.written_by::text AS writer, count(*) AS rows,
                sum(hashtextextended('' COLLATE "C", s.cells)) AS cells,
                sum(hashtextextended('' COLLATE "C", s.cells # hashint8extended(s.class, 0))) AS numbers
           FROM (SELECT t.xmin AS written_by, {cells} AS cells, t.{class_column} AS class
@@ -139,11 +140,12 @@ SELECT coalesce(sum(w.rows), 0),
          GROUP BY s.written_by) AS w
 
 -- name: copy_writers
--- The rows of a private copy, and an order-independent sum of the hashes of the transactions that wrote them. A row
--- that is written or removed changes one of them.
-SELECT coalesce(sum(w.rows), 0)::bigint,
-       coalesce(sum(w.rows * hashtextextended(w.writer COLLATE "C", 0)), 0)
-  FROM (SELECT t.xmin::text AS writer, count(*)::numeric AS rows
+-- The rows of a private copy, and a digest of the transactions that wrote them, with the number of rows of each. A row
+-- that is written or removed changes it.
+SELECT coalesce(sum(w.rows), 0),
+       encode(sha256(convert_to(coalesce(string_agg(w.writer || ' ' || w.rows, ' ' ORDER BY w.writer COLLATE "C"), ''),
+                                'UTF8')), 'hex')
+  FROM (SELECT t.xmin::text AS writer, count(*) AS rows
           FROM ONLY {release} AS t
          GROUP BY t.xmin) AS w
 

@@ -322,14 +322,19 @@ UNPRINTED = {"is_printed": False}
 class Sums(NamedTuple):
     """What the rows of a private copy add up to, in any order, or by how much that has changed.
 
-    cells, numbers: hashes of the rows without and with the class number; writers: hashes of the
-    transactions that wrote them.
+    cells, numbers: hashes of the rows without and with the class number; writers: digest of the
+    transactions that wrote them, "" for a change.
     """
 
     rows: int
     cells: int
     numbers: int
-    writers: int = 0
+    writers: str = ""
+
+    def plus(self, gained: Sums) -> Sums:
+        """Add a change."""
+        cells, numbers = self.cells + gained.cells, self.numbers + gained.numbers
+        return Sums(self.rows + gained.rows, cells, numbers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -535,8 +535,7 @@ def _sums(session: Session, work: Work, published: TableInfo) -> Sums:
     former = None if work.previous is None else immutability.known_sums(published, work.previous)
     if gained is None or former is None:
         return immutability.sums(session, published, number)
-    known = map(sum, zip(former, gained, strict=True))
-    return immutability.written(session, number, Sums(*known))
+    return immutability.written(session, number, former.plus(gained))
 
 
 def _require_separated(

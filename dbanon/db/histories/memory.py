@@ -566,10 +566,10 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
     )
     opened = immutability.open_statements(publication.release)
     session.run([*opened, *relations.number_statements(publication)])
-    gained = Sums(*map(int, session.one(extended)))
+    rows, cells, numbers = map(int, session.one(extended))
     closed = immutability.close_statements(publication.release)
     session.run([*relations.drop_draft(publication), *closed])
-    return replace(publication, gained=gained)
+    return replace(publication, gained=Sums(rows, cells, numbers))
 
 
 # Deleted persons that are still published, and pools of new persons that failed the models.

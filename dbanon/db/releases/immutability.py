@@ -159,13 +159,14 @@ def sums(session: Session, published: TableInfo, data_id: int) -> Sums:
     names = [each.name for each in published.columns]
     slots = {"release": _copy(data_id), "class_column": class_column(names)}
     statement = template("releases.copy_sums", cells=cells_hash(published, names), **slots)
-    return Sums(*map(int, session.one(statement)))
+    rows, cells, numbers, writers = session.one(statement)
+    return Sums(int(rows), int(cells), int(numbers), writers)
 
 
 def written(session: Session, data_id: int, found: Sums) -> Sums:
     """Return sums with the present transactions; raises DatabaseError if rows are missing."""
     statement = template("releases.copy_writers", release=_copy(data_id))
-    rows, writers = map(int, session.one(statement))
+    rows, writers = session.one(statement)
     if rows != found.rows:
         raise DatabaseError(
             f"the copy of release {data_id} has {rows:,} rows, and should have {found.rows:,};"
@@ -181,7 +182,7 @@ def is_as_written(session: Session, data_id: int, found: Sums) -> bool:
     The numbers of transactions repeat after 2^32 others, and a dumped copy has others.
     """
     statement = template("releases.copy_writers", release=_copy(data_id))
-    return (found.rows, found.writers) == tuple(map(int, session.one(statement)))
+    return (found.rows, found.writers) == session.one(statement)
 
 
 def known_sums(published: TableInfo, release: Entry) -> Sums | None:
