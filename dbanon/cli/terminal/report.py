@@ -102,7 +102,9 @@ def composition_in_full(found: Composition) -> None:
         for e in one.exposures or (Exposure("-", 0, 0, 0),)
     ]
     held = ("against", "in both", "smallest", "below k", "column", "below l", "to one value")
-    console.table(held, pairs, title=f"Release {found.releases[-1]}, held against each before")
+    console.table(
+        held, pairs, title=f"Release {found.releases[-1]}, compared with each earlier one"
+    )
 
 
 def loss(
