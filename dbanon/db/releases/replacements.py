@@ -115,16 +115,16 @@ def possible(
 ) -> sql.Composable:
     """Compose the test if a source value may be a replacement; form: that of ``word_form``."""
     name, pattern = rule.replace or "", pattern_of(rule)
-    value, shape = form(source_text(rule)), re.sub("[#?%\\\\]", "_", pattern or "").strip()
+    value, word = form(source_text(rule)), form(sql.Identifier("e", "word"))
+    shape = re.sub("[#?%\\\\]", "_", pattern or "").strip()
     if name in ADDRESSES:
         shape = f"%.{10 * '_'}{ADDRESSES[name][1]}"
-    elif name == "name":
-        shape = "% %"
     if shape:
         return sql.SQL("{} LIKE {}").format(value, form(sql.Literal(shape)))
-    kind = sql.Literal(_stored(name, publication.policy))
+    if name == "name":  # begins like the first name
+        value, word = (sql.SQL("split_part({}, ' ', 1)").format(one) for one in (value, word))
+    kind = sql.Literal(_stored(NAME[0] if name == "name" else name, publication.policy))
     slots = {"key": sql.Literal(publication.key), "kind": kind}
-    word = form(sql.Identifier("e", "word"))
     return template("releases.possible_word", value=value, form=word, **slots)
 
 
