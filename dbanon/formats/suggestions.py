@@ -493,7 +493,7 @@ def told(reason: str, rule: ColumnRule, sets: Sequence[UniqueSet]) -> str:
     if rule.role is not Role.QUASI or found is None or found.share < _WORTH_TELLING:
         return reason
     others = [quote_identifier(name) for name in found.columns if name != rule.column]
-    words = f"with {' and '.join(others)}" if others else "by itself"
+    words = f"with {' and '.join(others)}" if others else "alone"
     return f"{reason}; {words} it makes {found.share:.0%} of rows unique"
 
 

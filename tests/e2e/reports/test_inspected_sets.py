@@ -41,11 +41,9 @@ def test_the_role_has_a_reason_in_numbers(patients, run, monkeypatch):
     found = dbanon.inspect("patients", settings=patients.settings)
     reasons = {column.info.name: column.reason for column in found.columns}
     share = counted(patients, "born") / 200
-    assert reasons["born"].endswith(f"; by itself it makes {share:.0%} of rows unique")
+    assert reasons["born"].endswith(f"; alone it makes {share:.0%} of rows unique")
     assert "unique" not in reasons["disease"]
-    assert (
-        f"by itself it makes {share:.0%} of rows unique" in run("policy", "suggest", "patients").out
-    )
+    assert f"alone it makes {share:.0%} of rows unique" in run("policy", "suggest", "patients").out
     shown = run("inspect", "patients").out
     assert "What makes rows unique, of 200 rows" in shown
     document = json.loads(run("inspect", "patients", "--json").out)

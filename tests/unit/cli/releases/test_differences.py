@@ -1,4 +1,4 @@
-"""Two reports that were held against each other, as they are printed."""
+"""Two reports that were compared, as they are printed."""
 
 from types import SimpleNamespace
 
