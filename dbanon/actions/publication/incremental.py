@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.actions.publication.pooling import Pooled
     from dbanon.anonymization.outcome import Outcome
-    from dbanon.db.histories.membership import Standing
+    from dbanon.db.histories.membership import MembershipDiff
     from dbanon.db.person_hashes import Changes
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
@@ -109,8 +109,8 @@ def build_next(session: Session, plan: PublicationPlan, stages: Stages) -> list[
     if all(delta.is_same for delta in deltas):
         return works
     return [
-        _extended(session, plan, work, stages, standing=standing, source=source)
-        for work, standing, source in zip(works, differences, read.sources, strict=True)
+        _extended(session, plan, work, stages, diff=diff, source=source)
+        for work, diff, source in zip(works, differences, read.sources, strict=True)
     ]
 
 
@@ -120,7 +120,7 @@ def _extended(
     work: Work,
     stages: Stages,
     *,
-    standing: Standing,
+    diff: MembershipDiff,
     source: Source,
 ) -> Work:
     """Build the next release of a table, with the loss and the class counts of its whole copy."""
@@ -129,7 +129,7 @@ def _extended(
     assert delta is not None  # noqa: S101 - it was counted
     lost = _loss_of_copy(plan.present[part], outcome.loss, delta, source)
     ready = replace(work.prepared, outcome=replace(outcome, loss=lost), trees={})
-    make = partial(build, session, plan, ready, stages, part=part, withdrawn=standing.withdrawn)
+    make = partial(build, session, plan, ready, stages, part=part, withdrawn=diff.withdrawn)
     with membership.departing(session, work.publication, part) if linked else nullcontext():
         built = make(key=plan.places[0].key if linked else None)
     return replace(built, prepared=_counted(built), delta=delta, reading=work.reading)
@@ -160,7 +160,7 @@ def _differences(
     *,
     k: int,
     changes: Changes | None,
-) -> list[Standing]:
+) -> list[MembershipDiff]:
     """Compare the persons with the served release, then the rows of other tables."""
     policy, source = read.members[0].policy, read.sources[0]
     deadline = least_deadline(one.policy for one in read.members)
@@ -168,15 +168,15 @@ def _differences(
     terms = membership.RetentionRules(share, k, deadline)
     owners = None if policy.is_one_row(read.members[0].info) else _owners_of(source, policy)
     columns = {rule.column for one in read.members for rule in one.policy.columns if rule.keep}
-    stand = partial(membership.stand, terms=terms, kept=columns, persons=owners, changes=changes)
-    found = [stand(session, served[0], source.rows)]
+    diff = partial(membership.diff_rows, terms=terms, kept=columns, persons=owners, changes=changes)
+    found = [diff(session, served[0], source.rows)]
     if len(served) > 1:
         membership.hand_over(session)
     for part, one in enumerate(served[1:], 1):
         source = read.sources[part]
         of_rows = _owners_of(source, one.policy)
         found.append(
-            membership.stand_linked(session, one, source.rows, of_rows, kept=columns, part=part)
+            membership.diff_linked_rows(session, one, source.rows, of_rows, kept=columns, part=part)
         )
     return found
 
@@ -190,7 +190,7 @@ def _owners_of(source: Source, policy: Policy) -> pa.Table:
 def _new_classes(
     session: Session,
     read: LinkedSource,
-    differences: Sequence[Standing],
+    differences: Sequence[MembershipDiff],
     request: Request,
     *,
     present: Sequence[Release],
@@ -219,7 +219,7 @@ def _new_classes(
 def _deltas(
     session: Session,
     read: LinkedSource,
-    differences: Sequence[Standing],
+    differences: Sequence[MembershipDiff],
     new: Pooled,
     *,
     outcomes: Sequence[Outcome],

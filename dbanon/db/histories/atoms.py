@@ -156,7 +156,7 @@ class Elsewhere:
 
 
 def elsewhere(session: Session, known: memory.Memory, relation: TableName) -> Elsewhere | None:
-    """Return the persons published only in other relations, if any, within ``standing``."""
+    """Return the persons published only in other relations, if any, within ``comparing``."""
     first = known.first(relation)
     if len({*known.relations.values()}) == 1 or known.several:
         return None

@@ -63,7 +63,7 @@ class RetentionRules:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Standing:
+class MembershipDiff:
     """The differences between a source and its current release.
 
     fresh: positions of persons never published; withdrawn: class numbers; growth: row counts;
@@ -79,7 +79,7 @@ class Standing:
     of_nobody: int = 0
 
 
-def stand(
+def diff_rows(
     session: Session,
     publication: Publication,
     rows: SourceRows,
@@ -88,7 +88,7 @@ def stand(
     kept: Collection[str] = (),
     persons: pa.Table | None = None,
     changes: Changes | None = None,
-) -> Standing:
+) -> MembershipDiff:
     """Compare rows with a served publication; raise PolicyError if two rows have the same key.
 
     kept: columns of kept values; persons: person column of each row, if it is not the key;
@@ -98,7 +98,7 @@ def stand(
     """
     of_rows = rows.keys if persons is None else persons
     near = changes is not None and not kept
-    with standing(session, publication, rows, of_rows, changes=changes, near=near) as known:
+    with comparing(session, publication, rows, of_rows, changes=changes, near=near) as known:
         if persons is None:
             columns = identifiers(publication.key_columns, of="r")
             subjects.require_key(session, publication, _READ, columns)
@@ -115,7 +115,7 @@ def stand(
     return found
 
 
-def stand_linked(
+def diff_linked_rows(
     session: Session,
     publication: Publication,
     rows: SourceRows,
@@ -123,9 +123,9 @@ def stand_linked(
     *,
     kept: Collection[str],
     part: int,
-) -> Standing:
+) -> MembershipDiff:
     """Compare rows of table number ``part`` of a dataset, after ``hand_over`` of its persons."""
-    with standing(session, publication, rows, persons) as known:
+    with comparing(session, publication, rows, persons) as known:
         departed = {"departed": _kept(part), "persons": _kept(0)}
         session.pg.execute(template("membership.departed_of_members", **departed))
         gone = withdrawn(session, _kept(part))
@@ -133,7 +133,7 @@ def stand_linked(
         shown = published_values(session, publication, kept, key=known.key)
     memory.forget(session, memory.BEFORE)
     growth = replace(growth, withdrawn=len(gone))
-    return Standing(np.zeros(0, np.int64), gone, growth, shown, of_nobody=of_nobody)
+    return MembershipDiff(np.zeros(0, np.int64), gone, growth, shown, of_nobody=of_nobody)
 
 
 def hand_over(session: Session) -> None:
@@ -165,7 +165,7 @@ def _rename(session: Session, former: str, name: str) -> None:
     session.pg.execute(rename.format(former_table, sql.Identifier(name)))
 
 
-def _of_rows(session: Session, size: int, found: Standing) -> Delta:
+def _of_rows(session: Session, size: int, found: MembershipDiff) -> Delta:
     """Count the changed rows of persons with several rows; size: number of all rows."""
     growth, fresh = count_rows(session, _DEPARTED)
     withheld = size - growth.kept - growth.later - fresh
@@ -180,7 +180,7 @@ def _of_rows(session: Session, size: int, found: Standing) -> Delta:
 
 
 def count_rows(session: Session, departed: sql.Identifier) -> tuple[Delta, int]:
-    """Count retained, withdrawn (``departed``) and never published rows, within ``standing``."""
+    """Count retained, withdrawn (``departed``) and never published rows, within ``comparing``."""
     counted = template("membership.count_standing_of_members", departed=departed)
     *rows, of_nobody = session.one(counted)
     names = ("kept", "deferred", "left", "changed", "later")
@@ -188,7 +188,7 @@ def count_rows(session: Session, departed: sql.Identifier) -> tuple[Delta, int]:
 
 
 @contextmanager
-def standing(
+def comparing(
     session: Session,
     publication: Publication,
     rows: SourceRows,
@@ -241,7 +241,7 @@ def _read(
     return person
 
 
-def _counted(session: Session, publication: Publication, terms: RetentionRules) -> Standing:
+def _counted(session: Session, publication: Publication, terms: RetentionRules) -> MembershipDiff:
     memory.find_deleted(session, publication.view, deadline=terms.deadline)
     session.pg.execute(query("membership.departed"), {"share": terms.share, "k": terms.k})
     gone = withdrawn(session, _DEPARTED)
@@ -255,7 +255,7 @@ def _counted(session: Session, publication: Publication, terms: RetentionRules) 
         (bound,) = session.one(query("membership.bound_rows"))
         growth = replace(growth, bound=bound)
     growth = replace(growth, former=_former(session, publication, growth.shown))
-    return Standing(np.array(fresh, np.int64), gone, growth, ())
+    return MembershipDiff(np.array(fresh, np.int64), gone, growth, ())
 
 
 def _former(session: Session, publication: Publication, shown: int) -> dict[str, float]:
@@ -270,7 +270,7 @@ def _former(session: Session, publication: Publication, shown: int) -> dict[str,
 
 
 def withdrawn(session: Session, departed: sql.Identifier) -> tuple[int, ...]:
-    """Return the withdrawn classes, within ``standing``."""
+    """Return the withdrawn classes, within ``comparing``."""
     found = session.pg.execute(template("membership.withdrawn", departed=departed))
     return tuple(row[0] for row in found)
 
@@ -278,7 +278,7 @@ def withdrawn(session: Session, departed: sql.Identifier) -> tuple[int, ...]:
 def published_values(
     session: Session, publication: Publication, kept: Collection[str], *, key: UUID | None
 ) -> list[Published]:
-    """Count each published sensitive value, within ``standing``, by the values of kept columns."""
+    """Count each published sensitive value, within ``comparing``, by the values of kept columns."""
     columns = [rule.column for rule in publication.policy.with_role(Role.SENSITIVE)]
     own = [name for name, _ in publication.recodings if name in kept]
     # rows of one person count once
