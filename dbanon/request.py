@@ -26,7 +26,7 @@ from dbanon.domain.policy import (
 )
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import LONGEST_NAME, TableInfo, TableName, is_name
-from dbanon.formats.finders import Asked
+from dbanon.formats.finders import TableRequest
 from dbanon.models.registry import MODELS
 from dbanon.settings import Settings
 
@@ -316,11 +316,11 @@ class Request:
         value = getattr(self, one.name)
         return bool(value) and value != one.default
 
-    def asked(self, policy: Policy, info: TableInfo) -> Asked:
+    def for_table(self, policy: Policy, info: TableInfo) -> TableRequest:
         """Return the request for a table, in the form that ``formats.support`` checks."""
         from dbanon.anonymization.registry import make_masking
 
-        return Asked(policy, info, self.given, make=make_masking)
+        return TableRequest(policy, info, self.given, make=make_masking)
 
     def over(self, policy: Policy) -> Policy:
         """Return the policy in force; raises PolicyError if an option is out of bounds."""

@@ -109,7 +109,7 @@ def compare_request(table: str | TableName, request: Request) -> Comparison:
         loaded = load(session, info, request.policy, draft=given)
         (member,) = members_of([loaded], replace(request, params={}, block=None))
         policy = member.policy
-        require(Mode.COMPARISON, request.asked(policy, loaded.info))
+        require(Mode.COMPARISON, request.for_table(policy, loaded.info))
         candidates = _candidates(policy, request, request.algorithms or USUAL)
         source = read_source(session, member, stages, kind=request.relation_kind)
     ks = sorted(wanted or {policy.k})

@@ -98,7 +98,7 @@ def _reading(session: Session, plan: PublicationPlan, work: Work, content: str |
     member, previous, frozen = work.member, work.previous, work.prepared.source.frozen
     counted = person_hashes.count(session, member.loaded.info, member.own, since=None)
     found = Reading(counted, content=content, ncp=work.prepared.outcome.loss.ncp)
-    asked = plan.request.asked(member.policy, member.info)
+    asked = plan.request.for_table(member.policy, member.info)
     if (frozen is not None and len(frozen)) or any(reasons(Mode.PLACES, asked)):
         return found
     before = None if previous is None else previous.source_state
@@ -197,7 +197,7 @@ class OverlappedHashing:
         """Hash the persons and digest the rows of a single table."""
         (member,) = self.plan.members
         info, policy = member.info, member.policy
-        if not any(reasons(Mode.OVERLAP, self.plan.request.asked(policy, info))):
+        if not any(reasons(Mode.OVERLAP, self.plan.request.for_table(policy, info))):
             from dbanon.db.person_hashes import hash_persons
 
             key = self.plan.places[0].key_of_persons(self.session)

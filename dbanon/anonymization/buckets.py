@@ -15,7 +15,7 @@ from dbanon.domain.assignment import Assignment, EncodedTable, GroupValues, Loss
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.policy import BUCKET, Policy, anatomy_level
 from dbanon.domain.table import ColumnKind
-from dbanon.formats.finders import Counted
+from dbanon.formats.finders import RowCounts
 from dbanon.formats.support import Mode, require
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def in_buckets(
     draws: (n, 3). Raises PolicyError if a person has several rows, Unsatisfiable as ``deal``.
     """
     if subjects is not None:
-        require(Mode.BUCKETS, Counted(policy, len(subjects), len(np.unique(subjects))))
+        require(Mode.BUCKETS, RowCounts(policy, len(subjects), len(np.unique(subjects))))
     found = deal(encoded.sensitive[:, 0], draws, l=anatomy_level(policy) or 1)
     n_groups = found.n_groups
     number = ValueColumn(

@@ -1,7 +1,7 @@
-"""What is asked of dbanon, and how each feature is found in it, for ``formats.support``.
+"""The parts of a request, and how each feature is found in them, for ``formats.support``.
 
-``Asked`` is searched for features: a policy, a table and the given options. Single parts of it can
-be searched before the rest is known; ``Counted``, ``Fleeting`` and a release afterwards.
+``TableRequest`` has all parts: a policy, a table and the given options. Single parts can be
+searched before the rest is known; ``RowCounts``, ``UntrackedRows`` and a release afterwards.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _OF_FORECAST = ["table", "refresh", "dsn", "owner", "allow_superuser", "json", "
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TableRequest:
     """A request for one table; given: names of options; make: returns the method of a step.
 
     No field has a default, because a missing part would count as supported.
@@ -58,7 +58,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class RowCounts:
     """The numbers of rows and persons of a table."""
 
     policy: Policy
@@ -67,7 +67,7 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True)
-class Fleeting:
+class UntrackedRows:
     """A table or partition whose rows change other than by statements, with the reason."""
 
     part: str
@@ -75,9 +75,9 @@ class Fleeting:
 
 
 Options: TypeAlias = frozenset[str]
-Part = TypeVar("Part", Options, TableInfo, Policy, Asked, Counted, Fleeting, Release)
-Parts: TypeAlias = Options | TableInfo | Policy | Asked | Counted | Fleeting | Release
-"""All that is asked, or a part of it that is known before the rest or after."""
+Part = TypeVar("Part", Options, TableInfo, Policy, TableRequest, RowCounts, UntrackedRows, Release)
+Parts: TypeAlias = Options | TableInfo | Policy | TableRequest | RowCounts | UntrackedRows | Release
+"""A request, or a part that is known before the rest or after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,22 +87,22 @@ class Finder(Generic[Part]):
     part: type[Part]
     find: Callable[[Part], Iterable[Found]]
 
-    def __call__(self, asked: Parts) -> Iterator[Found]:
+    def __call__(self, request: Parts) -> Iterator[Found]:
         """Yield the values for the placeholders of a reason, once per occurrence."""
-        parts: tuple[Parts, ...] = (asked,)
-        if isinstance(asked, Asked):
-            parts = (asked, asked.given, asked.info, asked.policy)
-        elif isinstance(asked, Release):
-            parts = (asked, asked.policy)
+        parts: tuple[Parts, ...] = (request,)
+        if isinstance(request, TableRequest):
+            parts = (request, request.given, request.info, request.policy)
+        elif isinstance(request, Release):
+            parts = (request, request.policy)
         for part in parts:
             if isinstance(part, self.part):
                 yield from self.find(part)
 
 
-def known(asked: Parts) -> Found:
+def known(request: Parts) -> Found:
     """Return the values for placeholders of any reason."""
     found: dict[str, object] = {}
-    for part in (asked, getattr(asked, "policy", None), getattr(asked, "info", None)):
+    for part in (request, getattr(request, "policy", None), getattr(request, "info", None)):
         if isinstance(part, Policy):
             found["table"] = part.table
             found["publish"] = command("dbanon publish", part.table)
@@ -133,7 +133,7 @@ def option(*names: str) -> Finder[Options]:
 
 def where(part: type[Part], test: Callable[[Part], object]) -> Finder[Part]:
     """Return a finder of a feature that is present or not."""
-    return Finder(part, lambda asked: ({} for _ in range(bool(test(asked)))))
+    return Finder(part, lambda request: ({} for _ in range(bool(test(request)))))
 
 
 def policy(test: Callable[[Policy], object]) -> Finder[Policy]:
@@ -187,9 +187,9 @@ def beyond_blocks(spec: ModelSpec, policy: Policy) -> bool:
     return model.of_whole and not around and policy.max_suppressed > 0.0
 
 
-def of_persons(asked: Asked) -> Iterator[Found]:
+def of_persons(request: TableRequest) -> Iterator[Found]:
     """Find the models that are proved for all rows of a person, if persons may have several."""
-    for spec in () if asked.policy.is_one_row(asked.info) else asked.policy.models:
+    for spec in () if request.policy.is_one_row(request.info) else request.policy.models:
         is_of_rows = is_strict(spec) or not MODELS[spec.name].of_persons
         if spec.name != K_ANONYMITY and is_of_rows:
             yield {"name": spec.name}
@@ -202,24 +202,24 @@ def foreign_leaf(info: TableInfo) -> Iterator[Found]:
             yield {"part": part.name}
 
 
-def virtual(asked: Asked) -> Iterator[Found]:
+def virtual(request: TableRequest) -> Iterator[Found]:
     """Find the columns of the policy that are generated on reading."""
-    policy = asked.policy
+    policy = request.policy
     rules = (*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE))
     watched = {*(rule.column for rule in rules), policy.subject}
-    for column in asked.info.columns:
+    for column in request.info.columns:
         if column.is_virtual and column.name in watched:
             yield {"column": quote_identifier(column.name)}
 
 
-def nullable_subject(asked: Asked) -> Iterator[Found]:
+def nullable_subject(request: TableRequest) -> Iterator[Found]:
     """Find a subject that may be NULL."""
-    for column in asked.info.columns:
-        if column.name == asked.policy.subject and column.nullable:
+    for column in request.info.columns:
+        if column.name == request.policy.subject and column.nullable:
             yield {"column": quote_identifier(column.name)}
 
 
-def by_rows(counted: Counted) -> Iterator[Found]:
+def by_rows(counted: RowCounts) -> Iterator[Found]:
     """Find the models with guards that count rows, if a person has several."""
     policy = counted.policy
     if counted.rows == counted.persons or policy.rows_per_subject == 1:

@@ -1,7 +1,7 @@
 """The features that each mode refuses, with reasons: the only table of its kind.
 
 A feature without a row works in every mode. A row lists the modes that refuse its feature, with a
-reason for each. ``formats.finders`` has what is asked, and how features are found in it.
+reason for each. ``formats.finders`` has the parts of a request, and how features are found in them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dbanon.domain.policy import FULL_DOMAIN, GLOBAL, PAIRS, Policy, Role
 from dbanon.domain.release import Release
 from dbanon.domain.table import TableInfo
 from dbanon.formats import finders as find
-from dbanon.formats.finders import Asked, Counted, Fleeting
+from dbanon.formats.finders import RowCounts, TableRequest, UntrackedRows
 from dbanon.models.base import Scope
 from dbanon.models.registry import MODELS
 
@@ -109,28 +109,28 @@ _OF_THE_LEDGER = Reason("goes alone: the ledger says what to check")
 _OF_FIGURES = Reason("goes with --public and --json alone")
 
 
-def reasons(mode: Mode, asked: Parts) -> Iterator[str]:
+def reasons(mode: Mode, request: Parts) -> Iterator[str]:
     """Yield the reasons why a mode refuses a request."""
-    for text, _, _ in _refusals(mode, asked):
+    for text, _, _ in _refusals(mode, request):
         yield text
 
 
-def require(mode: Mode, asked: Parts, **words: object) -> None:
+def require(mode: Mode, request: Parts, **words: object) -> None:
     """Raise the error of the first feature that a mode refuses; words: further placeholders."""
-    for text, hint, error in _refusals(mode, asked, **words):
+    for text, hint, error in _refusals(mode, request, **words):
         raise error(text, hint=hint)
 
 
 def _refusals(
-    mode: Mode, asked: Parts, **more: object
+    mode: Mode, request: Parts, **more: object
 ) -> Iterator[tuple[str, str | None, type[DbanonError]]]:
-    known = {**find.known(asked), **more}
+    known = {**find.known(request), **more}
     for feature in FEATURES:
         reason = feature.refused.get(mode)
         if reason is None:
             continue
         hint = reason.hint or _HINTS.get(mode)
-        for found in feature.find(asked):
+        for found in feature.find(request):
             words = {**known, **found}
             text = _PREFIXES.get(mode, "") + reason.text.format(**words)
             yield text, None if hint is None else hint.format(**words), reason.error
@@ -327,7 +327,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "rows that change without a statement",
-        find.Finder(Fleeting, lambda found: [asdict(found)]),
+        find.Finder(UntrackedRows, lambda found: [asdict(found)]),
         {Mode.VIEW: Reason("{part} {why}, which the guards of a live view would not see")},
     ),
     Feature(
@@ -389,12 +389,14 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "masking that depends on other rows",
-        find.where(Asked, lambda asked: any(method.whole for method in asked.methods())),
+        find.where(TableRequest, lambda request: any(method.whole for method in request.methods())),
         {Mode.REFRESH: Reason("what becomes of its masked values depends on all rows")},
     ),
     Feature(
         "masking within classes",
-        find.where(Asked, lambda asked: any(method.within_class for method in asked.methods())),
+        find.where(
+            TableRequest, lambda request: any(method.within_class for method in request.methods())
+        ),
         {Mode.REUSE: Reason("its values are masked within the classes")},
     ),
     Feature(
@@ -431,7 +433,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "a subject that is not the key",
-        find.where(Asked, lambda asked: not asked.policy.is_one_row(asked.info)),
+        find.where(TableRequest, lambda request: not request.policy.is_one_row(request.info)),
         {
             Mode.PLACES: Reason("its persons may have several rows"),
             Mode.OVERLAP: Reason("its persons may have several rows"),
@@ -445,7 +447,8 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "a subject other than the key",
         find.where(
-            Asked, lambda asked: asked.policy.subject not in {None, *asked.info.primary_key}
+            TableRequest,
+            lambda request: request.policy.subject not in {None, *request.info.primary_key},
         ),
         {Mode.PERSONS: _OWN_SUBJECT},
     ),
@@ -509,7 +512,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "a subject that may be NULL",
-        find.Finder(Asked, find.nullable_subject),
+        find.Finder(TableRequest, find.nullable_subject),
         {
             Mode.VIEW: Reason(
                 "subject column {column} of {source} may become NULL while a live view shows it,"
@@ -520,7 +523,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "persons with several rows",
-        find.where(Counted, lambda counted: counted.rows != counted.persons),
+        find.where(RowCounts, lambda counted: counted.rows != counted.persons),
         {
             Mode.BLOCKS: Reason("some persons have several rows, which may lie in several blocks"),
             Mode.BUCKETS: Reason(
@@ -534,7 +537,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "persons with several rows, by a model that guards count by rows",
-        find.Finder(Counted, find.by_rows),
+        find.Finder(RowCounts, find.by_rows),
         {
             Mode.VIEW: Reason(
                 "{table} has {rows} rows of {persons} subjects ({subject}), and a live view counts"
@@ -690,12 +693,12 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "a model proved of all rows of a person, with a subject",
-        find.Finder(Asked, find.of_persons),
+        find.Finder(TableRequest, find.of_persons),
         {Mode.REFRESH: Reason("{name} is proved of all rows of a person")},
     ),
     Feature(
         "a column that is generated on reading",
-        find.Finder(Asked, find.virtual),
+        find.Finder(TableRequest, find.virtual),
         {
             Mode.VIEW: Reason(
                 "column {column} is generated on reading, and the guards of a live view would not"

@@ -9,7 +9,7 @@ import pytest
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.policy import ColumnRule, MaskingStep, ModelSpec, Policy, Role
 from dbanon.domain.table import Below, ColumnInfo, ColumnKind, Partition, TableInfo, TableName
-from dbanon.formats.finders import Counted
+from dbanon.formats.finders import RowCounts
 from dbanon.formats.support import FEATURES, Mode, reasons, require
 from dbanon.models.registry import MODELS
 from dbanon.request import Request
@@ -165,7 +165,7 @@ def refused(mode, asked):
 
 def said(policy, info, request):
     """Return what each mode says of it, nothing where it does it."""
-    asked = request.asked(policy, info)
+    asked = request.for_table(policy, info)
     found = {
         str(mode): refused(mode, asked)
         for mode in (Mode.VIEW, Mode.DATASET, Mode.BLOCKS, Mode.COMPARISON)
@@ -187,7 +187,7 @@ def test_each_combination_is_refused_in_the_words_that_were_agreed():
         f"plan --compare --{name}": {"comparison": refused(Mode.COMPARISON, frozenset({name}))}
         for name in (*OF_RELEASES, "algorithm")
     }
-    several = Counted(replace(POLICY, **model("entropy-l-diversity")), 10, 9)
+    several = RowCounts(replace(POLICY, **model("entropy-l-diversity")), 10, 9)
     found["several rows a person"] = {
         str(mode): refused(mode, several) for mode in (Mode.VIEW, Mode.BLOCKS)
     }
@@ -195,13 +195,13 @@ def test_each_combination_is_refused_in_the_words_that_were_agreed():
 
 
 def test_persons_with_one_row_each_are_refused_by_no_mode():
-    counted = Counted(replace(POLICY, **model("entropy-l-diversity")), 10, 10)
+    counted = RowCounts(replace(POLICY, **model("entropy-l-diversity")), 10, 10)
     assert [] == [text for mode in Mode for text in reasons(mode, counted)]
 
 
 @pytest.mark.parametrize(
     ("mode", "parts"),
-    [(Mode.BUCKETS, {Policy, Counted}), (Mode.APART, {Policy}), (Mode.FRAME, {Policy})],
+    [(Mode.BUCKETS, {Policy, RowCounts}), (Mode.APART, {Policy}), (Mode.FRAME, {Policy})],
 )
 def test_what_is_asked_of_a_policy_alone_is_refused_by_its_keys_alone(mode, parts):
     """Else a policy that is checked before its table is known would count as supported.

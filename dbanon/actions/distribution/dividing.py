@@ -89,7 +89,7 @@ def prepare_in_blocks(
     all rows at once.
     """
     policy, info, loaded = member.policy, member.info, member.loaded
-    require(Mode.BLOCKS, request.asked(policy, info))
+    require(Mode.BLOCKS, request.for_table(policy, info))
     require_installed(policy)  # what is missing is told before anything is read
     domains = _read(session, loaded, policy, stages=stages)
     warnings = cautions(session, member, counted_texts(domains), strict=strict)

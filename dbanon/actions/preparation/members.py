@@ -73,7 +73,7 @@ def _of_persons(loaded: Loaded, request: Request) -> Policy:
     require(Mode.PERSONS, loaded.info)
     policy = in_force(loaded, replace(_asked(request, loaded.policy), rows_per_subject=None))
     for mode in (Mode.DATASET, Mode.PERSONS):
-        require(mode, request.asked(policy, loaded.info))
+        require(mode, request.for_table(policy, loaded.info))
     return replace(policy, subject=loaded.info.primary_key[0])
 
 
@@ -82,7 +82,7 @@ def _of_table(loaded: Loaded, persons: Loaded, request: Request) -> Policy:
     info = loaded.info
     policy = in_force(loaded, _asked(request, loaded.policy))
     for mode in (Mode.DATASET, Mode.LINKED):
-        require(mode, request.asked(policy, info))
+        require(mode, request.for_table(policy, info))
     column = info.column(policy.subject or "")
     key = persons.info.column(persons.info.primary_key[0])
     integers = column.kind is key.kind is ColumnKind.INTEGER
@@ -146,7 +146,7 @@ def in_force(loaded: Loaded, request: Request) -> Policy:
             hint="--allow-foreign, if that is as it should be",
         )
     if request.relation_kind.is_live:
-        require(Mode.VIEW, request.asked(policy, loaded.info))
+        require(Mode.VIEW, request.for_table(policy, loaded.info))
     return policy
 
 

@@ -39,7 +39,7 @@ from dbanon.domain.policy import Policy, Role
 from dbanon.domain.release import ReleaseKind
 from dbanon.domain.table import TableInfo, quote_identifier
 from dbanon.formats.column_values import with_own_values
-from dbanon.formats.finders import Counted
+from dbanon.formats.finders import RowCounts
 from dbanon.formats.policy_warnings import repeated
 from dbanon.formats.support import Mode, require
 from dbanon.models.base import HIERARCHICAL, ORDERED, Scope
@@ -397,7 +397,7 @@ def _have_several(session: Session, policy: Policy, info: TableInfo, *, mode: Mo
         return True  # it may be otherwise when it is read
     rows, persons = catalog.count_subjects(session, info, policy.subject or "")
     if mode is not None:
-        require(mode, Counted(policy, rows, persons))
+        require(mode, RowCounts(policy, rows, persons))
     return rows != persons
 
 

@@ -68,7 +68,7 @@ def _reading(session: Session, plan: PublicationPlan, member: Member, present: R
     alone = alone and widened(session, member, present.relation) is member
     if not alone:
         return Reading(now, reason="other releases need all rows")
-    for reason in reasons(Mode.PLACES, plan.request.asked(policy, info)):
+    for reason in reasons(Mode.PLACES, plan.request.for_table(policy, info)):
         return Reading(now, reason=reason)
     anew = partial(Reading, now, key=known.key, former=None if since is None else since.places)
     if since is None or since.places is None or since.key != str(known.key):

@@ -84,7 +84,7 @@ def resolve(
     plan = PublicationPlan(members, request, places, previous, division, restart, tuple(present))
     plan = _with_mode(session, plan)
     if plan.mode is Mode.REUSE:
-        require(Mode.REUSE, request.asked(members[0].policy, members[0].info))
+        require(Mode.REUSE, request.for_table(members[0].policy, members[0].info))
     return plan
 
 
@@ -111,7 +111,7 @@ def _obstacle_to_refresh(session: Session, plan: PublicationPlan) -> str | None:
     together = len(plan.members) > 1
     for member, release in zip(plan.members, plan.present, strict=True):
         policy, info = member.policy, member.loaded.info
-        reason = next(reasons(Mode.REFRESH, plan.request.asked(policy, info)), None)
+        reason = next(reasons(Mode.REFRESH, plan.request.for_table(policy, info)), None)
         reason = reason or _changed(session, info, release, policy=policy, versions=member.versions)
         if reason is not None:
             return f"of {release.relation}, {reason}" if together else reason
@@ -175,7 +175,7 @@ def _obstacle_to_reuse(session: Session, plan: PublicationPlan) -> str | None:
     policy, info = member.policy, member.info
     # Blocks are refused, as classes that are grouped anew for their sake would tell more.
     request = replace(plan.request, executor="threads", rows_per_block=None)
-    for reason in reasons(Mode.REUSE, request.asked(policy, info)):
+    for reason in reasons(Mode.REUSE, request.for_table(policy, info)):
         return reason
     others = ledger.policies_by_release(session, info.name, known=[policy]).values()
     sensitive = {rule.column for rule in policy.with_role(Role.SENSITIVE)}

@@ -171,7 +171,7 @@ def _require_one_row(session: Session, loaded: Loaded) -> None:
     info = loaded.info
     for name in loaded.names:
         if (stored := store.load_stored(session, info.name, name)) is not None:
-            require(Mode.COUNTS, Request().asked(stored.policy, info))
+            require(Mode.COUNTS, Request().for_table(stored.policy, info))
     require_distinct(session, info, loaded.policy)
 
 

@@ -13,7 +13,7 @@ from dbanon.db.schemas import DATA_SCHEMA
 from dbanon.db.session import VALUE_SETTINGS
 from dbanon.domain.errors import NotPermitted
 from dbanon.domain.policy import Role
-from dbanon.formats.finders import Fleeting
+from dbanon.formats.finders import UntrackedRows
 from dbanon.formats.support import Mode, require
 from dbanon.models.base import Reads
 from dbanon.models.registry import MODELS, arguments, is_plain
@@ -522,4 +522,4 @@ def require_lasting(session: Session, info: TableInfo) -> None:
     oids = [part.oid for part in info.partitions] or [info.oid]
     row = session.pg.execute(query("releases.fleeting"), (oids,)).fetchone()
     if row is not None:
-        require(Mode.VIEW, Fleeting(*row))
+        require(Mode.VIEW, UntrackedRows(*row))
