@@ -82,6 +82,7 @@ TARGETS = {
     "dbanon/db/releases/copies.py": ["tests/e2e/interruptions/test_idle_readers.py"],
     "dbanon/actions/releases/counting.py": _COUNTS,
     "dbanon/actions/publication/series.py": [
+        "tests/security/readers/test_unread.py",
         *_PSEUDONYMS,
         "tests/security/test_masked_series.py",
         "tests/security/histories/test_composition.py",

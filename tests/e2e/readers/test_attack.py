@@ -150,6 +150,13 @@ def test_who_came_since_is_not_tried_unless_a_class_covers_them(patients, run):
     assert found["skewness", "disease"]["expected"] is None
 
 
+def test_a_column_of_another_type_is_named(patients, run):
+    patients.execute("ALTER TABLE public.patients ALTER age TYPE bigint")
+    told = run("attack", "anon.patients", code=4).err
+    assert "column age of public.patients has another type than when anon.patients was" in told
+    assert "try: dbanon refresh" in told
+
+
 def test_a_role_without_rights_is_refused_and_told_nothing(patients, run, monkeypatch):
     reader = patients.role("reader")
     dbanon.grant("anon.patients", [reader], settings=patients.settings)
