@@ -133,4 +133,4 @@ def test_who_may_not_count_persons_is_warned_of_what_the_catalog_says(charges):
     settings = dbanon.Settings(dsn=database.dsn_as(author))
     dbanon.set_policy("public.charges", file, warn=found.append, settings=settings)
     assert [caution.code for caution in found] == [Code.NO_SUBJECT]
-    assert "this role may not count them" in found[0].message
+    assert "person_id may identify persons (not counted)" in found[0].message

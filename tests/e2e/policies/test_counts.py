@@ -224,7 +224,8 @@ def test_a_view_of_the_counts_does_not_keep_others_from_being_published(patients
     idle = patients.connect_as(analyst)
     idle.execute("CREATE TEMPORARY VIEW mine AS SELECT persons FROM anon.patients_counts")
     (note,) = count(patients, "disease", epsilon=0.1).notes
-    assert note.startswith("other relations depend on anon.patients_counts as it was")
+    assert note.message.startswith("relations that depend on ")
+    assert note.hint.endswith(" from anon.patients_counts")
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         idle.execute("TABLE mine")
     rows = idle.execute("SELECT disease FROM anon.patients_counts").fetchall()
