@@ -102,7 +102,7 @@ def test_publishing_needs_temporary_tables(bare_database):
     findings = dbanon.doctor(settings=settings)
     (grant,) = (f.hint for f in findings if "make temporary tables" in f.message)
     assert f"GRANT TEMPORARY ON DATABASE {name} TO rights_publisher" == grant
-    assert lacking.endswith(f": {grant}")
+    assert lacking == grant
     bare_database.admin().execute(grant)
     assert [] == warnings(settings)
     assert rows_proved(dbanon.publish("patients", settings=settings)) == 200
