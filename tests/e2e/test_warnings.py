@@ -38,7 +38,7 @@ def people(database, tmp_path):
         "CREATE UNIQUE INDEX ON public.people (lower(badge)) WHERE id > 10;"
         "INSERT INTO public.people SELECT i, i % 30,"
         " (ARRAY['hiv', 'HIV ', 'none', 'flu'])[1 + i % 4],"
-        " 1000 + i, 'b' || i, 'mail', 'w' || i % 9 FROM generate_series(1, 120) AS i"
+        " 1000 + i, 'b' || i, 'mail' || i % 9, 'w' || i % 9 FROM generate_series(1, 120) AS i"
     )
     file = tmp_path / "people.toml"
     file.write_text(POLICY)
