@@ -96,7 +96,9 @@ def test_a_database_of_the_first_revision_is_upgraded_with_all_that_it_holds(bar
         " FROM generate_series(101, 120) AS i"
     )
     (refreshed,) = dbanon.refresh("people", settings=settings)
-    assert (True, 77) == (refreshed.changed, refreshed.growth.kept)  # of the groups of before
+    # Its copy has no class numbers, by which classes are kept.
+    assert (True, None) == (refreshed.changed, refreshed.growth)
+    assert refreshed.regrouped or refreshed.release.sharing
     assert refreshed.release.checks.passed
     events = dbanon.policy_history("people", settings=settings)
     assert ["published", "published", "published", "stored"] == [e.operation for e in events]
