@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.actions.publication.steps import Reading, Work
-    from dbanon.domain.release import Release, SourceState
+    from dbanon.domain.release import Release, SourceState, Sums
 
 
 def publish_request(table: str | TableName, request: Request) -> Release:
@@ -133,10 +133,8 @@ def _compared(
     kept = []
     for one, release in zip(works, plan.present, strict=True):
         loaded, delta, state = one.member.loaded, one.delta, one.state
-        former = release.source_state
-        if state is not None and former is not None and former.copy is not None:
-            # of the digest, which was compared
-            state = replace(state, copy=immutability.written(session, release.data_id, former.copy))
+        if state is not None:  # the digest of the copy was compared
+            state = replace(state, copy=_sums(session, release))
         if loaded.now is not None:
             store.save_baseline(session, loaded.info.name, loaded.now, name=loaded.wanted)
         ledger.note_compared(session, release.id, one.fingerprint, growth=delta, state=state)
@@ -144,6 +142,15 @@ def _compared(
         kept.append(replace(one, release=replace(noted, warnings=one.prepared.warnings)))
     keep(session, [one.loaded for one in plan.members], plan.present)
     return kept
+
+
+def _sums(session: Session, release: Release) -> Sums:
+    """Return the sums of an unaltered copy; an earlier version stored none."""
+    published = catalog.describe_published(session, release.relation)
+    known = immutability.known_sums(published, release)
+    if known is None:
+        return immutability.sums(session, published, release.data_id)
+    return immutability.written(session, release.data_id, known)
 
 
 def keep(session: Session, loaded: Sequence[Loaded], served: Sequence[Release]) -> None:

@@ -625,6 +625,16 @@ def test_a_copy_that_is_written_again_with_the_same_values_is_read_once(people):
     assert found.release.data_id == before.data_id
 
 
+def test_rows_that_the_owner_wrote_are_found_once_a_refresh_has_stored_the_sums(people):
+    """Of a copy that an earlier version published."""
+    people.execute("UPDATE dbanon.release SET source_state = source_state - 'copy'")
+    assert not refresh(people).changed
+    require_sums(people)
+    write_copy(people, "UPDATE {copy} SET mood = 'calm'")
+    assert refresh(people, if_changed=True).changed
+    assert people.execute("SELECT count(DISTINCT mood) FROM anon.people") != [(1,)]
+
+
 def test_another_name_of_a_published_value_is_found_though_no_row_was_written(people):
     people.execute(CHANGE)
     refresh(people)

@@ -80,7 +80,7 @@ def test_each_header_is_explained(database, run, printed):
 
 def test_each_panel_of_the_help_is_explained(run):
     _, _, section = PAGE.partition("The panels of `--help`")
-    panels = {*re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)}
+    panels = {*re.findall(r"^\| `([\w ]+)` \|", section, re.MULTILINE)}
     for command in ("plan", "publish", "report", "attack", "history"):
-        printed = {*re.findall(r"^(\w+):$", run(command, "--help").out, re.MULTILINE)}
+        printed = {*re.findall(r"^([A-Z][\w ]+):$", run(command, "--help").out, re.MULTILINE)}
         assert printed - panels <= {"Arguments", "Options"}
