@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import unicodedata
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from psycopg import sql
 from psycopg.types.json import Jsonb
@@ -20,10 +20,34 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from uuid import UUID
 
-    from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.policy import ColumnRule, Policy
     from dbanon.domain.table import TableName
+
+
+class Replaced(Protocol):
+    """The parts of a publication on which made-up values depend; see ``Publication``."""
+
+    @property
+    def policy(self) -> Policy:
+        """The policy, with the columns to replace."""
+
+    @property
+    def key(self) -> UUID | None:
+        """The hash key of the persons."""
+
+    @property
+    def view(self) -> TableName:
+        """The published relation."""
+
+    @property
+    def reading(self) -> sql.Composable:
+        """The source."""
+
+    @property
+    def release(self) -> sql.Identifier:
+        """The private copy."""
+
 
 _PATTERNS = {"phone": "+999 ### ### ######"}  # a country code that no country has
 
@@ -111,7 +135,7 @@ def _characters(pattern: str) -> Iterator[sql.Composable]:
 
 
 def possible(
-    publication: Publication, rule: ColumnRule, form: Callable[[sql.Composable], sql.Composable]
+    publication: Replaced, rule: ColumnRule, form: Callable[[sql.Composable], sql.Composable]
 ) -> sql.Composable:
     """Compose the test if a source value may be a replacement; form: that of ``word_form``."""
     name, pattern = rule.replace or "", pattern_of(rule)
@@ -134,7 +158,7 @@ def source_text(rule: ColumnRule) -> sql.Composed:
 
 
 def require_words(
-    session: Session, publication: Publication, others: Mapping[TableName, Policy]
+    session: Session, publication: Replaced, others: Mapping[TableName, Policy]
 ) -> None:
     """Draw and store the words that the key of a release lacks, none of them a real value.
 
@@ -160,7 +184,7 @@ def require_words(
             )
 
 
-def _require_room(session: Session, publication: Publication, rule: ColumnRule) -> None:
+def _require_room(session: Session, publication: Replaced, rule: ColumnRule) -> None:
     """Raise PolicyError if a code of a pattern is probably a value of its column.
 
     A code is such a value with the probability values / codes, so that none is expected below
@@ -255,7 +279,7 @@ def word_form(session: Session) -> Callable[[sql.Composable], sql.Composable]:
     return form
 
 
-def require_made_up(session: Session, publication: Publication) -> None:
+def require_made_up(session: Session, publication: Replaced) -> None:
     """Raise CheckFailed if a replacement is missing, or a value of its column in the source."""
     if not publication.policy.replaced:
         return
@@ -289,6 +313,6 @@ def require_made_up(session: Session, publication: Publication) -> None:
             )
 
 
-def _failed(publication: Publication, problem: str, *, hint: str) -> CheckFailed:
+def _failed(publication: Replaced, problem: str, *, hint: str) -> CheckFailed:
     message = f"{publication.view}: {problem}; nothing was published"
     return CheckFailed(message, CheckReport(publication.view, ()), hint=hint)
