@@ -1,4 +1,4 @@
-"""How many new persons have to come before they are published together.
+"""How many new persons have to come before they are published together, and how hard to search.
 
 Whether a few newcomers are published must not depend on their values: whoever knows who came would
 read these from the timing. So a pool of them is large enough for its values to suffice anyway.
@@ -7,10 +7,12 @@ read these from the timing. So a pool of them is large enough for its values to 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dbanon.domain.policy import AUTO
 from dbanon.models.base import DistinctModel, Scope
 from dbanon.models.registry import MODELS, arguments, is_strict, sensitive_of
 
@@ -26,6 +28,21 @@ _RARE = 1e-6
 """The probability with which a pool may have too few values."""
 _OTHERWISE = 10
 """How many times as large a pool is for other models, of which no probability is computed."""
+
+_MANY = 100_000
+"""Published persons beside whom a pool is searched with the least effort."""
+
+
+def with_effort(policy: Policy, published: int) -> Policy:
+    """Return the policy of a pool with the effort of its search; published: the other persons.
+
+    A search of a large table has few rounds, and a pool beside one has no more: with the rounds of
+    a small table, 5,000 persons would cost half as much as a search of 1,000,000. An effort that
+    the policy declares stays.
+    """
+    if policy.algorithm != AUTO or published < _MANY:
+        return policy
+    return replace(policy, params={"effort": "fast", **policy.params})
 
 
 def least_size(

@@ -14,7 +14,7 @@ import numpy as np
 from dbanon.actions.preparation.prepare import LinkedSource, cautions, read_source
 from dbanon.anonymization.linked import beside, subjects_of
 from dbanon.anonymization.outcome import Outcome, join, nobody
-from dbanon.anonymization.pools import least_size
+from dbanon.anonymization.pools import least_size, with_effort
 from dbanon.anonymization.registry import RECODINGS, recoding_of
 from dbanon.db.histories import memory
 from dbanon.db.metadata import ledger
@@ -123,7 +123,8 @@ def _tried(
     if least is None or size < least + former:
         return pending
     try:
-        every = [replace(policy, max_suppressed=0.0) for policy in asked]
+        shown = sum(one.persons for one in published[0])
+        every = [replace(with_effort(one, shown), max_suppressed=0.0) for one in asked]
         outcomes = part.solve(every, least=least, seed=seed, stages=stages)
     except Unsatisfiable:
         memory.keep_pool(session, relation, kept_values, size)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.pools import draws_needed, pool_size, probability
+from dbanon.anonymization.pools import draws_needed, pool_size, probability, with_effort
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 
@@ -77,3 +77,19 @@ def test_a_pool_is_as_large_as_any_column_k_and_the_policy_need():
     assert 210 == pool_size(policy(strict), published)
     alone = ModelSpec("l-diversity", {"l": 1})
     assert 10 == pool_size(policy(alone), {"a": [7], "b": [7]})
+
+
+def test_a_pool_beside_many_persons_is_searched_with_little_effort():
+    assert {"effort": "fast"} == with_effort(policy(), 100_000).params
+    assert policy() == with_effort(policy(), 99_999)
+
+
+@pytest.mark.parametrize("effort", ["balanced", "best"])
+def test_the_effort_that_a_policy_declares_is_also_that_of_its_pools(effort):
+    declared = policy(params={"effort": effort})
+    assert declared == with_effort(declared, 10_000_000)
+
+
+def test_the_effort_of_pools_concerns_auto_alone():
+    other = policy(algorithm="mondrian")
+    assert other == with_effort(other, 10_000_000)
