@@ -10,8 +10,8 @@ WITH changed AS (
        AND e.person IN (SELECT c.person FROM pg_temp.history_changes AS c)
 )
 INSERT INTO pg_temp.history_entries
-    (release_id, relation, person, class, value_id, shown, held, place)
-SELECT %(release)s, %(relation)s, c.person, c.class, c.value_id, c.class, c.value_id, 1
+    (release_id, relation, person, class, value_id, shown, held, place, persons)
+SELECT %(release)s, %(relation)s, c.person, c.class, c.value_id, c.class, c.value_id, 1, 1
   FROM pg_temp.history_changes AS c
 
 -- name: add_figures
@@ -75,7 +75,8 @@ SELECT h.release_id, h.relation_schema, h.relation_name, h.several
  ORDER BY h.release_id
 
 -- name: create_entries
--- A table for the membership of persons.
+-- A table for the membership of persons. persons: how many alike an entry stands for; person is none of theirs if
+-- these are several.
 CREATE TEMPORARY TABLE history_entries (
     release_id bigint NOT NULL,
     relation bigint NOT NULL,
@@ -85,7 +86,8 @@ CREATE TEMPORARY TABLE history_entries (
     until bigint,
     shown bigint NOT NULL,
     held bigint NOT NULL,
-    place bigint NOT NULL
+    place bigint NOT NULL,
+    persons bigint NOT NULL
 )
 ON COMMIT DROP
 
@@ -109,14 +111,13 @@ CREATE TEMPORARY TABLE {read} (
 ON COMMIT DROP
 
 -- name: create_rest
--- The persons of a relation's first release without later changes that are not in history_entries; {filled}: with
--- rows or empty.
-CREATE TEMPORARY TABLE history_rest ON COMMIT DROP AS
-SELECT e.person, e.class, e.value_id
-  FROM dbanon.history_member AS m
- CROSS JOIN LATERAL unnest(m.persons, m.classes, m.value_ids) AS e (person, class, value_id)
- WHERE m.release_id = {first}
-  WITH {filled}
+-- A table for the numbers of persons with each value in each class that are not in history_entries.
+CREATE TEMPORARY TABLE history_rest (
+    class bigint NOT NULL,
+    value_id integer NOT NULL,
+    persons bigint NOT NULL
+)
+ON COMMIT DROP
 
 -- name: entries
 -- The membership of some releases, one row for each row that a person got in a release; class 0: a person that left.
@@ -144,6 +145,19 @@ SELECT h.release_id, h.relation, e.person, e.class, e.value_id, c.until
 SELECT f.release_id, f.figures
   FROM dbanon.history_figures AS f
  WHERE f.release_id = ANY (%(releases)s)
+
+-- name: fill_rest
+-- Count the persons of a relation's first release that are not in history_entries.
+INSERT INTO pg_temp.history_rest
+SELECT c.class, c.value_id, c.persons - coalesce(t.persons, 0)
+  FROM dbanon.history_class AS h
+ CROSS JOIN LATERAL unnest(h.classes, h.value_ids, h.persons) AS c (class, value_id, persons)
+  LEFT JOIN (SELECT e.class, e.value_id, count(*) AS persons
+               FROM pg_temp.history_entries AS e
+              WHERE e.release_id = %(first)s
+              GROUP BY e.class, e.value_id) AS t ON t.class = c.class AND t.value_id = c.value_id
+ WHERE h.release_id = %(first)s
+   AND c.persons <> coalesce(t.persons, 0)
 
 -- name: find_changes
 -- Find the persons with other rows than in the relation's previous release. A person that left has class 0.
@@ -199,6 +213,10 @@ figures AS (
     DELETE FROM dbanon.history_figures AS f
      WHERE f.release_id IN (SELECT g.release_id FROM forgotten AS g)
 ),
+classes AS (
+    DELETE FROM dbanon.history_class AS c
+     WHERE c.release_id IN (SELECT g.release_id FROM forgotten AS g)
+),
 members AS (
     DELETE FROM dbanon.history_member AS m
      WHERE m.release_id IN (SELECT g.release_id FROM forgotten AS g)
@@ -228,6 +246,14 @@ SELECT g.release_id
   FROM forgotten AS g
  ORDER BY g.release_id
 
+-- name: keep_classes
+-- Store how many persons of the first release of a series have each value in each class.
+INSERT INTO dbanon.history_class (release_id, classes, value_ids, persons)
+SELECT %(release)s, array_agg(o.class), array_agg(o.value_id), array_agg(o.persons::integer)
+  FROM (SELECT c.class, c.value_id, c.persons
+          FROM pg_temp.history_counted AS c
+         ORDER BY c.class, c.value_id) AS o
+
 -- name: known_by_key
 -- The other releases with a hash key: table, identifying columns, true if pseudonyms or made-up values are published,
 -- and true if they precede this publication, which the ledger does not contain yet.
@@ -237,6 +263,18 @@ SELECT h.table_schema, h.table_name, h.person, r.policy ->> 'pseudonym' IS NOT N
   LEFT JOIN dbanon.release AS r ON r.release_id = h.release_id
  WHERE h.key_id = %(key)s
    AND h.release_id <> %(release)s
+
+-- name: later_changes
+-- Test if the releases after the first one changed at most a share of its rows, and if the counts of its classes add
+-- up to it, NULL without counts.
+SELECT coalesce(sum(cardinality(m.persons)) FILTER (WHERE m.release_id <> %(first)s), 0)
+           <= %(share)s * sum(cardinality(m.persons)) FILTER (WHERE m.release_id = %(first)s),
+       (SELECT sum(n.persons)
+          FROM dbanon.history_class AS c
+         CROSS JOIN LATERAL unnest(c.persons) AS n (persons)
+         WHERE c.release_id = %(first)s) = sum(cardinality(m.persons)) FILTER (WHERE m.release_id = %(first)s)
+  FROM dbanon.history_member AS m
+ WHERE m.release_id = ANY (%(releases)s)
 
 -- name: latest_history
 -- The latest membership of a relation, otherwise of its table: identifying columns, key, true if the key still
@@ -255,7 +293,14 @@ SELECT h.person, h.key_id, EXISTS (SELECT FROM dbanon.history_key AS k WHERE k.k
 SELECT bool_and(has_table_privilege(c.oid, 'DELETE'))
   FROM pg_class AS c
  WHERE c.relnamespace = 'dbanon'::regnamespace
-   AND c.relname IN ('history_figures', 'history_key', 'history_member', 'history_value')
+   AND c.relname IN ('history_class', 'history_figures', 'history_key', 'history_member', 'history_value')
+
+-- name: members_of
+-- The rows that a release changed.
+SELECT e.person, e.class, e.value_id
+  FROM dbanon.history_member AS m
+ CROSS JOIN LATERAL unnest(m.persons, m.classes, m.value_ids) AS e (person, class, value_id)
+ WHERE m.release_id = {release}
 
 -- name: narrow
 -- The previous rows of persons that may have changed: those that are withdrawn or have new rows.
@@ -275,7 +320,7 @@ CREATE TEMPORARY TABLE history_numbered ON COMMIT DROP AS
 SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
        CASE WHEN e.class = 0 THEN 0 ELSE dense_rank() OVER (ORDER BY s.classes) END AS shown,
        CASE WHEN e.class = 0 THEN 0 ELSE dense_rank() OVER (ORDER BY s.value_ids) END AS held,
-       row_number() OVER (PARTITION BY e.release_id, e.person ORDER BY e.class, e.value_id) AS place
+       row_number() OVER (PARTITION BY e.release_id, e.person ORDER BY e.class, e.value_id) AS place, e.persons
   FROM pg_temp.history_entries AS e
   JOIN (SELECT r.release_id, r.person,
                array_agg(DISTINCT r.class ORDER BY r.class) AS classes,
@@ -370,17 +415,17 @@ counted AS (
      GROUP BY s.{class_column}
 ),
 remembered AS (
-    SELECT p.class, sum(p.sign) AS rows
-      FROM (SELECT n.class, 1 AS sign FROM pg_temp.history_present AS n
+    SELECT p.class, sum(p.rows) AS rows
+      FROM (SELECT n.class, 1 AS rows FROM pg_temp.history_present AS n
              UNION ALL
             SELECT b.class, 1 FROM pg_temp.history_before AS b
              UNION ALL
-            SELECT r.class, 1 FROM pg_temp.history_rest AS r
+            SELECT r.class, r.persons FROM pg_temp.history_rest AS r
              UNION ALL
             SELECT g.class, -1 FROM pg_temp.history_departed AS g) AS p
      WHERE p.class IN (SELECT t.class FROM touched AS t)
      GROUP BY p.class
-    HAVING sum(p.sign) <> 0
+    HAVING sum(p.rows) <> 0
 ),
 numbered AS (
     SELECT {quasi}, s.{class_column} AS class
@@ -390,7 +435,8 @@ numbered AS (
 )
 SELECT (SELECT count(*) FROM ONLY {release})
        = (SELECT count(*) FROM pg_temp.history_present) + (SELECT count(*) FROM pg_temp.history_before)
-           + (SELECT count(*) FROM pg_temp.history_rest) - (SELECT count(*) FROM pg_temp.history_departed)
+           + (SELECT coalesce(sum(r.persons), 0) FROM pg_temp.history_rest AS r)
+           - (SELECT count(*) FROM pg_temp.history_departed)
    AND NOT EXISTS (SELECT
                      FROM counted AS c
                      FULL JOIN remembered AS m USING (class)
@@ -411,7 +457,7 @@ SELECT h.release_id, h.series, h.relation_schema, h.relation_name
 
 -- name: shown
 -- The rows of a release, each with person, class and value.
-SELECT e.person, e.class, e.value_id, e.shown, e.place
+SELECT e.person, e.class, e.value_id, e.shown, e.place, e.persons
   FROM {entries} AS e
  WHERE e.relation = {relation}
    AND e.release_id <= {release}
@@ -442,20 +488,12 @@ SELECT {person} AS person, l.place, v.value_id
   JOIN dbanon.history_key AS k ON k.key_id = {key}
   JOIN valued AS v ON v.code = l.code
 
--- name: touched_classes
--- The classes that a refresh withdraws or adds to.
-SELECT g.class
-  FROM pg_temp.history_departed AS g
- UNION ALL
-SELECT n.class
-  FROM pg_temp.history_present AS n
-
 -- name: unpack
 -- Write the membership of some releases to a table. shown, held: identify the classes and the values of all rows of
 -- the person; place: number of the row within the person.
 CREATE TEMPORARY TABLE history_entries ON COMMIT DROP AS
 SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
-       e.class AS shown, e.value_id::bigint AS held, 1::bigint AS place
+       e.class AS shown, e.value_id::bigint AS held, 1::bigint AS place, 1::bigint AS persons
   FROM ({entries}) AS e
 
 -- name: unpack_touched
@@ -467,41 +505,55 @@ WITH later AS MATERIALIZED (
      CROSS JOIN LATERAL unnest(m.persons, m.classes, m.value_ids) AS e (person, class, value_id)
      WHERE m.release_id = ANY ({later})
 ),
-first AS (
-    DELETE FROM pg_temp.history_rest AS r
-     WHERE r.person IN (SELECT l.person FROM later AS l
-                         UNION ALL
-                        SELECT c.person FROM pg_temp.history_came AS c
-                         UNION ALL
-                        SELECT w.person FROM pg_temp.history_went AS w
-                         UNION ALL
-                        SELECT p.person FROM pg_temp.history_pending AS p
-                         UNION ALL
-                        SELECT u.person
-                          FROM dbanon.history_leaver AS g
-                         CROSS JOIN LATERAL unnest(g.persons) AS u (person)
-                         WHERE g.relation_schema = {view_schema}
-                           AND g.relation_name = {view_name})
-    RETURNING {first} AS release_id, r.person, r.class, r.value_id
+touched AS MATERIALIZED (
+    SELECT l.person FROM later AS l
+     UNION ALL
+    SELECT c.person FROM pg_temp.history_came AS c
+     UNION ALL
+    SELECT w.person FROM pg_temp.history_went AS w
+     UNION ALL
+    SELECT p.person FROM pg_temp.history_pending AS p
+     UNION ALL
+    SELECT u.person
+      FROM dbanon.history_leaver AS g
+     CROSS JOIN LATERAL unnest(g.persons) AS u (person)
+     WHERE g.relation_schema = {view_schema}
+       AND g.relation_name = {view_name}
 )
 INSERT INTO pg_temp.history_entries
 SELECT e.release_id, {first}, e.person, e.class, e.value_id,
        lead(e.release_id) OVER (PARTITION BY e.person ORDER BY e.release_id),
-       e.class, e.value_id, 1
-  FROM (SELECT f.release_id, f.person, f.class, f.value_id
-          FROM first AS f
+       e.class, e.value_id, 1, 1
+  FROM (SELECT m.release_id, f.person, f.class, f.value_id
+          FROM dbanon.history_member AS m
+         CROSS JOIN LATERAL unnest(m.persons, m.classes, m.value_ids) AS f (person, class, value_id)
+         WHERE m.release_id = {first}
+           AND f.person IN (SELECT t.person FROM touched AS t)
          UNION ALL
         SELECT l.release_id, l.person, l.class, l.value_id
           FROM later AS l) AS e
 
 -- name: widen
--- Add the other members of some classes.
+-- Add the other members of some classes, those with the same value as one entry.
 WITH rest AS (
     DELETE FROM pg_temp.history_rest AS r
      WHERE r.class IN ({classes})
-    RETURNING r.person, r.class, r.value_id
+    RETURNING r.class, r.value_id, r.persons
 )
 INSERT INTO pg_temp.history_entries
-    (release_id, relation, person, class, value_id, shown, held, place)
-SELECT {first}, {first}, r.person, r.class, r.value_id, r.class, r.value_id, 1
+    (release_id, relation, person, class, value_id, shown, held, place, persons)
+SELECT {first}, {first}, (lpad(to_hex(r.class), 16, '0') || lpad(to_hex(r.value_id), 16, '0'))::uuid,
+       r.class, r.value_id, r.class, r.value_id, 1, r.persons
   FROM rest AS r
+
+-- name: widen_departed
+-- Add the withdrawn persons, each by itself.
+WITH rest AS (
+    DELETE FROM pg_temp.history_rest AS r
+     WHERE r.class IN (SELECT d.class FROM pg_temp.history_departed AS d)
+)
+INSERT INTO pg_temp.history_entries
+    (release_id, relation, person, class, value_id, shown, held, place, persons)
+SELECT {first}, {first}, d.person, d.class, d.value_id, d.class, d.value_id, 1, 1
+  FROM pg_temp.history_departed AS d
+ WHERE d.person NOT IN (SELECT e.person FROM pg_temp.history_entries AS e)

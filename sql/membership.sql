@@ -2,20 +2,22 @@
 
 -- name: bound_rows
 -- The number of published rows in classes with a deleted person, which a deadline will withdraw.
-SELECT count(*)
-  FROM (SELECT b.person, b.class
+SELECT coalesce(sum(s.rows), 0)::bigint
+  FROM (SELECT b.class, 1 AS rows
           FROM pg_temp.history_before AS b
+         WHERE NOT EXISTS (SELECT FROM pg_temp.history_departed AS d WHERE d.person = b.person)
          UNION ALL
-        SELECT r.person, r.class
-          FROM pg_temp.history_rest AS r) AS b
- WHERE b.class IN (SELECT c.class
+        SELECT r.class, r.persons
+          FROM pg_temp.history_rest AS r
+         WHERE r.class NOT IN (SELECT d.class FROM pg_temp.history_departed AS d)) AS s
+ WHERE s.class IN (SELECT c.class
                      FROM pg_temp.history_missed AS m
                      JOIN pg_temp.history_before AS c ON c.person = m.person)
-   AND NOT EXISTS (SELECT FROM pg_temp.history_departed AS d WHERE d.person = b.person)
 
 -- name: count_found
 -- The numbers of published rows, of those that were read again, and of those whose row was deleted.
-SELECT (SELECT count(*) FROM pg_temp.history_before) + (SELECT count(*) FROM pg_temp.history_rest),
+SELECT (SELECT count(*) FROM pg_temp.history_before)
+           + (SELECT coalesce(sum(r.persons), 0)::bigint FROM pg_temp.history_rest AS r),
        (SELECT count(*)
           FROM pg_temp.history_source AS s
           JOIN pg_temp.history_before AS b ON b.person = s.person),
@@ -58,8 +60,8 @@ standing AS (
                                                WHERE d.person = s.person)) AS changed
       FROM pg_temp.history_standing AS s
 )
-SELECT (SELECT count(*) FROM pg_temp.history_before) + (SELECT count(*) FROM pg_temp.history_rest)
-           - s.gone - d.others,
+SELECT (SELECT count(*) FROM pg_temp.history_before)
+           + (SELECT coalesce(sum(r.persons), 0)::bigint FROM pg_temp.history_rest AS r) - s.gone - d.others,
        s.absent - %(fresh)s + d.others,
        s.gone - d.gone,
        d.gone,
@@ -116,29 +118,37 @@ WITH touched AS MATERIALIZED (
      WHERE b.person IN (SELECT m.person FROM pg_temp.history_missed AS m)
      GROUP BY b.class
 ),
-shown AS MATERIALIZED (
-    SELECT b.person, b.class, b.value_id
-      FROM pg_temp.history_before AS b
-     WHERE b.class IN (SELECT t.class FROM touched AS t)
-     UNION ALL
-    SELECT r.person, r.class, r.value_id
-      FROM pg_temp.history_rest AS r
-     WHERE r.class IN (SELECT t.class FROM touched AS t)
-),
 sized AS (
-    SELECT s.class, count(DISTINCT s.person) AS persons
-      FROM shown AS s
+    SELECT s.class, sum(s.persons) AS persons
+      FROM (SELECT b.class, count(DISTINCT b.person) AS persons
+              FROM pg_temp.history_before AS b
+             GROUP BY b.class
+             UNION ALL
+            SELECT r.class, r.persons
+              FROM pg_temp.history_rest AS r) AS s
+     WHERE s.class IN (SELECT t.class FROM touched AS t)
      GROUP BY s.class
+),
+withdrawn AS MATERIALIZED (
+    SELECT t.class
+      FROM touched AS t
+      JOIN sized AS s ON s.class = t.class
+     WHERE t.is_overdue
+        OR t.gone >= greatest(ceil(%(share)s::numeric * s.persons), s.persons - %(k)s::bigint + 1)
 )
 SELECT b.person, b.class, b.value_id,
        b.person IN (SELECT m.person FROM pg_temp.history_missed AS m) AS is_gone
-  FROM shown AS b
- WHERE b.class IN (SELECT t.class
-                     FROM touched AS t
-                     JOIN sized AS s ON s.class = t.class
-                    WHERE t.is_overdue
-                       OR t.gone >= greatest(ceil(%(share)s::numeric * s.persons),
-                                             s.persons - %(k)s::bigint + 1))
+  FROM pg_temp.history_before AS b
+ WHERE b.class IN (SELECT w.class FROM withdrawn AS w)
+ UNION ALL
+SELECT f.person, f.class, f.value_id, false
+  FROM dbanon.history_member AS m
+ CROSS JOIN LATERAL unnest(m.persons, m.classes, m.value_ids) AS f (person, class, value_id)
+ WHERE m.release_id = %(first)s
+   AND EXISTS (SELECT FROM withdrawn)
+   AND EXISTS (SELECT FROM pg_temp.history_rest)
+   AND f.class IN (SELECT w.class FROM withdrawn AS w)
+   AND f.person NOT IN (SELECT e.person FROM pg_temp.history_entries AS e)
 
 -- name: departed_of_members
 -- The rows that the next release of a linked table withdraws: those of withdrawn persons, by whole classes.
@@ -346,7 +356,7 @@ WITH value AS MATERIALIZED (
       FROM {members}
      GROUP BY {alike}
      UNION ALL
-    SELECT '{{}}'::jsonb, r.value_id, count(*), count(*)
+    SELECT '{{}}'::jsonb, r.value_id, sum(r.persons)::bigint, sum(r.persons)::bigint
       FROM pg_temp.history_rest AS r
      GROUP BY r.value_id
 )

@@ -3,10 +3,12 @@
 -- name: cells
 -- Divide the persons into cells: persons of a cell were in the same classes in all releases, and the same releases,
 -- of any relation, showed them with equal values in each column. A person that changed once is identified by the
--- release and the classes. Equality of values is computed once for all persons with the same ones.
+-- release and the classes. Equality of values is computed once for all persons with the same ones. persons: how many
+-- alike an entry stands for.
 CREATE TEMPORARY TABLE {cells} ON COMMIT DROP AS
 WITH change AS (
-    SELECT e.person, count(*) AS changes, min(e.release_id) AS release_id, min(e.shown) AS shown
+    SELECT e.person, count(*) AS changes, min(e.release_id) AS release_id, min(e.shown) AS shown,
+           min(e.persons) AS persons
       FROM {entries} AS e
      WHERE e.place = 1
      GROUP BY e.person
@@ -17,7 +19,7 @@ past AS MATERIALIZED (
            CASE WHEN min(e.held) FILTER (WHERE e.class <> 0) <> max(e.held)
                 THEN array_agg(e.release_id ORDER BY e.release_id) FILTER (WHERE e.class <> 0)
            END AS releases,
-           array_agg(e.held ORDER BY e.release_id) FILTER (WHERE e.class <> 0) AS held
+           array_agg(e.held ORDER BY e.release_id) FILTER (WHERE e.class <> 0) AS held, min(e.persons) AS persons
       FROM {entries} AS e
      WHERE e.place = 1
        AND e.person IN (SELECT c.person FROM change AS c WHERE c.changes > 1)
@@ -55,11 +57,11 @@ pattern AS (
               JOIN part AS p ON p.held = s.held) AS f
      GROUP BY f.number
 )
-SELECT c.person, int8send(c.release_id) || int8send(c.shown) AS cell
+SELECT c.person, int8send(c.release_id) || int8send(c.shown) AS cell, c.persons
   FROM change AS c
  WHERE c.changes = 1
  UNION ALL
-SELECT p.person, sha256(convert_to(p.classes || coalesce(e.equals, ''), 'UTF8')) AS cell
+SELECT p.person, sha256(convert_to(p.classes || coalesce(e.equals, ''), 'UTF8')) AS cell, p.persons
   FROM past AS p
   LEFT JOIN course AS c ON c.releases = p.releases AND c.held = p.held
   LEFT JOIN pattern AS e ON e.number = c.number
@@ -91,13 +93,13 @@ coded AS MATERIALIZED (
      WHERE c.value IS NOT NULL
 ),
 newest AS MATERIALIZED (
-    SELECT b.person, b.shown
+    SELECT b.person, b.shown, b.persons
       FROM {now} AS b
      WHERE b.place = 1
 ),
 entry AS MATERIALIZED (
     SELECT e.relation, e.shown, e.release_id AS since, coalesce(e.until, {never}) AS until, e.person,
-           e.value_id, e.place
+           e.value_id, e.place, e.persons
       FROM {shown} AS e
      WHERE e.class <> 0
        AND e.relation = ANY (ARRAY(SELECT r.relation FROM release AS r))
@@ -125,7 +127,7 @@ course AS MATERIALIZED (
                   GROUP BY t.relation, t.shown) AS c ON c.relation = s.relation AND c.shown = s.shown
 ),
 staged AS MATERIALIZED (
-    SELECT u.stage, e.person, e.value_id, e.place
+    SELECT u.stage, e.person, e.value_id, e.place, e.persons
       FROM entry AS e
       LEFT JOIN course AS c
         ON c.relation = e.relation
@@ -135,7 +137,7 @@ staged AS MATERIALIZED (
      CROSS JOIN LATERAL unnest(c.stages) AS u (stage)
 ),
 pair AS MATERIALIZED (
-    SELECT e.stage, n.shown AS now, count(*) AS persons
+    SELECT e.stage, n.shown AS now, sum(e.persons)::bigint AS persons
       FROM staged AS e
       LEFT JOIN newest AS n ON n.person = e.person
      WHERE e.place = 1{among}
@@ -159,7 +161,7 @@ missing AS (
       FROM (SELECT u.relation, u.now, u.since, sum(u.persons) AS persons
               FROM (SELECT r.relation, n.shown AS now, 0::bigint AS since, n.persons
                       FROM (SELECT DISTINCT r.relation FROM release AS r) AS r
-                     CROSS JOIN (SELECT n.shown, count(*) AS persons
+                     CROSS JOIN (SELECT n.shown, sum(n.persons)::bigint AS persons
                                    FROM newest AS n
                                   GROUP BY n.shown) AS n
                      UNION ALL
@@ -240,16 +242,16 @@ SELECT coalesce(sum(c.persons), 0)::bigint, min(c.persons)::bigint,
 -- concern have a cell in the table. All others were in one class, of the first release.
 SELECT count(*), min(c.persons), count(*) FILTER (WHERE c.persons < %(k)s),
        coalesce(sum(c.persons), 0)::bigint
-  FROM (SELECT count(*) AS persons
+  FROM (SELECT sum(h.persons)::bigint AS persons
           FROM pg_temp.history_cells AS h
          GROUP BY h.cell
          UNION ALL
-        SELECT count(*)
-          FROM (SELECT e.shown
+        SELECT sum(e.persons)::bigint
+          FROM (SELECT e.shown, e.persons
                   FROM pg_temp.history_entries AS e
                  WHERE NOT EXISTS (SELECT FROM pg_temp.history_cells AS h WHERE h.person = e.person)
                  UNION ALL
-                SELECT r.class
+                SELECT r.class, r.persons
                   FROM pg_temp.history_rest AS r) AS e
          GROUP BY e.shown) AS c
 
@@ -257,14 +259,16 @@ SELECT count(*), min(c.persons), count(*) FILTER (WHERE c.persons < %(k)s),
 -- Count the persons of every cell, and those in cells of too few.
 SELECT count(*), min(c.persons), count(*) FILTER (WHERE c.persons < %(k)s),
        coalesce(sum(c.persons), 0)::bigint
-  FROM (SELECT count(*) AS persons FROM pg_temp.history_cells AS h GROUP BY h.cell) AS c
+  FROM (SELECT sum(h.persons)::bigint AS persons
+          FROM pg_temp.history_cells AS h
+         GROUP BY h.cell) AS c
 
 -- name: count_first
 -- Count the persons with the same values in a class of the first release of a series. Each has one row in one
 -- release, so that the classes are the cells.
 CREATE TEMPORARY TABLE history_counted ON COMMIT DROP AS
 SELECT e.class, e.value_id, count(*) AS persons
-  FROM pg_temp.history_entries AS e
+  FROM {entries} AS e
  GROUP BY e.class, e.value_id
 
 -- name: count_moved
@@ -276,18 +280,18 @@ SELECT coalesce(bool_or(m.is_split), false), count(*)
 -- Count, for each release, the cells that it showed and that are smaller than its k; and the largest k and the
 -- smallest size among these cells. Persons without a cell in the table were in one class, of the first release.
 WITH member AS MATERIALIZED (
-    SELECT h.person, h.cell
+    SELECT h.person, h.cell, h.persons
       FROM pg_temp.history_cells AS h
      UNION ALL
-    SELECT e.person, int8send(e.shown)
+    SELECT e.person, int8send(e.shown), e.persons
       FROM pg_temp.history_entries AS e
      WHERE NOT EXISTS (SELECT FROM pg_temp.history_cells AS h WHERE h.person = e.person)
 ),
 small AS MATERIALIZED (
-    SELECT m.cell, count(*) AS persons
+    SELECT m.cell, sum(m.persons)::bigint AS persons
       FROM member AS m
      GROUP BY m.cell
-    HAVING count(*) < %(most)s
+    HAVING sum(m.persons) < %(most)s
 ),
 stay AS (
     SELECT s.cell, s.persons, e.relation, e.release_id, e.class, e.until
@@ -319,7 +323,7 @@ SELECT count(*)
 
 -- name: count_touched
 -- The number of persons in the classes of persons that a release changed: about as many have another cell now.
-SELECT count(*)
+SELECT coalesce(sum(e.persons), 0)::bigint
   FROM pg_temp.history_entries AS e
  WHERE e.relation = %(relation)s
    AND e.release_id < %(newest)s
@@ -343,14 +347,14 @@ ON COMMIT DROP
 -- name: entries_of
 -- The membership of some persons.
 CREATE TEMPORARY TABLE {entries} ON COMMIT DROP AS
-SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until, e.shown, e.held, e.place
+SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until, e.shown, e.held, e.place, e.persons
   FROM {among} AS e
  WHERE e.person IN (SELECT p.person FROM {persons} AS p WHERE {condition})
 
 -- name: find_classes
 -- Find the membership of all persons that were ever in the classes of some persons.
 CREATE TEMPORARY TABLE history_classes ON COMMIT DROP AS
-SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until, e.shown, e.held, e.place
+SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until, e.shown, e.held, e.place, e.persons
   FROM pg_temp.history_entries AS e
  WHERE e.person IN (SELECT o.person
                       FROM pg_temp.history_entries AS o
@@ -361,7 +365,7 @@ SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until, e.shown
 -- name: find_earlier
 -- Find the previous rows of the persons that a release changed.
 CREATE TEMPORARY TABLE history_earlier ON COMMIT DROP AS
-SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until, e.shown, e.held, e.place
+SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until, e.shown, e.held, e.place, e.persons
   FROM pg_temp.history_entries AS e
  WHERE e.release_id < %(newest)s
    AND e.person IN (SELECT n.person FROM pg_temp.history_newest AS n)
@@ -410,7 +414,7 @@ near AS MATERIALIZED (
       FROM pg_temp.history_entries AS e
      WHERE e.shown IN (SELECT s.shown FROM shown AS s)
 )
-SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until, e.shown, e.held, e.place
+SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until, e.shown, e.held, e.place, e.persons
   FROM pg_temp.history_entries AS e
  WHERE e.person IN (SELECT n.person FROM near AS n)
 
@@ -443,7 +447,7 @@ SELECT c.person
 cells AS (
     SELECT {class} AS class,
            dense_rank() OVER (ORDER BY o.{value}) AS value,
-           {label} AS label, {number} AS number, count(*) AS members
+           {label} AS label, {number} AS number, sum(o.{persons})::bigint AS members
       FROM overlay AS o
      GROUP BY {run}, {quasi}, o.{value}
 ),
@@ -514,7 +518,7 @@ SELECT {part}, r.person, concat_ws(':', {part}, min(r.shown), {times})
 -- name: linked_cells
 -- Put the persons of some tables in cells: those of one are shown alike in each.
 CREATE TEMPORARY TABLE {cells} ON COMMIT DROP AS
-SELECT l.person, array_agg(l.class ORDER BY l.class)::text AS cell
+SELECT l.person, array_agg(l.class ORDER BY l.class)::text AS cell, 1::bigint AS persons
   FROM {linked} AS l
  WHERE l.part = ANY ({parts}::integer[])
  GROUP BY l.person
@@ -537,7 +541,7 @@ SELECT r.release_id
 
 -- name: overlay
 -- The published values of persons in each run of releases, with the cell in place of the class.
-SELECT n.run AS {run}, c.{known_as} AS {cell}, e.person AS {person}{names}
+SELECT n.run AS {run}, c.{known_as} AS {cell}, e.person AS {person}, e.persons AS {persons}{names}
   FROM {entries} AS e
   JOIN run AS n
     ON n.relation = e.relation
@@ -549,8 +553,8 @@ SELECT n.run AS {run}, c.{known_as} AS {cell}, e.person AS {person}{names}
 
 -- name: overlay_first
 -- The values of the persons of the first release of a series, with their class, which is their cell.
-SELECT 1::bigint AS {run}, e.class AS {cell}, e.person AS {person}{names}
-  FROM pg_temp.history_entries AS e
+SELECT 1::bigint AS {run}, e.class AS {cell}, NULL::uuid AS {person}, e.persons AS {persons}{names}
+  FROM pg_temp.history_counted AS e
   JOIN value AS u ON u.value_id = e.value_id
 
 -- name: runs

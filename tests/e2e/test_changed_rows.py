@@ -292,6 +292,36 @@ def test_all_is_counted_again_without_figures_of_the_release_before(people):
     assert refresh_as_if_all_were_read(people).all_read is None
 
 
+COUNTED = "SELECT classes, value_ids, persons FROM dbanon.history_class"
+
+
+def test_persons_of_each_class_are_counted_if_an_earlier_version_has_not_stored_it(people):
+    ((classes, _, persons),) = before = people.execute(COUNTED)
+    copy = "SELECT count(DISTINCT dbanon_class), count(*) FROM dbanon_data.release_1"
+    assert [(len(set(classes)), sum(persons))] == people.execute(copy)
+    people.execute("DELETE FROM dbanon.history_class")
+    people.execute(CHANGE)
+    assert refresh_as_if_all_were_read(people).all_read is None
+    assert before == people.execute(COUNTED)
+
+
+def test_counts_that_do_not_add_up_to_the_release_are_not_used(people):
+    people.execute(CHANGE)
+    people.execute("UPDATE dbanon.history_class SET persons[1] = persons[1] + 1")
+    assert refresh_as_if_all_were_read(people).all_read is None
+
+
+def test_a_class_that_is_counted_wrong_refuses_the_refresh(people):
+    ((classes, _, persons),) = people.execute(COUNTED)
+    firsts = [classes.index(one) for one in sorted(set(classes))]
+    for more, fewer in zip(firsts[::2], firsts[1::2], strict=False):
+        persons[more], persons[fewer] = persons[more] + 1, persons[fewer] - 1
+    people.execute("UPDATE dbanon.history_class SET persons = %s", (persons,))
+    people.execute("DELETE FROM people WHERE age = 20")
+    with pytest.raises(DatabaseError, match="other classes than are remembered"):
+        refresh(people)
+
+
 @pytest.mark.parametrize("on_new_value", [None, "other", "derive"])
 def test_values_of_a_taxonomy_are_found_as_if_all_rows_were_read(database, tmp_path, on_new_value):
     file = tmp_path / "sexes.csv"

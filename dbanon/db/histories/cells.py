@@ -17,7 +17,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from dbanon.db.histories import memory
-from dbanon.db.histories.memory import ENTRIES, NEVER
+from dbanon.db.histories.memory import COUNTED, ENTRIES, NEVER
 from dbanon.db.models.functions import class_in_run, demands, judged_in_runs
 from dbanon.db.proofs import subjects
 from dbanon.db.proofs.subjects import verdict
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 CELLS = sql.Identifier("pg_temp", "history_cells")
 NOW = sql.Identifier("pg_temp", "history_now")
-COUNTED = sql.Identifier("pg_temp", "history_counted")
 _AMONG = sql.SQL("\n       AND e.person IN (SELECT b.person FROM {} AS b)")
 _VALUES = sql.SQL("(SELECT e.value_id FROM {} AS e WHERE e.relation = ANY ({}))")
 _LEAST = 2  # values that a person is to have where a policy asks for no number of them
@@ -94,11 +93,11 @@ def sensitive_columns(policy: Policy) -> list[str]:
 
 def asked_of_values(
     policy: Policy, sensitive: Sequence[str] | None = None
-) -> tuple[str, str, str, list[Demand]]:
-    """Return unused names for run, cell and person, and the models of ``sensitive`` values."""
+) -> tuple[tuple[str, str, str, str], list[Demand]]:
+    """Return unused names (run, cell, person, persons), and the models of ``sensitive`` values."""
     sensitive = sensitive_columns(policy) if sensitive is None else sensitive
     free = (name for i in count() if (name := f"c{i}") not in sensitive)
-    run, cell, person = next(free), next(free), next(free)
+    run, cell, person, persons = next(free), next(free), next(free), next(free)
     asked = [
         demand
         for demand in demands(policy.models, quasi=[cell], sensitive=sensitive)
@@ -106,7 +105,7 @@ def asked_of_values(
         and not MODELS[demand.spec.name].of_whole
         and demand.column in sensitive
     ]
-    return run, cell, person, asked
+    return (run, cell, person, persons), asked
 
 
 def of_values(
@@ -206,7 +205,7 @@ class _Overlay:
     ) -> _Overlay:
         """Build it from a policy; sensitive: only these columns."""
         sensitive = sensitive_columns(policy) if sensitive is None else sensitive
-        run, cell, person, asked = asked_of_values(policy, sensitive)
+        free, asked = asked_of_values(policy, sensitive)
         columns = [
             sql.SQL(", (v.value ->> {}){} AS {}").format(
                 sql.Literal(name),
@@ -219,12 +218,10 @@ class _Overlay:
             sql.SQL(", {} AS {}").format(sql.Identifier("u", f"v{place}"), sql.Identifier(name))
             for place, name in enumerate(sensitive)
         ]
-        slots = {
-            "run": sql.Identifier(run),
-            "cell": sql.Identifier(cell),
-            "person": sql.Identifier(person),
-            "names": sql.SQL("").join(names),
-        }
+        slots: dict[str, sql.Composable] = {"names": sql.SQL("").join(names)}
+        for slot, name in zip(("run", "cell", "person", "persons"), free, strict=True):
+            slots[slot] = sql.Identifier(name)
+        run, cell, person, _ = free
         return cls(run, cell, person, asked, slots, sql.SQL("").join(columns), numbers)
 
     def judge(
@@ -282,6 +279,7 @@ class _Overlay:
             value=sql.Identifier(demand.column),
             label=label,
             number=number,
+            persons=self.slots["persons"],
         )
         return judged_in_runs(demand, given=given)
 

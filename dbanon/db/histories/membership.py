@@ -102,7 +102,7 @@ def diff_rows(
         if persons is None:
             columns = identifiers(publication.key_columns, of="r")
             subjects.require_key(session, publication, _READ, columns)
-        found = _counted(session, publication, terms)
+        found = _counted(session, publication, terms, first=min(known.relations))
         shown = published_values(session, publication, kept, key=known.key)
         found = replace(found, published=shown)
         if persons is None:
@@ -241,9 +241,12 @@ def _read(
     return person
 
 
-def _counted(session: Session, publication: Publication, terms: RetentionRules) -> MembershipDiff:
+def _counted(
+    session: Session, publication: Publication, terms: RetentionRules, *, first: int
+) -> MembershipDiff:
     memory.find_deleted(session, publication.view, deadline=terms.deadline)
-    session.pg.execute(query("membership.departed"), {"share": terms.share, "k": terms.k})
+    asked = {"share": terms.share, "k": terms.k, "first": first}
+    session.pg.execute(query("membership.departed"), asked)
     gone = withdrawn(session, _DEPARTED)
     fresh = [row[0] for row in session.pg.execute(query("membership.fresh"))]
     counts = session.one(query("membership.count_standing"), {"fresh": len(fresh)})
@@ -341,7 +344,8 @@ def require_lasting_keys(session: Session, publication: Publication, known: Memo
     (fresh,) = session.one(query("membership.newcomers"), {"release": publication.id})
     if not fresh or 2 * fresh < _least(session, known, number):
         return
-    memory.widen(session, known)
+    memory.forget(session)
+    memory.unpack(session, [known])
     found = shown = _count(session, known, number)
     if 2 * fresh >= shown:  # else nobody has to be looked up in the source
         memory.rows(session, known, number, _SHOWN)

@@ -39,6 +39,7 @@ ENTRIES = sql.Identifier("pg_temp", "history_entries")
 _REST = sql.Identifier("pg_temp", "history_rest")
 _PRESENT = sql.Identifier("pg_temp", "history_present")
 _CHANGES = sql.Identifier("pg_temp", "history_changes")
+COUNTED = sql.Identifier("pg_temp", "history_counted")
 BEFORE = sql.Identifier("pg_temp", "history_before")
 _FORMER = sql.Identifier("pg_temp", "history_former")
 _FEW = 0.25  # of the persons of a first release: if more changed, all are unpacked
@@ -137,7 +138,7 @@ def _add_entries(
     """Add the changes of a release to ENTRIES, or create ENTRIES from them."""
     if is_first:
         session.pg.execute(sql.SQL("ALTER TABLE {} RENAME TO history_entries").format(_CHANGES))
-        _create_rest(session, 0)
+        session.pg.execute(query("histories.create_rest"))
         return
     added = {"release": publication.id, "relation": known.first(publication.view)}
     session.pg.execute(query("histories.add_entries"), added)
@@ -164,7 +165,9 @@ def _find_changes(session: Session, publication: Publication, known: Memory) -> 
         session.pg.execute(query("histories.find_changes"))
         drop(session, _FORMER, _PRESENT)
         return
-    widen(session, known, query("histories.touched_classes"))
+    oldest = sql.Literal(min(known.relations))
+    session.pg.execute(template("histories.widen_departed", first=oldest))
+    widen(session, known, sql.SQL("SELECT n.class FROM {} AS n").format(_PRESENT))
     for name in ("histories.narrow", "histories.retain", "histories.find_changes"):
         session.pg.execute(query(name))
     drop(session, BEFORE, _FORMER, _PRESENT)
@@ -208,7 +211,7 @@ def unpack_shown(session: Session, publication: Publication, *, near: bool = Fal
     """Write the membership of a table to ENTRIES, and the rows of one release to BEFORE.
 
     near: only of persons whom a refresh may concern, if these are few; unchanged members of the
-    first release are then in ``history_rest`` until ``widen``.
+    first release are then counted in ``history_rest`` until ``widen``.
     """
     known = of_series(session, publication.info.name, publication.view)
     near = near and not known.several and _is_little_changed(session, known)
@@ -222,33 +225,47 @@ def unpack_shown(session: Session, publication: Publication, *, near: bool = Fal
 
 
 def _is_little_changed(session: Session, known: Memory) -> bool:
-    """Return True if all releases but the first changed few rows."""
-    changed, (first, *later) = changes(session, known.table), known.relations
-    return sum(changed[number] for number in later) <= _FEW * changed[first]
+    """Return True if all releases but the first changed few rows, and its classes are counted."""
+    first, releases = min(known.relations), [*known.relations]
+    asked = {"first": first, "releases": releases, "share": _FEW}
+    is_little, is_counted = session.one(query("histories.later_changes"), asked)
+    if is_little and is_counted is None:
+        members_of = template("histories.members_of", release=sql.Literal(first))
+        count_classes(session, sql.SQL("({})").format(members_of))
+        keep_classes(session, first)
+        drop(session, COUNTED)
+    return bool(is_little) and is_counted is not False
+
+
+def count_classes(session: Session, entries: sql.Composable = ENTRIES) -> None:
+    """Count the persons of the first release of a series, in COUNTED; entries: their rows."""
+    session.pg.execute(template("overlays.count_first", entries=entries))
+    session.pg.execute(sql.SQL("ANALYZE {}").format(COUNTED))
+
+
+def keep_classes(session: Session, release: int) -> None:
+    """Store the counts of ``count_classes``."""
+    session.pg.execute(query("histories.keep_classes"), {"release": release})
 
 
 def _unpack_touched(session: Session, known: Memory, view: TableName) -> None:
-    """Write the membership of persons whom a refresh may concern to ENTRIES, others to _REST."""
+    """Write persons whom a refresh may concern to ENTRIES, and the numbers of others to _REST."""
     first, *later = known.relations
     slots = {"first": first, "later": later, "view_schema": view.schema, "view_name": view.name}
     touched = {name: sql.Literal(value) for name, value in slots.items()}
-    _create_rest(session, first)
+    session.pg.execute(query("histories.create_rest"))
     session.pg.execute(query("histories.create_entries"))
     session.pg.execute(template("histories.unpack_touched", **touched))
-    session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
+    session.pg.execute(query("histories.fill_rest"), {"first": first})
+    for table in (ENTRIES, _REST):
+        session.pg.execute(sql.SQL("ANALYZE {}").format(table))
 
 
 def widen(session: Session, known: Memory, classes: sql.Composable | None = None) -> None:
-    """Add the rest of some classes, by default of all, to ENTRIES."""
+    """Add the rest of some classes, by default of all, to ENTRIES: alike persons as one entry."""
     asked = sql.SQL("SELECT c.class FROM {} AS c").format(_REST) if classes is None else classes
     slots = {"first": sql.Literal(min(known.relations)), "classes": asked}
     session.pg.execute(template("histories.widen", **slots))
-
-
-def _create_rest(session: Session, first: int) -> None:
-    """Write the rows of a first release to _REST; 0 for none."""
-    filled = sql.SQL("DATA" if first else "NO DATA")
-    session.pg.execute(template("histories.create_rest", first=sql.Literal(first), filled=filled))
 
 
 def rows(
@@ -445,7 +462,7 @@ def _unpack(session: Session, found: Sequence[Memory]) -> None:
     """Write the membership of releases to ENTRIES."""
     first = {number: one for known in found for number, one in known.firsts().items()}
     session.pg.execute(query("session.sample_little"))
-    _create_rest(session, 0)
+    session.pg.execute(query("histories.create_rest"))
     session.pg.execute(template("histories.unpack", entries=entries_of(first)))
     session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 
 from dbanon.db.histories import cells, membership, memory
-from dbanon.db.histories.cells import CELLS, COUNTED, NOW, Figures, carried, carried_pair
+from dbanon.db.histories.cells import CELLS, NOW, Figures, carried, carried_pair
 from dbanon.db.histories.memory import BEFORE
 from dbanon.db.metadata import ledger
 from dbanon.db.queries import named, query, template
@@ -362,11 +362,11 @@ def _count_first(session: Session, compared: _Compared) -> Figures:
     ((number, policy),) = compared.policies.items()
     numbers = _numeric(session, compared.known)
     with at_once(session.pg):
-        session.pg.execute(query("overlays.count_first"))
-        session.pg.execute(sql.SQL("ANALYZE {}").format(COUNTED))
+        memory.count_classes(session)
+        memory.keep_classes(session, number)
     pair = cells.first_pair(session, compared.known, policy)
     results = {number: tuple(cells.of_first(session, number, policy, numbers))}
-    memory.drop(session, COUNTED)
+    memory.drop(session, memory.COUNTED)
     changed = {number: compared.changed.get(number, 0)}
     return Figures((number,), pair.persons, numbers, results, {number: pair}, changed)
 

@@ -21,6 +21,7 @@ TABLES = {
     "account": "table_schema! table_name! table_oid! entries!",
     "history": "release_id! table_schema! table_name! relation_schema! relation_name! person!"
     " key_id! series several forgotten_at",
+    "history_class": "release_id! classes! value_ids! persons!",
     "history_figures": "release_id! figures!",
     "history_key": "key_id! inner_key! outer_key!",
     "history_leaver": "relation_schema! relation_name! missed_at! persons!",

@@ -193,6 +193,16 @@ history = sa.Table(
     comment="The releases whose persons are remembered, and by which columns these are told.",
 )
 
+history_class = sa.Table(
+    "history_class",
+    metadata,
+    sa.Column("release_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("classes", ARRAY(sa.BigInteger), nullable=False),
+    sa.Column("value_ids", ARRAY(sa.Integer), nullable=False),
+    sa.Column("persons", ARRAY(sa.Integer), nullable=False),
+    comment="The number of persons with each value in each class of the first release of a series.",
+)
+
 history_figures = sa.Table(
     "history_figures",
     metadata,

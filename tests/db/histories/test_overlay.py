@@ -305,7 +305,8 @@ def test_no_person_and_no_key_can_be_read_where_persons_are_remembered(people):
     (key,) = people.execute("SELECT inner_key FROM dbanon.history_key")[0]
     assert (4, 64) == (len(set(persons)), len(key))
     make_people_again = (
-        "TRUNCATE dbanon.history, dbanon.history_figures, dbanon.history_member, dbanon.history_key"
+        "TRUNCATE dbanon.history, dbanon.history_class, dbanon.history_figures,"
+        " dbanon.history_member, dbanon.history_key"
     )
     people.execute(make_people_again)
     note(people, 2, [(i, *row) for i, (_, *row) in enumerate(FIRST, 4711)])
@@ -384,7 +385,15 @@ def held_against(before, now, l):
     )
 
 
-TABLES = ("history", "history_figures", "history_member", "history_value", "history_key", "release")
+TABLES = (
+    "history",
+    "history_class",
+    "history_figures",
+    "history_member",
+    "history_value",
+    "history_key",
+    "release",
+)
 
 
 def begin_again(database):

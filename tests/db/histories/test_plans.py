@@ -16,7 +16,7 @@ ENTRIES = """
 CREATE TEMPORARY TABLE entries AS
 SELECT r.release_id, 1::bigint AS relation, v.person, v.value_id / 6 AS class, v.value_id,
        nullif(r.release_id + 1, 3) AS until, v.value_id / 6 AS shown, v.value_id AS held,
-       1::bigint AS place
+       1::bigint AS place, 1::bigint AS persons
   FROM generate_series(1::bigint, 2) AS r (release_id)
  CROSS JOIN (SELECT gen_random_uuid() AS person, h.value_id
                FROM dbanon.history_value AS h
@@ -24,7 +24,9 @@ SELECT r.release_id, 1::bigint AS relation, v.person, v.value_id / 6 AS class, v
 """
 NOW = """
 CREATE TEMPORARY TABLE now AS
-SELECT e.person, e.class, e.value_id, e.shown, e.place FROM entries AS e WHERE e.release_id = 2
+SELECT e.person, e.class, e.value_id, e.shown, e.place, e.persons
+  FROM entries AS e
+ WHERE e.release_id = 2
 """
 HERE = sql.Identifier("pg_temp", "entries")
 AMONG = sql.SQL(" AND e.person IN (SELECT b.person FROM {} AS b)").format(HERE)
@@ -79,6 +81,7 @@ def test_unique_numbers_are_found_by_their_numbers(session):
         run=sql.Identifier("c2"),
         cell=sql.Identifier("c0"),
         person=sql.Identifier("c1"),
+        persons=sql.Identifier("c3"),
     )
     listed = memory.listed([(1, 1, 1), (2, 2, 1)], "release_id", "shown_id", "relation")
     statement = template(

@@ -7,7 +7,14 @@ import dbanon
 from dbanon.domain.errors import ConfigError, NotPermitted
 from dbanon.settings import Settings
 
-TABLES = ("history_key", "history_member", "history_figures", "history_value", "history_leaver")
+TABLES = (
+    "history_key",
+    "history_member",
+    "history_class",
+    "history_figures",
+    "history_value",
+    "history_leaver",
+)
 
 
 def publish_and_refresh(database):
