@@ -47,6 +47,8 @@ queue.now = lambda session: now(session) - timedelta(hours=random.choice([0, 0, 
 """
     + STEADY
 )
+# When the server last began, also after a crash.
+RECOVERED = "SELECT backend_start FROM pg_stat_activity WHERE backend_type = 'checkpointer'"
 BACKENDS = """
 SELECT pid FROM pg_stat_activity
  WHERE datname = current_database() AND backend_type = 'client backend'
@@ -142,8 +144,15 @@ def harm(database: Database, workers: Workers, *, crash: bool, within: float = 1
     if pid is None:
         return "nothing"
     if way == "server":  # which ends all its sessions when one of them crashes
+        before = answered(lambda: database.execute(RECOVERED))
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+            # else a request may be committed, cut off by the crash, and made once more
+            deadline = time.monotonic() + 5.0  # it may have ended by itself
+            while before == answered(lambda: database.execute(RECOVERED)):
+                if time.monotonic() > deadline:
+                    return "nothing"
+                time.sleep(0.05)
             return way
     else:
         with suppress(psycopg.OperationalError):
