@@ -132,7 +132,7 @@ def _count(model: str, parameter: str) -> Option:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a caller asks for over the stored policy; what is left out keeps the policy's word.
+    """Options of a publication; they override the stored policy.
 
     policy: name of the policy
     draft: a policy to use in place of the stored one, a value or the path of a TOML file
@@ -149,23 +149,23 @@ class Request:
     recipients_changed: the readers have not seen earlier releases
     series: join the series of this relation
     algorithm: auto, mondrian, mdav ...
-    effort: of auto: fast, balanced or best
-    time_limit: of auto, such as 30s, 2m or 500ms
+    effort: effort of auto: fast, balanced or best
+    time_limit: time limit of auto, such as 30s, 2m or 500ms
     params: a parameter of the algorithm
     block: split the rows of slow algorithms into blocks
     executor: processes or dask://HOST:PORT
     rows_per_block: read and group the table in blocks
     seed: seed of the search
-    algorithms: those that ``compare`` tries
-    ks: the numbers that ``compare`` tries
+    algorithms: algorithms that ``compare`` runs
+    ks: values of k that ``compare`` runs
     kind: table (a private copy) or view (live)
-    schema: its schema
-    name: its name; by default the table's, or TABLE_POLICY
+    schema: schema of the releases
+    name: name of the release; by default the table's, or TABLE_POLICY
     grants: grant SELECT to this role
     keep_assignment: keep the class of each row, in private tables
     dry_run: publish and prove, then roll back
-    dataset: the tables that are published together, that of the persons first
-    settings: where the database is
+    dataset: linked tables to publish together, the table of persons first
+    settings: connection to the database
     stages: receives the progress
 
     Each of ``models`` replaces the policy's model of that name. With a ``subject``, k counts

@@ -199,7 +199,7 @@ def _policies(session: Session) -> Iterator[Finding]:
 
 def _leftovers(session: Session, served: Sequence[Release]) -> Iterator[Finding]:
     for view in damage.unrecorded_views(session):
-        message = "it is served, and the ledger says nothing of it: nobody checks what it shows"
+        message = "it is served, but not in the ledger, so that no command checks it"
         yield _failure(str(view), message, f"DROP VIEW {view}, then publish again")
     yield from _accounts(session)
     orphans = audit.orphans(session, served)
@@ -244,7 +244,7 @@ def _look_at(session: Session, release: Release) -> list[Finding]:
     except DbanonError as error:
         findings.append(_failure(subject, str(error), error.hint))
     if all(finding.level is Level.OK for finding in findings):
-        message = f"release {release.id} of {release.table}, nothing leaks"
+        message = f"release {release.id} of {release.table}, no leak found"
         findings.append(Finding(Level.OK, subject, message))
     return findings
 

@@ -43,7 +43,7 @@ def init(
         lost = [str(part) for part in damage.missing(session)]
         if not lost:
             views = damage.unrecorded_views(session)
-            lost = [f"{view} is served, and the ledger says nothing of it" for view in views]
+            lost = [f"{view} is served, but not in the ledger" for view in views]
             lost += damage.lost_accounts(session)
     return {
         "changed": changed,

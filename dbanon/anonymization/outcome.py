@@ -130,7 +130,7 @@ def requirement_of(encoded: EncodedTable, policy: Policy) -> Requirement:
                 f"sensitive column {quote_identifier(name)} has {distinct} distinct values,"
                 f" fewer than l = {requirement.l}"
             )
-            raise Unsatisfiable(msg, hint="lower --l")
+            raise Unsatisfiable(msg, hint=f"lower l to {distinct}, or give the column another role")
     # Groups too small for a model would all be merged one by one, and the largest grow fastest.
     least = max((demand.model.least_rows for demand in demands), default=1)
     return replace(

@@ -89,7 +89,7 @@ def _unique_sets(found: Inspection) -> None:
         for one in found.unique_sets[:_SHOWN]
     ]
     if sets:
-        title = f"What makes rows unique, of {found.sampled:,} rows: no fewer columns do it"
+        title = f"Smallest sets of columns that make rows unique, of {found.sampled:,} rows"
         console.table(("columns", "rows", "share"), sets, title=title)
     if found.finding is not None:
         console.say(found.finding)
@@ -99,8 +99,8 @@ def _key(found: Inspection) -> str:
     if found.info.primary_key:
         return f"primary key: {', '.join(found.info.primary_key)}"
     if found.key:
-        return f"no primary key; no value comes twice in: key = {dumps(found.key)}"
-    return 'no primary key: name what tells rows apart, as in key = ["column", "column"]'
+        return f"no primary key; unique so far: key = {dumps(found.key)}"
+    return 'no primary key: name columns that identify a row, as in key = ["column", "column"]'
 
 
 def _persons(found: Inspection) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _persons(found: Inspection) -> Iterator[str]:
         yield f"{found.persons.figure}: {unless}{found.persons.setting}"
     if found.differing:
         names = ", ".join(map(quote_identifier, found.differing))
-        yield f"rows of a person differ in {names}: classes are as wide as they are"
+        yield f"rows of a person differ in {names}: each class covers all their values"
 
 
 def _row(column: InspectedColumn, found: Inspection) -> tuple[object, ...]:

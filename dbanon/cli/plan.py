@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, TypeVar
 
 import typer
@@ -17,6 +18,7 @@ from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal import plot as drawing
 from dbanon.cli.terminal.console import OnInterrupt, interruptible
 from dbanon.cli.terminal.report import percent
+from dbanon.domain.text import command
 from dbanon.formats.support import Mode, require
 from dbanon.request import LARGEST_COUNT, Request
 
@@ -88,6 +90,8 @@ def plan(
     else:
         found = run(partial(_planned, what, html=html), steps=_JUDGING if html else _PLANNING)
         _show(found, json=json, print_sql=print_sql, verbose=verbose)
+        if not (json or print_sql):
+            console.say(f"next: {_next(found[0], dataset=dataset, draft=file)}")
         _tell_of(html)
 
 
@@ -174,6 +178,16 @@ def _draw(found: Plan, *, verbose: bool) -> None:
     console.say(f"publish then runs: {', '.join(step.name for step in found.steps)}")
 
 
+def _next(found: Plan, *, dataset: Path | None, draft: Path | None) -> str:
+    """Return the command that follows a plan: store the draft, or publish."""
+    if dataset is not None:
+        return f"dbanon publish --dataset {quote(str(dataset))}, with the same options"
+    if draft is not None:
+        options = f"--file {quote(str(draft))}"
+        return command("dbanon policy set", found.policy.table, options=options)
+    return f"{command('dbanon publish', found.policy.table)}, with the same options"
+
+
 def _spelled(losses: Mapping[str, float]) -> str:
     alike: dict[str, list[str]] = {}
     for name, loss in losses.items():
@@ -199,10 +213,12 @@ def _forecast(
         return
     for one in found:
         _draw_forecast(one)
+    if found:
+        console.say(f"next: {command('dbanon refresh', found[0].release.table)}")
     if sum(not one.release.dataset for one in found) > 1:
         console.say(
-            "each is planned by itself: the relations of a table that are refreshed later show"
-            " new persons in the sets that the first one made of them"
+            "each relation is planned alone: in a refresh, the later ones publish new persons in"
+            " the classes of the first one"
         )
 
 

@@ -161,9 +161,9 @@ def missing(
     table: options.Table,
     column: Annotated[str, typer.Argument(help="column that uses the taxonomy")],
 ) -> None:
-    """Print the query that lists the values of a column that the taxonomy lacks.
+    """Print a query for column values that a taxonomy lacks.
 
-    This prints no values: run the query in psql, as a role that may see them.
+    Prints no values: run the query in psql, as a role that may read the column.
 
     \b
     dbanon taxonomy missing zip patients zip | psql clinic

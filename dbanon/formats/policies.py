@@ -746,7 +746,7 @@ def _subject(persons: Persons | None, roles: Mapping[str, Role], differing: Sequ
     if differing:
         names = ", ".join(map(quote_identifier, differing))
         setting += (
-            f"# rows of a person differ in {names}, and classes are as wide as they are; another\n"
+            f"# rows of a person differ in {names}; each class covers all their values. Another\n"
             "# role, a floor or one row of each may cost less\n# rows_per_subject = 1\n"
         )
     return f"# {why}\n{setting}"

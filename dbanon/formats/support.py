@@ -208,8 +208,8 @@ FEATURES: tuple[Feature, ...] = (
                 "leave out --executor and --rows-per-block",
             ),
             Mode.REUSE: Reason(
-                "whom a release of {table} showed is remembered, and the next one is made of its"
-                " classes, for which all rows are needed at once",
+                "the next release of {table} reuses the classes of earlier ones, which requires"
+                " all rows at once",
                 "leave out --executor and --rows-per-block; or if the audience has never seen"
                 " these: --new-series --recipients-changed",
             ),

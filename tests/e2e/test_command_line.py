@@ -81,7 +81,7 @@ def test_the_whole_way_of_a_steward(run, database, tmp_path):
     run("check", "anon.patients", "--history")
     drawing = tmp_path / "history.svg"
     shown = run("history", "patients", "--plot", drawing)
-    assert "there is nothing to compare" in shown.stdout
+    assert "nothing to compare: release 1 alone has" in shown.stdout
     assert "history.svg written" in shown.stderr.replace("\n", "")
     assert drawing.read_text().startswith("<?xml")
     refused = run("history", "nothing_here", "--plot", "history.gif", code=1).stderr
@@ -89,7 +89,7 @@ def test_the_whole_way_of_a_steward(run, database, tmp_path):
     releases = json.loads(run("release", "list", "--json").stdout)
     assert [release["served"] for release in releases] == [True]
     assert "k-anonymity" in run("release", "show", releases[0]["id"]).stdout
-    assert "nothing leaks" in run("doctor").stdout
+    assert "no leak found" in run("doctor").stdout
     run("release", "drop", releases[0]["id"])
     assert database.execute("SELECT to_regclass('anon.patients')") == [(None,)]
     run("policy", "drop", "patients")

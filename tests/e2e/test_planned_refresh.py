@@ -51,7 +51,7 @@ def test_each_of_several_relations_is_planned_by_itself_and_that_is_said(patient
     dbanon.publish("patients", name="larger", k=6, settings=patients.settings)
     patients.execute("DELETE FROM public.patients WHERE id < 2")
     printed = run("plan", "patients", "--refresh").out
-    assert "each is planned by itself" in printed
+    assert "each relation is planned alone" in printed
 
 
 def test_nothing_to_do_is_shown_as_well(patients, run):

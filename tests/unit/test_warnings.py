@@ -111,9 +111,9 @@ def of_commands():
     yield Notice(
         Topic.DAMAGED, f"counts of {TABLE} are refused: dbanon.spending lost their amounts"
     )
-    yield Notice(Topic.DAMAGED, f"anon.{TABLE.name} is served, and the ledger says nothing of it")
+    yield Notice(Topic.DAMAGED, f"anon.{TABLE.name} is served, but not in the ledger")
     yield Notice(Topic.DAMAGED, f"the spent budget of {TABLE} is lost: restore dbanon.spending")
-    yield Notice(Topic.DAMAGED, f"anon.{TABLE.name} is served, and the ledger says nothing of it")
+    yield Notice(Topic.DAMAGED, f"anon.{TABLE.name} is served, but not in the ledger")
     grant = f"GRANT TEMPORARY ON DATABASE {LONG} TO {LONG}"
     yield Notice(Topic.MISSING_RIGHT, grant)
 

@@ -177,7 +177,7 @@ def _require_owner(session: Session) -> None:
     """Raise NotPermitted without the right to delete membership, which publishers lack."""
     if not memory.may_forget(session):
         raise NotPermitted(
-            "this role may not delete what is remembered",
+            "this role may not delete stored membership",
             hint="run it as the owner of the schema dbanon: publishers are not to have that right",
         )
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 RELATION = "the relation"
 BY_WEIGHTS = "an estimate by the weights of rows"
-UNKNOWN = "the relation, as nothing is known of the population: at most"
+UNKNOWN = "the relation (upper bound: population unknown)"
 
 _LEAST = (1, 2, 3, 5, 10, 20, 50, 100, 500)
 """Where the bands of sizes begin."""

@@ -207,8 +207,8 @@ def bound(share: float, words: str) -> Mark:
     return Mark(Sign.BOUND, share, f"{words} {percent(share)}")
 
 
-_BY_LABELS = "Loss by labels: 0% are single values, 100% says nothing"
-_BY_RANGE = "Normalized certainty penalty: 0% is exact, 100% says nothing"
+_BY_LABELS = "Loss by labels: 0% is a single value, 100% contains no information"
+_BY_RANGE = "Normalized certainty penalty: 0% is exact, 100% contains no information"
 _MOST_BINS, _MOST_SETS = 12, 10  # of values and columns, before the others are folded
 
 

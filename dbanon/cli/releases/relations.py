@@ -173,7 +173,7 @@ def grant(
 ) -> None:
     """Grant roles read access to a published relation.
 
-    Fails, and changes nothing, if one of its readers could then also read what it hides.
+    Fails and changes nothing if a reader of the relation could also read its hidden data.
 
     \b
     dbanon grant anon.patients analysts
@@ -285,7 +285,7 @@ As = Annotated[
         "--as",
         metavar="|".join(Attacker),
         show_default=False,
-        help="knows that a person is in it (the default), seeks any person, or as many as possible",
+        help="attacker: seeks a known person (default), any person, or as many as possible",
     ),
 ]
 Other = Annotated[

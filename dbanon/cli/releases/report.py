@@ -247,7 +247,7 @@ def _show(found: Report) -> None:
         console.say(line)
     if found.utility is not None:
         shown.utility(found.utility)
-    console.say(f"readers: {', '.join(found.readers) or 'nobody but its owner'}")
+    console.say(f"readers: {', '.join(found.readers) or 'only its owner'}")
     skipped = (Notice(Topic.TIME_LIMIT, f"{part}: left out") for part in found.left_out)
     console.caution([*skipped, *found.warnings])
     console.say("repeat the checks in SQL: " + found.statements[0])

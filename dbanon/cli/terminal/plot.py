@@ -129,7 +129,7 @@ def _label(axes: Axes, found: Comparison) -> None:
     axes.set_title(title, parse_math=False)  # a name may hold a dollar sign
     axes.set_xlabel("k, the least number of rows in a class")
     weighted = "weighted " if found.is_weighted else ""
-    axes.set_ylabel(f"{weighted}NCP in % (0 is exact, 100 says nothing)")
+    axes.set_ylabel(f"{weighted}NCP in % (0 is exact, 100 contains no information)")
     axes.set_xscale("log")
     axes.set_xticks(found.ks, labels=[str(k) for k in found.ks])
     axes.minorticks_off()

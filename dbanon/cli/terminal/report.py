@@ -75,7 +75,8 @@ def checks(report: CheckReport) -> None:
 def composition_in_full(found: Composition) -> None:
     """Print the figures of combined disclosure by all releases of a table."""
     if not found.results:
-        console.say(f"there is nothing to compare: {len(found.releases)} release is remembered")
+        stored = [f"release {number} alone" for number in found.releases] or ["no release"]
+        console.say(f"nothing to compare: {stored[0]} has stored membership")
         return
     rows = [
         (
@@ -150,7 +151,7 @@ def _by_column(
     head = ("recoding", "published type") if published else ()
     blank = ("",) * len(head)
     rows = [(name, *published.get(name, blank), percent(value)) for name, value in shown]
-    title = "Loss: 0% is exact, 100% says nothing"
+    title = "Loss: 0% is exact, 100% contains no information"
     console.table(("quasi-identifier", *head, "loss"), rows, title=title)
 
 
@@ -164,11 +165,11 @@ def _rows(report: LossReport, policy: Policy) -> None:
     if report.n_filtered:
         console.say(f"{report.n_filtered:,} more rows of the table do not meet the policy's where")
     if report.n_of_nobody:
-        console.say(f"{report.n_of_nobody:,} more rows of the table are of nobody who is published")
+        console.say(f"{report.n_of_nobody:,} more rows of the table belong to no published person")
     if report.n_not_drawn:
         console.say(
             f"{report.n_not_drawn:,} more rows are of persons who are not in the sample. It gives"
-            " no k by itself: whoever is known to be in it has the classes to hide in, and no more"
+            " no k: persons known to be in the sample are protected by their classes alone"
         )
 
 
@@ -176,7 +177,7 @@ def label_loss(columns: Mapping[str, float]) -> None:
     """Print the loss by labels alone, by column."""
     rows = [(name, percent(share)) for name, share in columns.items()]
     if rows:
-        title = "Loss by labels: 0% are single values, 100% says nothing"
+        title = "Loss by labels: 0% is a single value, 100% contains no information"
         console.table(("quasi-identifier", "loss"), rows, title=title)
 
 
@@ -251,9 +252,9 @@ def risk(found: Risk) -> None:
         for one in found.reidentification
     ]
     headers = ("attacker", "highest", "average", "at risk", "over", "counted among")
-    console.table(headers, rows, title="Re-identification: how likely a record is found")
+    console.table(headers, rows, title="Re-identification: probability that a record is found")
     sizes = [(_band(one.least, one.most), one.classes, one.rows) for one in found.sizes]
-    console.table(("rows alike", "classes", "rows"), sizes)
+    console.table(("class size", "classes", "rows"), sizes)
     for line in found.masked_in_words:
         console.say(line)
     if not found.disclosures:
@@ -266,7 +267,9 @@ def risk(found: Risk) -> None:
         )
         for one in found.disclosures
     ]
-    console.table(_BELIEFS, beliefs, title="Disclosure: what a class says beyond the relation")
+    console.table(
+        _BELIEFS, beliefs, title="Disclosure: values in a class, compared with the whole relation"
+    )
 
 
 def uniqueness(found: Risk, *, sampled: int | None) -> None:
@@ -281,7 +284,7 @@ def uniqueness(found: Risk, *, sampled: int | None) -> None:
     sets = [(", ".join(one.columns), one.rows, percent(one.share)) for one in found.unique_sets]
     if sets:
         among = "all" if sampled is None else f"{sampled:,}"
-        title = f"What makes rows of the source unique, of {among} rows"
+        title = f"Smallest sets of columns that make rows of the source unique, of {among} rows"
         console.table(("columns", "rows", "share"), sets, title=title)
     if rows or sets:
         console.say(found.counted_in_words)

@@ -45,7 +45,7 @@ def test_the_role_has_a_reason_in_numbers(patients, run, monkeypatch):
     assert "unique" not in reasons["disease"]
     assert f"alone it makes {share:.0%} of rows unique" in run("policy", "suggest", "patients").out
     shown = run("inspect", "patients").out
-    assert "What makes rows unique, of 200 rows" in shown
+    assert "Smallest sets of columns that make rows unique, of 200 rows" in shown
     document = json.loads(run("inspect", "patients", "--json").out)
     assert {"columns": ["born"], "rows": counted(patients, "born"), "share": share} in document[
         "unique_sets"

@@ -188,7 +188,7 @@ def test_a_draft_names_what_others_know_and_rows_of_a_person_differ_in():
     info = table_of("person_id", "age", "visited", "salary")
     pairs = {"id": ROWS, "age": 900, "visited": 5000, "salary": 4000}
     text = drafted(info, person_id=900, age=50, visited=300, salary=40, pairs=pairs)
-    assert "# rows of a person differ in visited, and classes" in text
+    assert "# rows of a person differ in visited; each class" in text
     assert parse(text).rows_per_subject is None
     assert parse(text.replace("# rows_per_subject", "rows_per_subject")).rows_per_subject == 1
     same = drafted(info, person_id=900, age=50, visited=300, pairs={"age": 900, "visited": 900})

@@ -61,7 +61,7 @@ def test_who_is_unique_is_shown(capsys):
     report.uniqueness(RISK, sampled=200)
     shown = lines(capsys)
     assert {"zayatz 144,000 5.00% 4.23%", "age, sex 12 6.00%"} < set(shown)
-    assert "What makes rows of the source unique, of 200 rows" in shown
+    assert "Smallest sets of columns that make rows of the source unique, of 200 rows" in shown
     assert "unique by exact values, as inspect counts them" in shown
 
 
