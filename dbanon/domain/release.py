@@ -272,7 +272,7 @@ class Composition:
     def _of_all(self) -> str:
         worst = max((one.result for one in self.failed), key=lambda result: result.failing_classes)
         return (
-            f"taken together, {releases_in_words(self.releases)} do not meet their models"
+            f"taken together, {releases_in_words(self.releases)} fail their models"
             f" ({worst.failing_classes:,} cells)"
         )
 

@@ -178,7 +178,7 @@ def test_a_regrouping_of_who_stayed_is_named_as_the_literature_does(people):
         "compared with release 1: 4 persons below k = 2 (smallest group: 1)",
         "compared with release 1: 2 persons below l = 2 of disease",
         "compared with release 1: disease of 2 persons is known",
-        "taken together, releases 1, 2 do not meet their models (4 cells)",
+        "taken together, releases 1, 2 fail their models (4 cells)",
     ] == [one.message for one in found.warnings]
 
 

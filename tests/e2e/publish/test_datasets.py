@@ -243,7 +243,7 @@ def conditions(database):
 def test_a_dataset_can_be_grouped_anew_for_other_readers(run, database, published):
     database.execute("DELETE FROM public.conditions WHERE condition_id = 1")
     refused = run("refresh", "encounters", "--new-series", code=3).err
-    assert "do not meet their models" in refused
+    assert "fail their models" in refused
     others = ("--new-series", "--recipients-changed")
     printed = run("refresh", "encounters", *others).out
     assert printed.count("refreshed") == len(TABLES)

@@ -71,4 +71,4 @@ def test_nothing_is_said_of_a_pair_of_releases_that_reveals_nothing():
         for number in (1, 2)
     ]
     (line,) = composition(result(1, 0), result(2, 1), result(3, 1), against=pairs).warnings
-    assert str(line).startswith("taken together, releases 1, 2, 3 do not meet their models")
+    assert str(line).startswith("taken together, releases 1, 2, 3 fail their models")
