@@ -417,9 +417,9 @@ class Policy:
         deleted persons: a number of days, as in `"30d"`; their class is then withdrawn | until most
         of the class is deleted
     withdraw_share: share of a class that must be deleted before a
-        [refresh](../guides/refreshing.md#what-becomes-of-a-class) withdraws it | 0.6
+        [refresh](../how-refresh-works.md#what-becomes-of-a-class) withdraws it | 0.6
     pool_size: minimum number of new persons that a
-        [refresh](../guides/refreshing.md#new-persons) publishes together; more if the sensitive
+        [refresh](../how-refresh-works.md#new-persons) publishes together; more if the sensitive
         values need them | the number that the sensitive values need
     max_stale: a [refresh](../guides/refreshing.md#former-values) and `dbanon doctor` warn if a
         larger share of the published rows shows former values | no warning
