@@ -89,9 +89,7 @@ def plan(
         tried.show(run(tried.run, steps=tried.steps), json=json)
     else:
         found = run(partial(_planned, what, html=html), steps=_JUDGING if html else _PLANNING)
-        _show(found, json=json, print_sql=print_sql, verbose=verbose)
-        if not (json or print_sql):
-            console.say(f"next: {_next(found[0], dataset=dataset, draft=file)}")
+        _show(found, (dataset, file), json=json, print_sql=print_sql, verbose=verbose)
         _tell_of(html)
 
 
@@ -153,7 +151,15 @@ def _tell_of(html: Path | None) -> None:
         console.err().print(f"{html} written")
 
 
-def _show(found: Sequence[Plan], *, json: bool, print_sql: bool, verbose: bool) -> None:
+def _show(
+    found: Sequence[Plan],
+    files: tuple[Path | None, Path | None],
+    *,
+    json: bool,
+    print_sql: bool,
+    verbose: bool,
+) -> None:
+    """Print plans; files: a dataset and a draft of a policy, if given."""
     console.caution(warning for one in found for warning in one.warnings)
     if json:
         console.document(found[0] if len(found) == 1 else found)
@@ -163,6 +169,8 @@ def _show(found: Sequence[Plan], *, json: bool, print_sql: bool, verbose: bool) 
             console.verbatim(one.script)
         else:
             _draw(one, verbose=verbose)
+    if not print_sql:
+        console.say(f"next: {_next(found[0], *files)}")
 
 
 def _draw(found: Plan, *, verbose: bool) -> None:
@@ -178,7 +186,7 @@ def _draw(found: Plan, *, verbose: bool) -> None:
     console.say(f"publish then runs: {', '.join(step.name for step in found.steps)}")
 
 
-def _next(found: Plan, *, dataset: Path | None, draft: Path | None) -> str:
+def _next(found: Plan, dataset: Path | None, draft: Path | None) -> str:
     """Return the command that follows a plan: store the draft, or publish."""
     if dataset is not None:
         return f"dbanon publish --dataset {quote(str(dataset))}, with the same options"

@@ -74,7 +74,7 @@ def load_release(release_id: int, *, settings: Settings | None = None) -> Releas
     with current_session(settings or Settings.load()) as session:
         release = ledger.release_by_id(session, release_id)
     if release is None:
-        raise ConfigError(f"there is no release {release_id}", hint=_LIST)
+        raise ConfigError(f"release {release_id} does not exist", hint=_LIST)
     return release
 
 
