@@ -5,9 +5,14 @@
 SELECT {person} AS person, pg_catalog.concat_ws(':', {part}, g.class, {times}) AS class
   FROM {source} AS s
   JOIN {rows} AS r ON {join}
-  JOIN (SELECT group_id, dense_rank() OVER (ORDER BY {columns}) AS class
-          FROM {groups}) AS g ON g.group_id = r.group_id
+  JOIN {classes} AS g ON g.group_id = r.group_id
  GROUP BY {person}, g.class
+
+-- name: classes
+-- The number of each group's class: groups with the same published values are one class. Numbers are grouped faster
+-- than these values.
+(SELECT c.group_id, dense_rank() OVER (ORDER BY {columns}) AS class
+   FROM {groups} AS c)
 
 -- name: create_cells
 -- The cell of each person of a dataset: persons of one cell have the same classes in all tables.
@@ -18,12 +23,10 @@ SELECT p.person, dense_rank() OVER (ORDER BY p.classes) AS cell
          GROUP BY m.person) AS p
 
 -- name: create_persons
--- The persons of a release with their published values, for proofs by person.
+-- The persons of a release with their classes and values, for proofs by person.
 CREATE TABLE {persons} AS
-SELECT DISTINCT {columns}, s.{subject}
-  FROM {source} AS s
-  JOIN {rows} AS r ON {join}
-  JOIN {groups} AS g ON g.group_id = r.group_id
+SELECT DISTINCT p.*
+  FROM {rows} AS p
 
 -- name: means_outside
 -- Count the classes with a mean or midpoint outside of their values by more than rounding, by column.
@@ -33,6 +36,13 @@ SELECT {outside}
           JOIN {rows} AS r ON {join}
          GROUP BY r.group_id) AS c
   JOIN {groups} AS g ON g.group_id = c.group_id
+
+-- name: persons
+-- The rows of a release with person, class and values, beside another table that may divide the persons of a class.
+(SELECT g.class AS {class}, {columns}, s.{subject}
+   FROM {source} AS s
+   JOIN {rows} AS r ON {join}
+   JOIN {classes} AS g ON g.group_id = r.group_id{beside})
 
 -- name: prove_cells
 -- Count the persons with the same classes in all tables of a dataset.
@@ -53,19 +63,18 @@ SELECT NOT EXISTS (SELECT
 -- Count the persons per published class with equal numbers of rows, without persons that span several classes.
 SELECT {k}, min(c.persons), count(*), count(*) FILTER (WHERE c.persons < {k}), coalesce(sum(c.members), 0)::bigint
   FROM (SELECT count(*) FILTER (WHERE p.members = p.owned) AS persons, sum(p.members) AS members
-          FROM (SELECT {columns}, count(*) AS members,
-                       sum(count(*)) OVER (PARTITION BY s.{subject}) AS owned
+          FROM (SELECT g.class, count(*) AS members, sum(count(*)) OVER (PARTITION BY s.{subject}) AS owned
                   FROM {source} AS s
                   JOIN {rows} AS r ON {join}
-                  JOIN {groups} AS g ON g.group_id = r.group_id
-                 GROUP BY {columns}, s.{subject}) AS p
-         GROUP BY {classes}, p.members) AS c
+                  JOIN {classes} AS g ON g.group_id = r.group_id
+                 GROUP BY g.class, s.{subject}) AS p
+         GROUP BY p.class, p.members) AS c
 
 -- name: prove_persons
 -- Check the published classes by the number of persons per value, and by the rest without a value.
 WITH pairs AS (
     SELECT DISTINCT {class} AS class, {value} AS v, {subject} AS p
-      FROM {persons}
+      FROM {persons} AS p
 ),
 held AS (
     SELECT class, v, p, count(*) OVER (PARTITION BY class, v) AS holders
@@ -97,11 +106,13 @@ SELECT {run}{required}::double precision, min(e.achieved), max(e.achieved), coun
 -- name: prove_subjects
 -- Count the persons of every published class, which requires the private tables.
 SELECT {k}, min(c.persons), count(*), count(*) FILTER (WHERE c.persons < {k}), coalesce(sum(c.members), 0)::bigint
-  FROM (SELECT count(DISTINCT s.{subject}) AS persons, count(*) AS members
-          FROM {source} AS s
-          JOIN {rows} AS r ON {join}
-          JOIN {groups} AS g ON g.group_id = r.group_id
-         GROUP BY {columns}) AS c
+  FROM (SELECT count(p.subject) AS persons, sum(p.members) AS members
+          FROM (SELECT g.class, s.{subject} AS subject, count(*) AS members
+                  FROM {source} AS s
+                  JOIN {rows} AS r ON {join}
+                  JOIN {classes} AS g ON g.group_id = r.group_id
+                 GROUP BY g.class, s.{subject}) AS p
+         GROUP BY p.class) AS c
 
 -- name: sorted_by_keys
 -- The rows of a relation sorted by integer keys, which finds duplicates faster than hashing.

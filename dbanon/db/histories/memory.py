@@ -113,7 +113,7 @@ def remember(
     _present(session, publication, key)
     where = {**_named(table), "person": person, "key": key, "series": series}
     known = _comparable(session, table, where)
-    is_first = not known.relations and not several
+    is_first = not known.relations
     of_view = {"view_schema": view.schema, "view_name": view.name}
     noted = {**where, **of_view, "release": publication.id, "several": several}
     relations, several = {**known.relations, publication.id: view}, known.several or several

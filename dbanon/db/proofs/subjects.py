@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg import sql
 
@@ -52,7 +52,7 @@ def prove_subjects(
     if several and publication.policy.rows_per_subject is not None:
         by = f"{subject} by number of rows"
         number = sql.SQL("count(*) OVER (PARTITION BY s.{})").format(sql.Identifier(subject))
-        more += prove_persons(session, publication, by=by, apart=number)
+        more += prove_persons(session, publication, by=by, apart=_Apart(number))
         more.append(_counted(session, publication, "proofs.prove_occurrences", column=by))
     return CheckReport(report.relation, (*report.results, *more, result))
 
@@ -61,14 +61,18 @@ def _counted(
     session: Session, publication: Publication, statement: str, *, column: str
 ) -> CheckResult:
     """Count the persons of each class, all or those with equal numbers of rows."""
-    columns = [f"q{i}" for i, _ in enumerate(publication.recodings, 1)]
     slots = {
         "k": sql.Literal(publication.policy.k),
         "subject": sql.Identifier(publication.policy.subject or ""),
-        "columns": identifiers(columns, of="g"),
-        "classes": identifiers(columns, of="p"),
     }
-    return _of_k(column, session.one(template(statement, **publication.joined, **slots)))
+    return _of_k(column, session.one(template(statement, **_joined(publication), **slots)))
+
+
+def _joined(publication: Publication) -> dict[str, sql.Composable]:
+    """Compose the source, the membership, and the class of each group."""
+    columns = identifiers([f"q{i}" for i, _ in enumerate(publication.recodings, 1)], of="c")
+    classes = template("proofs.classes", columns=columns, groups=publication.groups)
+    return {**publication.joined, "classes": classes}
 
 
 def _of_k(column: str, row: Sequence[Any]) -> CheckResult:
@@ -82,62 +86,59 @@ def verdict(classes: int, failing: int) -> Verdict:
     return Verdict.FAILED if failing else Verdict.PASSED
 
 
+class _Apart(NamedTuple):
+    """An expression that divides the persons ``s`` of a class, and a join that it needs."""
+
+    number: sql.Composable
+    join: sql.Composable = sql.SQL("")
+
+
 def prove_persons(
-    session: Session,
-    publication: Publication,
-    *,
-    by: str,
-    apart: sql.Composable | None = None,
+    session: Session, publication: Publication, *, by: str, apart: _Apart | None = None
 ) -> Iterator[CheckResult]:
     """Yield the results of the models for distinct persons with their distinct values.
 
-    by: the name in results; apart: an expression that divides the persons ``s`` of a class.
+    by: the name in results; apart: also divides the persons of a class.
     """
     policy, subject = publication.policy, publication.policy.subject or ""
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
-    quasi = [column for column, _ in publication.recodings]
-    unused = (name for i in count() if (name := f"n{i}") not in {*quasi, *sensitive, subject})
-    more = {} if apart is None else {next(unused): apart}
-    every = [*quasi, *more]
+    unused = (name for i in count() if (name := f"n{i}") not in {*sensitive, subject})
+    class_, number = next(unused), next(unused)
+    every = [class_] if apart is None else [class_, number]
     for demand in demands(policy.models, quasi=every, sensitive=sensitive):
         if MODELS[demand.spec.name].scope is not Scope.SENSITIVE:
             continue  # rows and persons have the same number of distinct values
         used = [name for name in sensitive if name in {demand.column, *demand.quasi}]
-        session.pg.execute(_create(publication, subject, quasi, used, more=more))
-        persons, column = publication.persons, f"{demand.column} by {by}"
+        columns: list[sql.Composable] = [sql.Identifier("s", name) for name in used]
+        if apart is not None:
+            columns.append(sql.SQL("{} AS {}").format(apart.number, sql.Identifier(number)))
+        rows = template(
+            "proofs.persons",
+            **{"class": sql.Identifier(class_)},
+            columns=sql.SQL(", ").join(columns),
+            subject=sql.Identifier(subject),
+            beside=sql.SQL("") if apart is None else apart.join,
+            **_joined(publication),
+        )
+        column = f"{demand.column} by {by}"
         if MODELS[demand.spec.name].of_persons and set(demand.quasi) == set(every):
-            statement = persons_statement(persons, demand, subject=subject)
+            statement = persons_statement(rows, demand, subject=subject)
             yield result_of_persons(demand, session.one(statement), column=column)
         else:
-            table = sql.SQL("{}::regclass").format(sql.Literal(persons.as_string(session.pg)))
-            statement = model_statement(table, demand, trees=publication.trees)
-            yield result_of_rows(demand, session.one(statement), column=column)
-        session.pg.execute(sql.SQL("DROP TABLE {}").format(publication.persons))
+            row = _checked(session, publication, demand, rows)
+            yield result_of_rows(demand, row, column=column)
 
 
-def _create(
-    publication: Publication,
-    subject: str,
-    quasi: Sequence[str],
-    sensitive: Sequence[str],
-    *,
-    more: Mapping[str, sql.Composable],
-) -> sql.Composed:
-    columns: list[sql.Composable] = [
-        sql.SQL("{} AS {}").format(sql.Identifier("g", f"q{i}"), sql.Identifier(name))
-        for i, name in enumerate(quasi, 1)
-    ]
-    columns += [sql.Identifier("s", name) for name in sensitive]
-    columns += [
-        sql.SQL("{} AS {}").format(value, sql.Identifier(name)) for name, value in more.items()
-    ]
-    return template(
-        "proofs.create_persons",
-        persons=publication.persons,
-        columns=sql.SQL(", ").join(columns),
-        subject=sql.Identifier(subject),
-        **publication.joined,
-    )
+def _checked(
+    session: Session, publication: Publication, demand: Demand, rows: sql.Composable
+) -> Sequence[Any]:
+    """Check a model by its function, in a table of the distinct rows of persons."""
+    persons = publication.persons
+    session.pg.execute(template("proofs.create_persons", persons=persons, rows=rows))
+    table = sql.SQL("{}::regclass").format(sql.Literal(persons.as_string(session.pg)))
+    found = session.one(model_statement(table, demand, trees=publication.trees))
+    session.pg.execute(sql.SQL("DROP TABLE {}").format(persons))
+    return found
 
 
 def result_of_persons(demand: Demand, row: Sequence[Any], *, column: str) -> CheckResult:
@@ -196,8 +197,8 @@ def prove_linked(
     for one in publications:
         by, k = f"{one.policy.subject} by all tables", sql.Literal(one.policy.k)
         result = _of_k(by, session.one(template("proofs.prove_cells", k=k, cells=cells)))
-        cell = sql.SQL("(SELECT c.cell FROM {} AS c WHERE c.person = {})")
-        apart = cell.format(cells, _person(one))
+        join = sql.SQL("\n   JOIN {} AS c ON c.person = {}").format(cells, _person(one))
+        apart = _Apart(sql.Identifier("c", "cell"), join)
         found.append((*prove_persons(session, one, by=by, apart=apart), result))
     session.pg.execute(sql.SQL("DROP TABLE {}").format(cells))
     return found
@@ -209,15 +210,13 @@ def _person(publication: Publication) -> sql.Composable:
 
 
 def _members(publication: Publication, number: int) -> sql.Composed:
-    columns = (sql.Identifier(f"q{i}") for i, _ in enumerate(publication.recodings, 1))
     by_number = publication.policy.rows_per_subject is not None
     return template(
         "proofs.cell_members",
         person=_person(publication),
         part=sql.Literal(number),
         times=sql.SQL("count(*)" if by_number else "''"),
-        columns=sql.SQL(", ").join(columns),
-        **publication.joined,
+        **_joined(publication),
     )
 
 
