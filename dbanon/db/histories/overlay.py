@@ -363,7 +363,8 @@ def _count_first(session: Session, compared: _Compared) -> Figures:
     numbers = _numeric(session, compared.known)
     with at_once(session.pg):
         memory.count_classes(session)
-        memory.keep_classes(session, number)
+        if not policy.anatomy:  # no refresh keeps its buckets, of which each shows few values alike
+            memory.keep_classes(session, number)
     pair = cells.first_pair(session, compared.known, policy)
     results = {number: tuple(cells.of_first(session, number, policy, numbers))}
     memory.drop(session, memory.COUNTED)
