@@ -358,7 +358,7 @@ def require_separation(session: Session, *, published: int, sources: Sequence[in
         told = "; ".join(str(way) for way in ways[:5])
         more = f"; and {len(ways) - 5} more" if len(ways) > 5 else ""  # noqa: PLR2004
         raise NotPermitted(
-            f"a role that may read the release also gets at what it hides: {told}{more}",
+            f"a reader of the release can also read hidden data: {told}{more}",
             hint=f"{ways[0].remedy}, or grant the release to another role",
         )
     return signs_of(session, targets)

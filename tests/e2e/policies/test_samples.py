@@ -156,7 +156,7 @@ def test_nobody_reads_a_sample_who_can_read_the_key(patients):
     patients.execute(
         f"GRANT USAGE ON SCHEMA dbanon TO {reader}; GRANT SELECT ON dbanon.sampling_key TO {reader}"
     )
-    with pytest.raises(dbanon.NotPermitted, match=r"gets at what it hides: .*sampling_key"):
+    with pytest.raises(dbanon.NotPermitted, match=r"can also read hidden data: .*sampling_key"):
         dbanon.publish(SOURCE, grants=[reader], settings=patients.settings)
 
 
