@@ -80,7 +80,7 @@ class Inspection:
 
     @property
     def finding(self) -> str | None:
-        """Which of many quasi-identifiers explain what is unique, in words."""
+        """Sentence on the few of many quasi-identifiers that make most rows unique."""
         if self.explaining is None:
             return None
         few, every = self.explaining

@@ -333,7 +333,7 @@ def _group_apart(table: EncodedTable, policy: Policy, *, seed: int, stages: Stag
 
 
 def strata(table: EncodedTable) -> Iterator[NDArray[np.int64]]:
-    """Yield the rows of each combination of kept values in order; all rows if none is kept."""
+    """Yield the rows of each combination of kept values; all rows if no column is kept."""
     if not table.kept_columns:
         yield np.arange(table.n_rows)
         return
@@ -343,7 +343,7 @@ def strata(table: EncodedTable) -> Iterator[NDArray[np.int64]]:
 
 
 def is_possible(part: EncodedTable, policy: Policy) -> bool:
-    """Return True if some rows meet the policy as one class, without suppression."""
+    """Return True if these rows, as one class, meet the policy without suppression."""
     try:
         rows_in_reach(part, replace(requirement_of(part, policy), max_suppressed=0.0))
     except Unsatisfiable:

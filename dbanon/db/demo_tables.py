@@ -20,7 +20,7 @@ _MARK = "dbanon demo"
 
 
 def is_loaded(session: Session, table: TableName) -> bool:
-    """Return True if the demonstration's table exists; raises ConfigError if another one does."""
+    """Return True if the demo's table exists; raises ConfigError if another one does."""
     if oid_of(session, table) is None:
         return False
     if (describe(session, table).comment or "").startswith(_MARK):

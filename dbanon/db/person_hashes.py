@@ -154,7 +154,7 @@ class Changes:
 def count(
     session: Session, info: TableInfo, policy: Policy, *, since: SourceState | None
 ) -> Counted | None:
-    """Count rows, and those that are unchanged since a state; None for what is no plain table."""
+    """Count all rows and those unchanged since a state; None unless it is a plain table."""
     found = _facts(session, info, policy)
     if found is None:
         return None
@@ -317,7 +317,7 @@ def _has_scale(rule: ColumnRule, info: TableInfo) -> bool:
 
 def _faulty(info: TableInfo) -> DatabaseError:
     return DatabaseError(
-        f"what is remembered of the places of rows does not fit {info.name}; nothing was published",
+        f"the stored places of rows do not fit {info.name}; nothing was published",
         hint=f"{command('dbanon publish', info.name)}, which reads all rows",
     )
 

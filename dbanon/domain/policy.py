@@ -95,7 +95,7 @@ class Role(StrEnum):
 
     @property
     def stays(self) -> bool:
-        """True if a release of earlier classes keeps the published values of a person."""
+        """True if a release that reuses classes keeps the published values of the column."""
         return self in {Role.QUASI, Role.SENSITIVE}
 
 

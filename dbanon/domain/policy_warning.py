@@ -52,11 +52,11 @@ _OF_POLICY = frozenset(
 
 
 class Content(NamedTuple):
-    """What texts look like, and the role that follows.
+    """A pattern of texts, such as e-mail addresses, and the role of columns that match it.
 
-    holds: True for a text; least: share of the distinct texts for which it must hold; fewest:
-    number of distinct texts; own: only if most values are distinct; code: of the warning about such
-    a column that is published unchanged.
+    what: name of the pattern; holds: returns True if a text matches. A column matches if a share
+    ``least`` of at least ``fewest`` distinct texts does; own: only if most of its values differ.
+    code: warning about such a column that is published unchanged.
     """
 
     what: str
@@ -69,7 +69,7 @@ class Content(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A content, and the share of filled rows that match it."""
+    """A pattern, and the share of the rows with a value that match it."""
 
     content: Content
     share: float

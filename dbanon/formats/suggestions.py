@@ -176,7 +176,7 @@ def person_listed(table: str) -> str | None:
 
 
 def person_numbered(column: str) -> str | None:
-    """Return the person with a number in a column: ``patient_no``, ``ssn``, not ``patient_type``.
+    """Return the kind of person that a column numbers: ``patient_no``, not ``patient_type``.
 
     The name is one such word, or that of a number that only persons have, with words for a number.
     """
@@ -401,12 +401,12 @@ class _Column(NamedTuple):
 
     @property
     def is_few(self) -> bool:
-        """True if few values recur, which identify nobody."""
+        """True if the column has few values, each in several rows: they identify nobody."""
         return self.has_few_values and 0 < self.distinctness < _RECUR
 
     @property
     def is_flag(self) -> bool:
-        """True for at most six values of a hundred rows and more, whatever the name."""
+        """True for at most six values in a hundred rows or more, whatever the name."""
         known = self.stats
         return (
             known is not None
@@ -441,7 +441,7 @@ class _Column(NamedTuple):
 
     @property
     def is_key(self) -> bool:
-        """True if the name or the key suggests that values tell rows apart."""
+        """True if the name or the primary key suggests that values identify rows."""
         is_visit = self.info.kind is ColumnKind.INTEGER and self.info.name.lower() in _OF_VISITS
         is_name = is_visit or tells_rows_apart(self.info.name)
         if self.info.kind in {ColumnKind.DECIMAL, ColumnKind.FLOAT}:

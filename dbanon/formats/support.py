@@ -30,7 +30,7 @@ MOST_STORED = 60
 
 
 class Mode(StrEnum):
-    """A way to publish, to search, or to look at what is published."""
+    """Way to publish, search or examine a release."""
 
     VIEW = "live view"
     BUCKETS = "anatomy"

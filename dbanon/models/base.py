@@ -91,7 +91,7 @@ OF_SENSITIVE = {
 
 
 Reason = tuple[str, str]
-"""What stands against a model, and what is possible, which may be nothing."""
+"""Obstacle to a model, and the possible parameters, empty if there are none."""
 
 
 class Case(NamedTuple):
@@ -194,7 +194,7 @@ class Scope(StrEnum):
 
 
 class Reads(StrEnum):
-    """What a model reads of sensitive values, beyond their equality."""
+    """Property of sensitive values that a model uses in addition to their equality."""
 
     NOTHING = auto()
     LABELS = auto()

@@ -53,9 +53,9 @@ class Job:
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Grouped:
-    """The rows of a block in the order of their keys, and their groups.
+    """Rows of a block, sorted by key, with their groups.
 
-    places: (n, s) int32, index of each sensitive value in the values of its column.
+    places: (n, s) int32, index of each sensitive value among the values of its column.
     """
 
     keys: pa.Table

@@ -58,7 +58,7 @@ class Health:
         return self._reached is not None
 
     def reach(self) -> None:
-        """Record that the database has answered."""
+        """Record the time of the last answer of the database."""
         self._reached = monotonic()
 
     @contextmanager

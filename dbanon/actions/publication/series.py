@@ -274,7 +274,7 @@ def _starts(session: Session, table: TableName, request: Request) -> bool:
 
 
 def state_after(previous: Entry | None) -> str:
-    """Say what is served after a refusal; previous: the release that was to be replaced."""
+    """Return the sentence on the release that stays served after a refusal."""
     if previous is not None and previous.served:
         return f"release {previous.id} is served on"
     return "nothing was published"

@@ -112,7 +112,7 @@ def drop_release(
 
 
 def _drop_objects(settings: Settings, release: Release, stages: Stages) -> None:
-    """Drop what is left of a withdrawn release; remarks name what must end before that."""
+    """Drop the relations of a withdrawn release; remarks name transactions that prevent it."""
     again = f"dbanon release drop {release.id}"
     try:
         # The first connection may have been lost after its commit.

@@ -213,7 +213,7 @@ def _of(case: Case) -> NDArray[np.int32]:
 
 
 def cell_sizes(same: list[NDArray[np.int32]], mine: list[NDArray[np.int32]]) -> NDArray[np.int64]:
-    """Return how many persons are in the same two classes as each; same, mine: -1 for none."""
+    """Count the persons in the same two classes, for each person; same, mine: -1 for none."""
     width = int(max((int(same[1].max(initial=-1)), int(mine[1].max(initial=-1))))) + 2
     cells, counts = np.unique(same[0] * np.int64(width) + same[1], return_counts=True)
     return np.asarray(counts[np.searchsorted(cells, mine[0] * np.int64(width) + mine[1])])

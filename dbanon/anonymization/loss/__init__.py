@@ -1,1 +1,1 @@
-"""The costs of boxes, and measures of what is published."""
+"""Costs of boxes, and measures of information loss."""

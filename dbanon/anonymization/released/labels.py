@@ -36,7 +36,7 @@ _NAMES = {
 _MONTHS_OF_QUARTER = 3
 
 NAN = float("nan")
-"""The place of what is not on the scale."""
+"""Position of a value that is not on the scale."""
 
 _TEXT = re.compile(r"\[(.*), (.*)([\])])")
 _INTERVAL = re.compile(r"(?:(-?\d+) days? ?)?(?:(\d+):(\d\d):(\d\d(?:\.\d+)?))?")
@@ -173,7 +173,10 @@ def read_column(
     labels: Sequence[str | None],
     index: NDArray[np.int32],
 ) -> CellColumn:
-    """Return the cells of a column; labels: its distinct texts, index: of each class."""
+    """Return the cells of a published column.
+
+    labels: distinct texts of the column; index: position of the label of each class.
+    """
     members = None
     if recoding == "set":
         cells, members = _sets(column, labels)

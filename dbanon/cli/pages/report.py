@@ -422,7 +422,7 @@ def of_risk(report: Report) -> list[Bar]:
 
 
 def beyond(risk: Risk) -> list[Bar]:
-    """Return the attacks that exceed the bounds of models, with the worst column of each."""
+    """Return the attacks that exceed the bound of a model, each with its worst column."""
     worst: dict[str, Attack] = {}
     for one in risk.attacks:
         known = worst.get(one.name)

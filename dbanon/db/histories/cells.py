@@ -45,7 +45,7 @@ _LEAST = 2  # values that a person is to have where a policy asks for no number 
 
 
 def of_persons(session: Session, k: int, count: sql.SQL | None = None) -> CheckResult:
-    """Count the persons of every cell, by default of those in ``CELLS``."""
+    """Check that each cell has at least k persons; by default the cells in ``CELLS``."""
     statement = count or query("overlays.count_cells")
     cells, smallest, failing, persons = session.one(statement, {"k": k})
     found = subjects.verdict(cells, failing)

@@ -199,7 +199,10 @@ def _grant_on(session: Session, made: list[str]) -> None:
 
 
 def grant_everyday(session: Session, role: str, *, views: str) -> None:
-    """Grant a role all rights for publishing but those on tables; refuses extension schemas."""
+    """Grant a role all rights to publish, except those on source tables.
+
+    Refuses schemas of extensions.
+    """
     row = session.pg.execute(query("metadata.extension_in"), (views,)).fetchone()
     if row is not None:
         raise NotPermitted(

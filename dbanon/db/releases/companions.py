@@ -88,7 +88,7 @@ class Companion:
         return oid if is_ours else None
 
     def require_free(self, session: Session, view: TableName) -> Found:
-        """Look up the relation by its name; raises ConfigError if it is not dbanon's."""
+        """Look up the companion relation; raises ConfigError if another object has its name."""
         found = self.looked_up(session, view)
         if found.oid is not None and not found.is_ours:
             raise ConfigError(

@@ -211,12 +211,12 @@ def numbered_content(published: TableInfo, found: Sums) -> str:
 
 
 def shown_content(content: str) -> str:
-    """Return the digest of what a relation shows, without that of class numbers."""
+    """Return the part of a digest that covers the published columns, without class numbers."""
     return content.partition(":")[0]
 
 
 def seals_numbers(content: str | None) -> bool:
-    """Return True if a digest is also one of class numbers, as of all but early versions."""
+    """Return True if a digest includes class numbers; early versions wrote none that does."""
     return content is not None and ":" in content
 
 

@@ -38,7 +38,7 @@ class TCloseness(ClassModel):
         return distance_from(tally, whole, whole.share, distance=self.distance)
 
     def search_rule(self, whole: Whole) -> Rule:
-        """Return the distance from the whole relation."""
+        """Return the rule that limits the distance of each group from the whole relation."""
         from dbanon.models.closeness.distances import closeness_rule
 
         return closeness_rule(self.t, whole, distance=self.distance)
