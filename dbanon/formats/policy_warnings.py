@@ -340,6 +340,7 @@ _CARD = re.compile(r"[3-6]\d{12,18}")
 _IP = re.compile(r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?!$)|$)){4}|(?=.*:.*:)[0-9a-fA-F:]{6,39}")
 _MAC = re.compile(r"[0-9a-fA-F]{2}([:-])(?:[0-9a-fA-F]{2}\1){4}[0-9a-fA-F]{2}")
 _URL = re.compile(r"(?:https?|ftp)://\S+|www\.\S+\.\S+", re.IGNORECASE)
+_DOCUMENT = re.compile(r'\{\s*".*\}|\[\s*[\[{"].*\]|a:\d+:\{.*\}', re.DOTALL)
 _UUID = re.compile(r"(?:\w+/)?[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _ICD = re.compile(  # of versions 10 and 9
     r"[A-TV-Z]\d[0-9A-Z](?:\.[0-9A-Z]{1,4})?|\d{3}(?:\.\d{1,2})?|[EV]\d\d\d?(?:\.\d\d?)?"
@@ -432,6 +433,7 @@ CONTENTS = (
     Content("MAC addresses", _ID, _MAC.fullmatch, _MANY),
     Content("web addresses", _ID, _URL.match, _MANY),
     Content("UUIDs", _ID, _UUID.fullmatch, _MANY, fewest=51),
+    Content("JSON or other documents", _ID, _DOCUMENT.fullmatch, _MANY, fewest=51),
     Content(
         "names of persons", _ID, _is_full_name, _MOST, Code.LOOKS_LIKE_NAME,
         fewest=_FEWEST_VALUES, own=True,

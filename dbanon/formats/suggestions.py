@@ -82,8 +82,8 @@ HARMS_A_PERSON = _Vocabulary(
 )
 MEASURES_A_PERSON = _Vocabulary(
     "*satisfaction performance amnt amount amt balance bonus commission cost decile dti expense "
-    "expenses fee gain gpa grade installment loss *outcome premium price profit pymnt rate "
-    "recover* *result revol* score"
+    "expenses fee gain gpa *grade *grades installment loss *outcome premium price profit pymnt "
+    "rate recover* *result revol* score"
 )
 _NAMES_AN_OUTCOME = _list("class default label outcome target y")
 _COUNTS = _list("count counts n num number")
@@ -143,6 +143,7 @@ _SAYS_LITTLE = _list(
 )
 _ENDINGS = ("id", "key", "no")
 _SHORT_KEY = re.compile("(?![bklm])[a-z]id")
+_JOINED_KEY = re.compile("[a-z]{3,}(?<!pa)id")  # of which the order means nothing
 
 
 def parts(name: str) -> tuple[str, ...]:
@@ -186,7 +187,8 @@ def person_numbered(column: str) -> str | None:
     stems = [left[0], *(left[0].removesuffix(ending) for ending in _ENDINGS)]
     if _ONLY_PERSONS_HAVE.intersection(stems):
         return "person"
-    return next((person for stem in stems if (person := _person(stem))), None)
+    joined = (p for stem in stems[1:] for p in _PERSONS if stem != left[0] and stem.endswith(p))
+    return next((person for stem in stems if (person := _person(stem))), next(joined, None))
 
 
 def names_a_place(column: str) -> bool:
@@ -736,6 +738,7 @@ def _is_code(column: ColumnInfo, stats: ColumnStats | None, *, refers: bool) -> 
     return (
         refers
         or has_two
+        or _JOINED_KEY.fullmatch(parts(column.name)[-1]) is not None
         or _HAS_NO_ORDER.has(words(column.name))
         or parts(column.name)[-1:] in {("cd",), ("by",)}
     )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 HELD_OUT = frozenset({"attrition", "mimic", "moodle", "northwind", "openemr", "openmrs"})
-"""Schemas of which nobody read the faults until they were counted once: 288 of 356 were right."""
+"""Schemas of which nobody read the faults until they were counted once: 381 of 473 were right."""
 KINDS = {
     "int": ("int4", ColumnKind.INTEGER),
     "num": ("numeric", ColumnKind.DECIMAL),
@@ -147,7 +147,8 @@ def _values(column: Labelled, table: Labels, n_rows: int) -> list[str | None]:
     values: list[str | None] = []
     for _ in range(n_rows):
         is_sparse = column.filled < _SPARSE * table.n_rows  # of which filled rows are read
-        if not is_sparse and source.random() > column.filled / table.n_rows:
+        is_past = len(values) >= column.filled  # a value of few rows is not repeated
+        if is_past or (not is_sparse and source.random() > column.filled / table.n_rows):
             values.append(None)
             continue
         number = source.randrange(column.distinct)
@@ -267,6 +268,7 @@ _GENERATORS: dict[str, Callable[[_Draw], str]] = {
     "ip": _of(lambda s: ".".join(str(s.randint(1, 254)) for _ in range(4))),
     "mac": _mixed("xx:xx:xx:xx:xx:xx"),
     "sentence": _of(_sentence),
+    "json": lambda d: f'{{"instanceid":"{d.number}","attempt":{d.number % 4}}}',
     "iban": _of(_iban),
     "card": _of(_card),
     "icd9": _of(lambda s: f"{s.randint(1, 999):03}" + s.choice(["", f".{s.randrange(99)}"])),

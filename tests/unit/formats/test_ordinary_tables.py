@@ -156,7 +156,13 @@ def test_a_flag_identifies_nobody():
     assert role("maiden_name", text, distinct=2)[0] is Role.IDENTIFIER
 
 
-@pytest.mark.parametrize("name", ["providerid", "created_by", "route", "unit"])
+def test_words_that_are_joined_are_understood():
+    assert role("relateduserid", distinct=4000)[0] is Role.IDENTIFIER
+    assert role("finalgrade", ColumnKind.DECIMAL, distinct=100)[0] is Role.SENSITIVE
+    assert role("unpaid", distinct=310)[1] == role("upgrades_paid", distinct=310)[1] == "interval"
+
+
+@pytest.mark.parametrize("name", ["providerid", "created_by", "route", "unit", "enrolid"])
 def test_integers_that_refer_to_something_are_categories(name):
     assert role(name, distinct=18) == (Role.QUASI, "set")
 
@@ -205,6 +211,9 @@ def nhs(number):
         ([f"A{i:02}BC{i:02}" for i in range(60)], Role.SENSITIVE),
         ([f"https://example.org/{i}" for i in range(60)], Role.IDENTIFIER),
         ([f"192.168.7.{i}" for i in range(60)], Role.IDENTIFIER),
+        ([f'{{"session": "{i}"}}' for i in range(60)], Role.IDENTIFIER),
+        ([f'[{{"session": "{i}"}}]' for i in range(60)], Role.IDENTIFIER),
+        ([f"[{i},{i + 2})" for i in range(60)], Role.QUASI),
         ([f"00:1b:44:11:3a:{i:02x}" for i in range(60)], Role.IDENTIFIER),
         (["GB82 WEST 1234 5698 7654 32", "DE89370400440532013000"], Role.IDENTIFIER),
         (["GB83 WEST 1234 5698 7654 32", "DE88370400440532013000"], Role.QUASI),
