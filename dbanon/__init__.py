@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         load_taxonomy,
     )
     from dbanon.anonymization.data_frame import anonymize
-    from dbanon.anonymization.risk.judge import posterior
+    from dbanon.anonymization.risk.assessment import posterior
     from dbanon.domain.assignment import Taxonomy
     from dbanon.domain.errors import (
         CommitUnknown,
@@ -110,7 +110,7 @@ _HOMES = {
     "actions.taxonomy": "derive_taxonomy drop_taxonomy export_taxonomy import_taxonomy"
     " list_taxonomies load_taxonomy",
     "anonymization.data_frame": "anonymize",
-    "anonymization.risk.judge": "posterior",
+    "anonymization.risk.assessment": "posterior",
     "domain.assignment": "Taxonomy",
     "domain.errors": "CommitUnknown ConfigError DatabaseError DbanonError DriftError NotPermitted"
     " PolicyError SchemaOutOfDate TableNotFound TaxonomyError Unsatisfiable",

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from dbanon.actions.preparation import loading
+from dbanon.actions.preparation.inputs import input_tables
 from dbanon.actions.preparation.loading import find_published, load, looking
-from dbanon.actions.preparation.members import members_of
 from dbanon.actions.preparation.prepare import Source, read_source
 from dbanon.anonymization.interfaces import listens, parameters
 from dbanon.anonymization.outcome import requirement_of
@@ -107,7 +107,7 @@ def compare_request(table: str | TableName, request: Request) -> Comparison:
     ):
         identity.admit(session, info)
         loaded = load(session, info, request.policy, draft=given)
-        (member,) = members_of([loaded], replace(request, params={}, block=None))
+        (member,) = input_tables([loaded], replace(request, params={}, block=None))
         policy = member.policy
         require(Mode.COMPARISON, request.for_table(policy, loaded.info))
         candidates = _candidates(policy, request, request.algorithms or USUAL)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from dbanon.actions.preparation.inputs import is_dealt_by_seed
 from dbanon.actions.preparation.loading import (
     changes,
     gained_rights,
@@ -18,16 +19,15 @@ from dbanon.actions.preparation.loading import (
     violations,
     warnings_of_release,
 )
-from dbanon.actions.preparation.members import is_dealt_by_seed
 from dbanon.actions.releases.check import explain
 from dbanon.actions.releases.ledger import retained
 from dbanon.db import audit, catalog, identity, rights
 from dbanon.db.audit import OLDEST, hidden, private_publications, role_facts, server_version
 from dbanon.db.metadata import damage, ledger, migrate, store
 from dbanon.db.proofs import checks
-from dbanon.db.releases import companions, guards, immutability
+from dbanon.db.releases import companion_relations, guards, immutability
 from dbanon.db.releases.aside import is_retired
-from dbanon.db.releases.companions import BUCKETS, LABELS
+from dbanon.db.releases.companion_relations import BUCKETS, LABELS
 from dbanon.db.releases.relations import read_promise
 from dbanon.db.schemas import DATA_SCHEMA
 from dbanon.db.session import EVENT_TRIGGER_REMEDY, Session, connect, foreign_event_triggers
@@ -186,7 +186,7 @@ def _accounts(session: Session) -> Iterator[Finding]:
     """Yield the tables with lost accounts of noisy counts."""
     for sentence in damage.lost_accounts(session):
         yield _failure("metadata", sentence, _RESTORE)
-    for name in companions.unaccounted_counts(session):
+    for name in companion_relations.unaccounted_counts(session):
         yield _failure("metadata", unaccounted_in_words(name), unaccounted_remedy(name))
 
 

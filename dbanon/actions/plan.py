@@ -18,7 +18,7 @@ from dbanon.actions.publish import dataset_of
 from dbanon.actions.releases.report import AssessmentInput, assess
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.released.reading import certified, of_outcome
-from dbanon.anonymization.risk.judge import PopulationCounts
+from dbanon.anonymization.risk.assessment import PopulationCounts
 from dbanon.db import identity
 from dbanon.db.histories import memory
 from dbanon.db.proofs import checks

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dbanon.actions.preparation.inputs import digest_of_rows, fingerprint, of_classes
 from dbanon.actions.preparation.loading import Loaded, find_source, load_for
-from dbanon.actions.preparation.members import digest_of_rows, fingerprint, of_classes
 from dbanon.db import catalog, identity, schemas
 from dbanon.db.metadata import ledger, store
 from dbanon.db.metadata.migrate import require_current

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dbanon.actions.preparation.loading import Loaded, find_source
-from dbanon.actions.preparation.members import (
+from dbanon.actions.preparation.inputs import (
     fingerprint,
+    input_tables,
     last_of_classes,
-    members_of,
     of_classes,
 )
+from dbanon.actions.preparation.loading import Loaded, find_source
 from dbanon.actions.publish import carry_out, keep, publishing, withdraw
 from dbanon.db.metadata import ledger
 from dbanon.db.metadata.migrate import current_session
@@ -329,7 +329,7 @@ def _is_same(
         same = same and not any(deleted(one.relation).overdue for one in releases)
         if same:
             asked = Request.from_ledger(releases[0].overrides)
-            members = members_of(loaded, asked)
+            members = input_tables(loaded, asked)
             rows = [
                 content_since(session, member.loaded.info, member.own, one.source_state)
                 for member, one in zip(members, releases, strict=True)

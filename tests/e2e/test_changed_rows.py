@@ -13,7 +13,7 @@ import pytest
 from psycopg import sql
 
 import dbanon
-from dbanon.actions.preparation import members
+from dbanon.actions.preparation import inputs
 from dbanon.actions.publication import plan
 from dbanon.db import catalog, person_hashes
 from dbanon.db.histories import memory
@@ -590,7 +590,7 @@ def test_all_rows_are_read_where_their_places_are_gone(people):
 def test_an_unchanged_table_is_not_read_to_see_that(people, monkeypatch):
     people.execute(CHANGE)
     refresh(people)
-    monkeypatch.setattr(members, "digest_of_rows", None)
+    monkeypatch.setattr(inputs, "digest_of_rows", None)
     assert not refresh(people, if_changed=True).changed
     assert refresh(people, if_changed=True).growth is None
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import dbanon
-from dbanon.db.releases import companions
+from dbanon.db.releases import companion_relations
 from dbanon.domain.errors import (
     ConfigError,
     DatabaseError,
@@ -116,13 +116,13 @@ def test_a_person_of_several_rows_that_no_policy_names_is_not_counted(people):
 
 def test_nothing_is_counted_by_a_transaction_that_reads_something_else(people, monkeypatch):
     people.execute("CREATE TABLE public.other (id int)")
-    publish = companions.publish_counts
+    publish = companion_relations.publish_counts
 
     def read_and_publish(session, *arguments, **options):
         session.pg.execute("TABLE public.other")
         publish(session, *arguments, **options)
 
-    monkeypatch.setattr(companions, "publish_counts", read_and_publish)
+    monkeypatch.setattr(companion_relations, "publish_counts", read_and_publish)
     with pytest.raises(DatabaseError, match="was opened in place of what was to be read"):
         count(people)
     assert not is_counted(people, "anon.people")

@@ -55,7 +55,7 @@ ALLOWED = {
     "dbanon/kernels/auto/pools.py": (Purpose.SEARCH, {"make_dice"}),
     "dbanon/kernels/random.py": (Purpose.SEARCH, {"make_dice"}),
     "sql/histories.sql: create_key": (Purpose.HIDING, {"gen_random_uuid"}),
-    "sql/beside.sql: create_buckets": (Purpose.HIDING, {"gen_random_uuid"}),
+    "sql/companions.sql: create_buckets": (Purpose.HIDING, {"gen_random_uuid"}),
     # They store and read the seed of the search.
     "sql/metadata.sql: add_release": (Purpose.SEARCH, {"seed"}),
     "sql/metadata.sql: releases": (Purpose.SEARCH, {"seed"}),

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.actions.distribution.tasks import Run
+    from dbanon.actions.preparation.inputs import InputTable
     from dbanon.actions.preparation.loading import Loaded
-    from dbanon.actions.preparation.members import Member
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.db.session import Session
     from dbanon.domain.outcomes import Stages
@@ -75,7 +75,7 @@ def division_of(executor: str, rows_per_block: int | None) -> Division:
 
 def prepare_in_blocks(
     session: Session,
-    member: Member,
+    member: InputTable,
     request: Request,
     stages: Stages,
     *,

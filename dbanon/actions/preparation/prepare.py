@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.actions.preparation.members import Member
+    from dbanon.actions.preparation.inputs import InputTable
     from dbanon.db.session import Session
     from dbanon.db.transfer import SourceRows, Within
     from dbanon.domain.assignment import EncodedTable, Taxonomy
@@ -67,7 +67,7 @@ class Prepared:
     ``source`` holds the keys and the sensitive columns.
     """
 
-    member: Member
+    member: InputTable
     source: SourceRows
     outcome: Outcome
     trees: Mapping[str, object]
@@ -126,7 +126,7 @@ class Source:
 
     def prepared(
         self,
-        member: Member,
+        member: InputTable,
         outcome: Outcome,
         warnings: tuple[PolicyWarning, ...],
         *,
@@ -169,7 +169,7 @@ class Source:
 
 
 def prepared(
-    member: Member, rows: SourceRows, outcome: Outcome, *, trees: Mapping[str, TreeDocument]
+    member: InputTable, rows: SourceRows, outcome: Outcome, *, trees: Mapping[str, TreeDocument]
 ) -> Prepared:
     """Return the groups of some rows as they are published; trees: of the sensitive columns."""
     return Prepared(
@@ -188,7 +188,7 @@ def weighed(found: Prepared, source: Source) -> Prepared:
 
 def cautions(
     session: Session,
-    member: Member,
+    member: InputTable,
     columns: pa.Table,
     *,
     strict: bool,
@@ -211,7 +211,7 @@ def cautions(
 
 def among_published(
     session: Session,
-    member: Member,
+    member: InputTable,
     source: Source,
     group: Callable[..., tuple[Source, Outcome]],
     *,
@@ -233,7 +233,7 @@ def among_published(
 
 def read_source(
     session: Session,
-    member: Member,
+    member: InputTable,
     stages: Stages,
     *,
     kind: ReleaseKind,
@@ -263,7 +263,7 @@ def read_source(
 
 def _encoded(
     session: Session,
-    member: Member,
+    member: InputTable,
     rows: SourceRows,
     stages: Stages,
     *,
@@ -295,7 +295,7 @@ def _encoded(
 
 def among(
     session: Session,
-    member: Member,
+    member: InputTable,
     source: Source,
     places: NDArray[np.int64],
     *,
@@ -432,7 +432,7 @@ class LinkedSource:
     tables: the rows of all other tables, with their persons; warnings: of each table.
     """
 
-    members: Sequence[Member]
+    members: Sequence[InputTable]
     sources: Sequence[Source]
     tables: Sequence[Problem] = ()
     warnings: Sequence[tuple[PolicyWarning, ...]] = ()
@@ -470,7 +470,7 @@ class LinkedSource:
 
 def prepare(
     session: Session,
-    members: Sequence[Member],
+    members: Sequence[InputTable],
     request: Request,
     stages: Stages,
     *,
@@ -536,7 +536,7 @@ def require_masked_alone(read: LinkedSource, outcomes: Sequence[Outcome]) -> Non
 
 def read_linked(
     session: Session,
-    members: Sequence[Member],
+    members: Sequence[InputTable],
     stages: Stages,
     *,
     kind: ReleaseKind = ReleaseKind.TABLE,
@@ -559,7 +559,7 @@ def read_linked(
 
 
 def _linked(
-    session: Session, persons: Source, source: Source, member: Member, stages: Stages
+    session: Session, persons: Source, source: Source, member: InputTable, stages: Stages
 ) -> tuple[Source, Problem]:
     """Find the person of each row, and drop rows of persons that are not published."""
     subjects = _places(source, persons)

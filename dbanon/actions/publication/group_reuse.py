@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from dbanon.actions.preparation.inputs import InputTable
     from dbanon.actions.preparation.loading import Loaded
-    from dbanon.actions.preparation.members import Member
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.db.histories.atoms import Elsewhere, Remembered
     from dbanon.db.session import Session
@@ -123,7 +123,7 @@ def reuse_groups(
 def _grouped(
     session: Session,
     plan: PublicationPlan,
-    whole: Member,
+    whole: InputTable,
     source: Source,
     known: Remembered,
     *,
@@ -339,7 +339,7 @@ def with_others(
 
 
 def _covered(
-    session: Session, member: Member, others: Elsewhere, relation: TableName
+    session: Session, member: InputTable, others: Elsewhere, relation: TableName
 ) -> Elsewhere | None:
     """Return the persons whose classes were made safe for the columns that are new of them.
 

@@ -31,7 +31,7 @@ from dbanon.formats.support import Mode, reasons
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dbanon.actions.preparation.members import Member
+    from dbanon.actions.preparation.inputs import InputTable
     from dbanon.actions.preparation.prepare import LinkedSource, Prepared, Source
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.actions.publication.pooling import Pooled
@@ -57,7 +57,9 @@ def _readings(session: Session, plan: PublicationPlan, stages: Stages) -> list[R
     return found
 
 
-def _reading(session: Session, plan: PublicationPlan, member: Member, present: Release) -> Reading:
+def _reading(
+    session: Session, plan: PublicationPlan, member: InputTable, present: Release
+) -> Reading:
     """Find what changed in a table since its release was last compared with it."""
     info, policy, since = member.loaded.info, member.own, present.source_state
     now = person_hashes.count(session, info, policy, since=since)

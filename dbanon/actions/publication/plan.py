@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dbanon.actions.distribution.dividing import Division, division_of
-from dbanon.actions.preparation.members import members_of
+from dbanon.actions.preparation.inputs import input_tables
 from dbanon.actions.publication.series import placed, restarted
 from dbanon.db import audit, catalog, identity, person_hashes, rights
 from dbanon.db.histories import memory, overlay
@@ -20,8 +20,8 @@ from dbanon.formats.support import Mode, reasons, require
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dbanon.actions.preparation.inputs import InputTable
     from dbanon.actions.preparation.loading import Loaded
-    from dbanon.actions.preparation.members import Member
     from dbanon.actions.publication.series import Placement
     from dbanon.db.session import Session
     from dbanon.domain.release import Entry, Release
@@ -40,7 +40,7 @@ class PublicationPlan:
     classes, or None (all of them into new groups); obstacles: why a mode is impossible.
     """
 
-    members: tuple[Member, ...]
+    members: tuple[InputTable, ...]
     request: Request
     places: tuple[Placement, ...]
     previous: tuple[Entry | None, ...]
@@ -50,7 +50,7 @@ class PublicationPlan:
     mode: Mode | None = None
     obstacles: Mapping[Mode, str] = field(default_factory=dict)
 
-    def view(self, member: Member) -> TableName:
+    def view(self, member: InputTable) -> TableName:
         """Return the published relation of a table."""
         return self.request.view(member.loaded.info.name)
 
@@ -71,7 +71,7 @@ def resolve(
         request = replace(request, dataset=tuple(str(one.info.name) for one in loaded))
         _require_apart(loaded, request)
     previous = tuple(replaced(session, one, request) for one in loaded)
-    members = tuple(members_of(loaded, request))
+    members = tuple(input_tables(loaded, request))
     restart = restarted(session, members, request)
     if restart is not None:
         request = replace(request, new_series=True, recipients_changed=True)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dbanon.actions.preparation.members import Member
+    from dbanon.actions.preparation.inputs import InputTable
     from dbanon.actions.preparation.prepare import Source
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.db.person_hashes import Changes
@@ -204,7 +204,9 @@ def hidden_columns(policy: Policy, others: Iterable[Policy]) -> tuple[str, ...]:
     return tuple(r.column for r in policy.with_role(Role.IDENTIFIER) if r.column in found)
 
 
-def policies_of_series(session: Session, member: Member, relation: TableName) -> dict[int, Policy]:
+def policies_of_series(
+    session: Session, member: InputTable, relation: TableName
+) -> dict[int, Policy]:
     """Return the policy of each remembered release of the relation's series, by number."""
     table = member.loaded.info.name
     policies = ledger.policies_by_release(session, table, known=[member.policy])
@@ -212,7 +214,7 @@ def policies_of_series(session: Session, member: Member, relation: TableName) ->
     return {number: policies[number] for number in known if number in policies}
 
 
-def widened(session: Session, member: Member, relation: TableName) -> Member:
+def widened(session: Session, member: InputTable, relation: TableName) -> InputTable:
     """Return a table with the hidden columns that new classes must be safe for, as sensitive ones.
 
     Otherwise another relation could not publish these classes, for the values of few persons.
@@ -283,7 +285,7 @@ def narrowed(source: Source, policy: Policy) -> Source:
     )
 
 
-def requirements(session: Session, members: Iterable[Member]) -> list[Policy]:
+def requirements(session: Session, members: Iterable[InputTable]) -> list[Policy]:
     """Return the requirements for new classes of each table: those of all its releases."""
     members = list(members)
     released = [

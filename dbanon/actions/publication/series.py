@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from uuid import UUID
 
-    from dbanon.actions.preparation.members import Member
+    from dbanon.actions.preparation.inputs import InputTable
     from dbanon.db.histories.membership import Apart
     from dbanon.db.histories.memory import Known
     from dbanon.db.releases.publication import Publication
@@ -180,7 +180,7 @@ def _joined(
     return view
 
 
-def restarted(session: Session, members: Sequence[Member], request: Request) -> str | None:
+def restarted(session: Session, members: Sequence[InputTable], request: Request) -> str | None:
     """Return why a copy starts a series that was not requested, None if it does not."""
     named = request.new_series or request.recipients_changed or request.series
     if request.relation_kind.is_live or named:

@@ -25,7 +25,7 @@ from dbanon.db.metadata import ledger, store
 from dbanon.db.proofs import checks, subjects
 from dbanon.db.proofs.subjects import prove_linked, prove_subjects
 from dbanon.db.releases import (
-    companions,
+    companion_relations,
     copies,
     immutability,
     relations,
@@ -33,7 +33,7 @@ from dbanon.db.releases import (
     replacements,
     withdrawal,
 )
-from dbanon.db.releases.companions import BUCKETS
+from dbanon.db.releases.companion_relations import BUCKETS
 from dbanon.db.releases.publication import Publication
 from dbanon.db.releases.relations import promise_of
 from dbanon.domain.errors import DatabaseError
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from uuid import UUID
 
-    from dbanon.actions.preparation.members import Member
+    from dbanon.actions.preparation.inputs import InputTable
     from dbanon.actions.preparation.prepare import Prepared
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.actions.publication.series import Difference, Placement
@@ -122,7 +122,7 @@ class Work:
         return self.report is not None
 
     @property
-    def member(self) -> Member:
+    def member(self) -> InputTable:
         """The table, with its policy in force."""
         return self.prepared.member
 
@@ -226,7 +226,7 @@ def _copy(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
     view = publication.candidate
     seen = relations.view_statement(publication, view)
     comment = relations.comment_statement(publication, view)
-    to.send([seen, comment, *companions.bucket_statements(publication)])
+    to.send([seen, comment, *companion_relations.bucket_statements(publication)])
     candidate = to.do(partial(catalog.describe_published, session, view))
     return replace(work, publication=publication, differs=differs, candidate=candidate)
 
@@ -268,11 +268,11 @@ def _record(to: Sender, plan: PublicationPlan, work: Work) -> Work:
     grant = rights.grant_statements(view, request.grants)
     to.send([relations.comment_statement(publication), *comments, *grant])
     columns = work.prepared.outcome.values.columns
-    share = partial(companions.publish_labels, session, publication, columns)
-    to.do(share, printed=companions.label_statements(publication))
-    deal = partial(companions.publish_buckets, session, publication)
-    made = companions.served_bucket_statements(publication)
-    filled = companions.fill_bucket_statements(publication)
+    share = partial(companion_relations.publish_labels, session, publication, columns)
+    to.do(share, printed=companion_relations.label_statements(publication))
+    deal = partial(companion_relations.publish_buckets, session, publication)
+    made = companion_relations.served_bucket_statements(publication)
+    filled = companion_relations.fill_bucket_statements(publication)
     dealt = to.do(deal, printed=[*made, *filled])
     done = partial(_admitted, session, plan, work, entered=entered, aside=(left, dealt))
     return to.do(done) or work
@@ -544,7 +544,7 @@ def _require_separated(
     """Raise NotPermitted if a reader of the published view could read its sources; return notes."""
     assert work.candidate is not None  # noqa: S101 - it was proved
     publication, view = work.publication, work.publication.view
-    companions.keep_counts(session, view)
+    companion_relations.keep_counts(session, view)
     for name in (view, work.candidate.name):
         identity.dismiss(session, name)
     published = catalog.describe_published(session, view)

@@ -10,7 +10,7 @@ from dbanon.db import catalog, identity, rights
 from dbanon.db.metadata import ledger
 from dbanon.db.metadata.migrate import current_session
 from dbanon.db.proofs import checks
-from dbanon.db.releases.companions import BUCKETS
+from dbanon.db.releases.companion_relations import BUCKETS
 from dbanon.db.releases.relations import Promise, read_promise
 from dbanon.db.session import Session, connect
 from dbanon.domain.errors import ConfigError, DbanonError

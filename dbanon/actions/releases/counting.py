@@ -19,8 +19,8 @@ from dbanon.anonymization.masking.noise import draw, within
 from dbanon.db import catalog, identity, rights, transfer
 from dbanon.db.metadata import spending, store
 from dbanon.db.proofs.subjects import require_distinct
-from dbanon.db.releases import companions, relations
-from dbanon.db.releases.companions import COUNTS
+from dbanon.db.releases import companion_relations, relations
+from dbanon.db.releases.companion_relations import COUNTS
 from dbanon.domain.errors import ConfigError, PolicyError, Unsatisfiable
 from dbanon.domain.messages import (
     set_aside_in_words,
@@ -139,7 +139,7 @@ def _name(release: Release) -> TableName:
 def _spent(session: Session, release: Release, info: TableInfo) -> Decimal:
     """Return the budget spent on a table; raises Unsatisfiable for counts without an account."""
     name = _name(release)
-    if name in companions.unaccounted_counts(session):
+    if name in companion_relations.unaccounted_counts(session):
         raise Unsatisfiable(unaccounted_in_words(name), hint=unaccounted_remedy(name))
     return spending.spent(session, info)
 
@@ -269,7 +269,7 @@ def _publish(
     identity.require_release(session, published, release.data_id)
     cells = product(*(labels for _, labels in domains))
     rows = [(*cell, number) for cell, number in zip(cells, noisy, strict=True)]
-    left = companions.publish_counts(session, release.relation, by, rows, epsilon=epsilon)
+    left = companion_relations.publish_counts(session, release.relation, by, rows, epsilon=epsilon)
     sources = relations.oids_of(session, release.sources)
     signs = rights.require_separation(session, published=published.oid, sources=sources)
     identity.require_admitted(session)

@@ -9,7 +9,7 @@ from dbanon.db import catalog, identity, rights
 from dbanon.db.metadata import ledger
 from dbanon.db.metadata.migrate import require_current
 from dbanon.db.queries import printed
-from dbanon.db.releases import companions, relations
+from dbanon.db.releases import companion_relations, relations
 from dbanon.db.releases.publication_lock import with_retry
 from dbanon.db.schemas import SCHEMA
 from dbanon.db.session import Session, connect
@@ -63,7 +63,7 @@ def grant(
         served = list(_published(session, _served(session, relation)))
         for release, published in served:
             statements = list(rights.grant_statements(release.relation, roles))
-            statements += companions.grant_statements(session, release.relation, roles)
+            statements += companion_relations.grant_statements(session, release.relation, roles)
             done = _run(session, release, published, roles, statements=statements)
             sources = [catalog.describe(session, name).oid for name in release.sources]
             rights.require_readable(session, roles, published=published)
@@ -96,7 +96,7 @@ def revoke(
         served = list(_published(session, _served(session, relation)))
         for release, published in served:
             statements = [rights.revoke_statement(release.relation, role) for role in roles]
-            statements += companions.revoke_statements(session, release.relation, roles)
+            statements += companion_relations.revoke_statements(session, release.relation, roles)
             taken.append(_run(session, release, published, roles, statements=statements))
             _require_gone(session, release, roles, published=published)
         left = [_with_schemas(session, one) for one in taken]
@@ -110,7 +110,7 @@ def _require_nothing_else(session: Session, served: Sequence[tuple[Release, int]
     """Raise DatabaseError if an event trigger opened a relation other than the releases."""
     oids = [published for _, published in served]
     for release, _ in served:
-        oids += companions.present(session, release.relation).values()
+        oids += companion_relations.present(session, release.relation).values()
     identity.require_nothing_else(session, oids)
 
 
@@ -205,7 +205,7 @@ def _with_schemas(session: Session, taken: Access) -> Access:
     schemas = [schema for schema in _schemas(taken.relation) if schema != "public"]
     has = rights.direct_grants(session, taken.roles, published=published, schemas=schemas)
     needed = rights.needed_schemas(
-        session, taken.roles, schemas=schemas, served=companions.comments_by_ending()
+        session, taken.roles, schemas=schemas, served=companion_relations.comments_by_ending()
     )
     statements, remarks = list(taken.statements), []
     for role, schema in sorted(

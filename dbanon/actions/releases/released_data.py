@@ -16,7 +16,7 @@ from dbanon.actions.releases.check import explain, kept_promise
 from dbanon.anonymization.encoding.encode import distinct_values, encode
 from dbanon.anonymization.registry import recoding_named
 from dbanon.anonymization.released.reading import of_release, of_texts
-from dbanon.anonymization.risk.judge import PopulationCounts
+from dbanon.anonymization.risk.assessment import PopulationCounts
 from dbanon.anonymization.utility.label_loss import label_loss
 from dbanon.db import catalog, identity, transfer
 from dbanon.db.metadata import ledger, store
@@ -24,7 +24,7 @@ from dbanon.db.metadata.migrate import current_session
 from dbanon.db.proofs import checks, subjects
 from dbanon.db.queries import printed
 from dbanon.db.releases import reading, relations
-from dbanon.db.releases.companions import BUCKETS
+from dbanon.db.releases.companion_relations import BUCKETS
 from dbanon.db.releases.publication import published_type
 from dbanon.db.releases.reading import COUNTED, RANGES
 from dbanon.db.session import Session, connect

@@ -20,7 +20,7 @@ from dbanon.actions.releases.released_data import (
     served,
 )
 from dbanon.anonymization.registry import recoding_named
-from dbanon.anonymization.risk import judge
+from dbanon.anonymization.risk import assessment
 from dbanon.anonymization.utility.measure import utility_of
 from dbanon.db.metadata import ledger
 from dbanon.db.metadata.migrate import current_session
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.released.cells import Released
-    from dbanon.anonymization.risk.judge import PopulationCounts
+    from dbanon.anonymization.risk.assessment import PopulationCounts
     from dbanon.domain.table import TableName
     from dbanon.formats.datasets import Dataset
 
@@ -117,20 +117,20 @@ def assess(
     sizes: NDArray[np.int64] | None = None,
     achieved: float | None = None,
 ) -> RiskAssessment:
-    """Return risk and utility, without sections for lack of time; parameters as ``risk.judge``."""
+    """Return risk and utility, within the time; parameters as ``assessment.risk``."""
     released, left_out = inputs.released, []
     with inputs.stages("risk"):
-        risk = judge.risk(
+        risk = assessment.risk(
             released, population_counts, threshold=threshold, sizes=sizes, achieved=achieved
         )
-        unique = judge.unique_in(released, population_counts)
+        unique = assessment.unique_in(released, population_counts)
     risk = replace(risk, uniqueness=unique, not_judged=masked(inputs.policy))
     rows = inputs.rows
     if inputs.is_late:
         left_out.append("unique sets")
     else:
         with inputs.stages("unique sets"):
-            risk = replace(risk, unique_sets=judge.sets_of(released, rows))
+            risk = replace(risk, unique_sets=assessment.sets_of(released, rows))
     if inputs.is_late:
         left_out.append("attacks")
     else:
@@ -335,11 +335,11 @@ def _public(release: Release, asked: ReportLimits, settings: Settings, stages: S
     """Return the public report; its session sends no query about the source."""
     seen = read_released_alone(release, settings, stages)
     _require_part(asked.population, 0 if release.policy.subject else int(seen.rows))
-    population_counts = judge.PopulationCounts(size=asked.population)
+    population_counts = assessment.PopulationCounts(size=asked.population)
     # With several rows per person a class may have only k persons, as its publication proved.
     achieved = float(release.policy.k) if release.policy.subject else None
     with stages("risk"):
-        risk = judge.risk(
+        risk = assessment.risk(
             seen.released,
             population_counts,
             threshold=asked.threshold,

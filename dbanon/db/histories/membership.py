@@ -17,7 +17,7 @@ from dbanon.db.metadata import ledger
 from dbanon.db.person_hashes import require_found, require_standing
 from dbanon.db.proofs import subjects
 from dbanon.db.queries import equal_text, identifiers, query, template
-from dbanon.db.releases import companions, copies, relations
+from dbanon.db.releases import companion_relations, copies, relations
 from dbanon.db.releases.publication import data_table
 from dbanon.db.session import at_once
 from dbanon.db.transfer import write_codes
@@ -426,7 +426,7 @@ def _shows_same(
     session: Session, publication: Publication, entry: Entry, names: Collection[str]
 ) -> bool:
     """Compare a served copy and its companion relations with the values of a release."""
-    dealt = [name for name in names if name == companions.bucket_column(publication)]
+    dealt = [name for name in names if name == companion_relations.bucket_column(publication)]
     of_rows = [name for name in names if name not in dealt]
     served, release = relations.served_rows(publication), data_table("release", entry.data_id)
     shown = {column.name for column in catalog.describe(session, entry.relation).columns}
@@ -434,9 +434,9 @@ def _shows_same(
         return False
     if not dealt:
         return True
-    former = companions.values_of_buckets(session, publication, entry.relation)
+    former = companion_relations.values_of_buckets(session, publication, entry.relation)
     return former is not None and _is_same(
-        session, dealt, companions.bucket_values(publication), former
+        session, dealt, companion_relations.bucket_values(publication), former
     )
 
 

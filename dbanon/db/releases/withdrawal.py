@@ -18,7 +18,7 @@ from dbanon.db import identity, rights
 from dbanon.db.locks import patiently, unless_held
 from dbanon.db.metadata import ledger
 from dbanon.db.queries import query, template
-from dbanon.db.releases import aside, companions, copies, guards, immutability, relations
+from dbanon.db.releases import aside, companion_relations, copies, guards, immutability, relations
 from dbanon.db.releases.publication import data_table
 from dbanon.db.schemas import DATA_SCHEMA
 from dbanon.db.session import at_once
@@ -58,7 +58,7 @@ def withdraw(session: Session, release: Entry) -> bool:
     view = relations.oid_of(session, release.relation)
     if view is not None and identity.serves(session, view, release.data_id):
         rights.take_from_all(session, release.relation)
-        for kind in companions.KINDS:
+        for kind in companion_relations.KINDS:
             kind.withdraw(session, release.relation)
     if not release.kind.is_live:
         state = release.source_state
@@ -111,7 +111,7 @@ def drop(session: Session, release: Entry) -> None:
     def act() -> None:
         if not shared:
             if ledger.served_release(session, release.relation) is None:
-                for kind in companions.KINDS:
+                for kind in companion_relations.KINDS:
                     kind.drop(session, release.relation)
             relations.drop(session, release.relation, data_id=release.data_id)
             relations.drop_copy(session, release.data_id)
@@ -133,7 +133,11 @@ def left(session: Session, release: Entry) -> list[int]:
         numbers["id"] = release.membership_id
         numbers |= {"data_id": release.data_id, "view": view if of_release else None}
     found = [row[0] for row in session.pg.execute(query("releases.left_of_release"), numbers)]
-    of_view = companions.present(session, release.relation) if numbers["view"] is not None else {}
+    of_view = (
+        companion_relations.present(session, release.relation)
+        if numbers["view"] is not None
+        else {}
+    )
     return [*found, *of_view.values()]
 
 

@@ -9,7 +9,7 @@ import pytest
 from tables import make_patients, patients_policy, publish_patients, serve_patients, unseal
 
 import dbanon
-from dbanon.anonymization.risk.judge import BY_WEIGHTS
+from dbanon.anonymization.risk.assessment import BY_WEIGHTS
 from dbanon.domain.errors import ConfigError, DatabaseError, DriftError, NotPermitted, TableNotFound
 from dbanon.domain.policy import ColumnRule, Comparison, Condition, MaskingStep, ModelSpec, Role
 from dbanon.domain.release import Verdict

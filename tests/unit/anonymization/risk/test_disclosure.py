@@ -8,7 +8,7 @@ import pytest
 from builders import encoded, policy_of
 
 from dbanon.anonymization.released.reading import of_texts
-from dbanon.anonymization.risk.judge import disclosures, posterior
+from dbanon.anonymization.risk.assessment import disclosures, posterior
 
 CONDITIONS = ["Cancer", "Heart Disease", "Viral Infection"]
 HOSPITAL = [*"HHVVCHVVCCCC"]

@@ -10,7 +10,7 @@ from builders import encoded, grouped, policy_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbanon.anonymization.risk.judge import (
+from dbanon.anonymization.risk.assessment import (
     BY_WEIGHTS,
     RELATION,
     UNKNOWN,

@@ -221,7 +221,7 @@ def label_statements(publication: Publication) -> list[sql.Composed]:
     if not publication.policy.labels:
         return []
     view = publication.view
-    create = template("beside.create_labels", labels=relation(LABELS.name(view)))
+    create = template("companions.create_labels", labels=relation(LABELS.name(view)))
     return LABELS.statements(view, create)
 
 
@@ -257,7 +257,7 @@ def bucket_statements(publication: Publication) -> Iterator[sql.Composed]:
     if not publication.policy.anatomy:
         return
     buckets = relation(BUCKETS.name(publication.candidate))
-    yield template("beside.create_buckets", buckets=buckets, **_value_slots(publication))
+    yield template("companions.create_buckets", buckets=buckets, **_value_slots(publication))
 
 
 def _value_slots(publication: Publication) -> dict[str, sql.Composable]:
@@ -276,7 +276,7 @@ def bucket_column(publication: Publication) -> str | None:
 
 def bucket_values(publication: Publication) -> sql.Composed:
     """Compose the query of the sensitive values that the relation will hold, one per row."""
-    return template("beside.values", **_value_slots(publication))
+    return template("companions.values", **_value_slots(publication))
 
 
 def values_of_buckets(
@@ -291,7 +291,7 @@ def values_of_buckets(
         return None
     session.admitted[found.oid] = name
     slots = {"buckets": relation(name), "sensitive": sql.Identifier(sensitive)}
-    return template("beside.values_of_buckets", **slots)
+    return template("companions.values_of_buckets", **slots)
 
 
 def served_bucket_statements(publication: Publication) -> list[sql.Composed]:
@@ -410,7 +410,9 @@ def _count_columns(session: Session, oid: int) -> tuple[str, ...]:
 def _create_count_statements(view: TableName, by: Sequence[str]) -> list[sql.Composed]:
     name = relation(COUNTS.name(view))
     columns = sql.SQL(", ").join(sql.SQL("{} text").format(sql.Identifier(one)) for one in by)
-    return COUNTS.statements(view, template("beside.create_counts", counts=name, columns=columns))
+    return COUNTS.statements(
+        view, template("companions.create_counts", counts=name, columns=columns)
+    )
 
 
 def _word_count_statements(

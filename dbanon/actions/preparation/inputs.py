@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Member:
+class InputTable:
     """A loaded table of a publication, with the policy in force.
 
     In a dataset ``policy`` and ``info`` include the quasi-identifiers of the persons, as the table
@@ -41,7 +41,7 @@ class Member:
     versions: Mapping[str, int]
 
 
-def members_of(loaded: Sequence[Loaded], request: Request) -> list[Member]:
+def input_tables(loaded: Sequence[Loaded], request: Request) -> list[InputTable]:
     """Return a table, or the tables of a dataset, the persons first, with the policies in force.
 
     All tables of a dataset require the same k. Raises PolicyError, ConfigError.
@@ -49,13 +49,13 @@ def members_of(loaded: Sequence[Loaded], request: Request) -> list[Member]:
     if len(loaded) == 1:
         (one,) = loaded
         policy = in_force(one, request)
-        return [Member(one, policy, policy, one.info, one.versions)]
+        return [InputTable(one, policy, policy, one.info, one.versions)]
     policies = [_of_persons(loaded[0], request)]
     policies += [_of_table(one, loaded[0], request) for one in loaded[1:]]
     k = max(policy.k for policy in policies)
     policies = [policy.with_k(k) for policy in policies]
     persons, shared = loaded[0].info, policies[0].with_role(Role.QUASI)
-    found = [Member(loaded[0], policies[0], policies[0], persons, loaded[0].versions)]
+    found = [InputTable(loaded[0], policies[0], policies[0], persons, loaded[0].versions)]
     for one, own in zip(loaded[1:], policies[1:], strict=True):
         names = {name for rule in shared for name in (rule.column, *rule.published_as)}
         kept = _apart(own, one.info, persons, names=names)
@@ -64,7 +64,7 @@ def members_of(loaded: Sequence[Loaded], request: Request) -> list[Member]:
         columns += [column for column in one.info.columns if column.name in rules]
         policy = replace(own, columns=(*shared, *kept))
         info = replace(one.info, columns=tuple(columns))
-        found.append(Member(one, own, policy, info, {**loaded[0].versions, **one.versions}))
+        found.append(InputTable(one, own, policy, info, {**loaded[0].versions, **one.versions}))
     return found
 
 
@@ -164,7 +164,7 @@ def digest_of_rows(session: Session, info: TableInfo, policy: Policy) -> str:
 
 def fingerprint(
     session: Session,
-    members: Sequence[Member],
+    members: Sequence[InputTable],
     request: Request,
     *,
     of_rows: Sequence[str | None] = (),
@@ -181,7 +181,7 @@ def fingerprint(
     return parts[0] if len(parts) == 1 else hashlib.sha256("".join(parts).encode()).hexdigest()
 
 
-def _digest(session: Session, member: Member, request: Request, *, of_rows: str | None) -> str:
+def _digest(session: Session, member: InputTable, request: Request, *, of_rows: str | None) -> str:
     from dbanon.db.proofs import subjects
 
     info, policy = member.loaded.info, member.own
