@@ -159,8 +159,8 @@ class Request:
     algorithms: algorithms that ``compare`` runs
     ks: values of k that ``compare`` runs
     kind: table (a private copy) or view (live)
-    schema: schema of the releases
-    name: name of the release; by default the table's, or TABLE_POLICY
+    schema: release schema
+    name: release name; by default the table's, or TABLE_POLICY
     grants: grant SELECT to this role
     keep_assignment: keep the class of each row, in private tables
     dry_run: publish and prove, then roll back

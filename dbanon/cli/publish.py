@@ -64,7 +64,7 @@ def _published(what: str | Path, request: Request) -> list[Release]:
 
 
 def _show(release: Release, *, dry_run: bool, verbose: bool) -> None:
-    report.checks(release.checks)
+    report.checks(release.checks, short=not verbose)
     report.loss(release.loss, release.policy, verbose=verbose, advice=release.advice)
     if dry_run:
         console.say("dry run: all of it was proved, then rolled back")

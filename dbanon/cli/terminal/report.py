@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING
 
 from dbanon.cli.terminal import console
 from dbanon.domain.messages import MEANINGS, Meaning, alike_in_words, anatomy_in_words
-from dbanon.domain.policy import INDEPENDENT, L_DIVERSITY, VOUCHED, ModelSpec, Policy, anatomy_level
-from dbanon.domain.release import CheckReport, Composition, Exposure
+from dbanon.domain.policy import (
+    INDEPENDENT,
+    K_ANONYMITY,
+    L_DIVERSITY,
+    VOUCHED,
+    ModelSpec,
+    Policy,
+    anatomy_level,
+)
+from dbanon.domain.release import CheckReport, Composition, Exposure, Verdict
 from dbanon.models.base import COLUMNS
 from dbanon.models.registry import MODELS, texts, title
 
@@ -44,15 +52,20 @@ def at_most(share: float, *, is_bound: bool) -> str:
     return f"at most {percent(share)}" if is_bound else percent(share)
 
 
-_WORST = 10  # columns in the short table of losses
+_WORST = 10  # rows in the short tables of checks and losses
 _AWARE = (
     "grouping used sensitive values, and anyone who knows the method may infer some of them;"
     " see Minimality in the documentation"
 )
 
 
-def checks(report: CheckReport) -> None:
-    """Print the results of the database's checks."""
+def checks(report: CheckReport, *, short: bool = False) -> None:
+    """Print the results of the database's checks; short: of many, ten and those that failed."""
+    results = report.results
+    if short:
+        # Those of k-anonymity first, which cover all columns, then in the order of the checks.
+        first = sorted(results, key=lambda one: one.model != K_ANONYMITY)[:_WORST]
+        results = tuple(r for r in results if r in first or r.verdict is not Verdict.PASSED)
     console.table(
         ("model", "column", "required", "achieved", "classes", "failing", "rows", "verdict"),
         [
@@ -66,10 +79,12 @@ def checks(report: CheckReport) -> None:
                 result.n_rows,
                 result.verdict.value,
             )
-            for result in report.results
+            for result in results
         ],
         title=f"{report.relation}, proved in the database",
     )
+    if others := len(report.results) - len(results):
+        console.say(f"{others} more results, all passed: --verbose or dbanon check")
 
 
 def composition_in_full(found: Composition) -> None:

@@ -51,6 +51,12 @@ def test_the_list_of_commands_has_the_first_line_of_each_help():
         assert COMMANDS[name][1] == (command.help or "").splitlines()[0]
 
 
+def test_the_help_of_publish_fits_one_screen(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    app(["publish", "--help"], standalone_mode=False)
+    assert 40 < len(capsys.readouterr().out.splitlines()) <= 60
+
+
 def test_help_imports_no_command():
     code = "from dbanon.cli import main; import sys; sys.argv = ['dbanon', '--help']; main()"
     shown = subprocess.run(

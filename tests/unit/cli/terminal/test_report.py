@@ -8,6 +8,8 @@ from dbanon.cli.terminal import report
 from dbanon.domain.assignment import LossReport
 from dbanon.domain.messages import MEANINGS
 from dbanon.domain.policy import ModelSpec
+from dbanon.domain.release import CheckReport, CheckResult, Verdict
+from dbanon.domain.table import TableName
 
 POLICY = policy_of(["age"], ["pay"], k=5, l=1)
 LOSS = LossReport(
@@ -50,6 +52,23 @@ def test_of_many_columns_the_ten_worst_are_shown_in_their_order(capsys):
     assert len(shown.splitlines()) <= 20
     report.loss(replace(LOSS, columns=columns, ncp=0.2), POLICY, verbose=True)
     assert sum(line.startswith(" c") for line in capsys.readouterr().out.splitlines()) == 50
+
+
+def test_of_many_checks_ten_and_those_that_failed_are_shown(capsys):
+    passed = [
+        CheckResult("l-diversity", f"c{i:02}", 2, 2, 9, 0, 100, Verdict.PASSED) for i in range(30)
+    ]
+    failed = replace(passed[-1], column="late", verdict=Verdict.FAILED)
+    of_k = replace(passed[0], model="k-anonymity", column="person")
+    checks = CheckReport(TableName("anon", "t"), (*passed, failed, of_k))
+    report.checks(checks, short=True)
+    shown = capsys.readouterr().out
+    assert "late" in shown
+    assert "person" in shown
+    assert "21 more results, all passed: --verbose or dbanon check" in shown
+    assert sum(line.startswith(" l-diversity") for line in shown.splitlines()) == 10
+    report.checks(checks)
+    assert "more results" not in capsys.readouterr().out
 
 
 def test_models_are_spelled_with_the_columns_of_which_they_are_asked():
