@@ -258,7 +258,7 @@ def parameters_of(policy: Policy) -> dict[str, Scalar]:
     """
     factory = algorithm_named(policy.algorithm)
     if policy.block is not None and listens(factory):
-        msg = f"{policy.algorithm} takes a table of any size and divides it by itself"
+        msg = f"{policy.algorithm} divides tables of any size without this option"
         raise PolicyError(msg, hint="leave out --block")
     return typed(policy.algorithm, factory, policy.params)
 

@@ -41,7 +41,7 @@ class LockNotGranted(Exception):
     """A lock was not granted; ``holders`` are the sessions that had it, if known."""
 
     def __init__(self, holders: tuple[Holder, ...]) -> None:
-        super().__init__(", ".join(map(str, holders)) or "somebody who is gone by now")
+        super().__init__(", ".join(map(str, holders)) or "a session that has ended")
         self.holders = holders
 
     @property

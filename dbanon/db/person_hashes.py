@@ -77,8 +77,7 @@ def require_all(publication: Publication, noted: int, shown: psycopg.Cursor) -> 
     """Raise DatabaseError unless the number of recorded rows equals that of published rows."""
     if shown.fetchone() != (noted,):
         raise DatabaseError(
-            f"not everybody whom {publication.view} shows would be remembered; nothing was"
-            " published",
+            f"the membership of {publication.view} would be incomplete; nothing was published",
             hint="run the command again",
         )
 

@@ -145,7 +145,7 @@ FEATURES: tuple[Feature, ...] = (
                 "a live view cannot keep persons alike in several tables",
                 "publish the dataset with --as table",
             ),
-            Mode.REUSE: Reason("a live view changes by itself"),
+            Mode.REUSE: Reason("a live view changes with its source"),
             Mode.REFRESH: Reason("it is live"),
             Mode.PLACES: Reason("it is live"),
             Mode.OVERLAP: Reason("it is live"),
@@ -276,12 +276,12 @@ FEATURES: tuple[Feature, ...] = (
             Mode.DATASET: Reason(_BY_QUASI.format("a dataset"), _NO_ANATOMY),
             Mode.BLOCKS: Reason("anatomy deals sensitive values to the buckets of the whole table"),
             Mode.COMPARISON: Reason(_BY_QUASI.format("every algorithm"), _NO_ANATOMY),
-            Mode.REUSE: Reason("what is published of a class is who is in it"),
+            Mode.REUSE: Reason("a bucket publishes the exact quasi-identifiers of its persons"),
             Mode.REFRESH: Reason("its buckets are dealt from all rows"),
             Mode.PLACES: Reason("its buckets are dealt from all rows"),
             Mode.ATTACK: Reason(
-                "{relation} is published by anatomy, which shows everybody's quasi-identifiers as"
-                " they are, and who is in which bucket",
+                "{relation} is published by anatomy, which shows exact quasi-identifiers and"
+                " the bucket of each row",
                 "{check}",
             ),
         },

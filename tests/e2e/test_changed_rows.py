@@ -618,7 +618,7 @@ def test_a_value_that_its_owner_changed_in_the_copy_is_not_published_again(peopl
     people.execute(CHANGE)
     found = refresh(people)
     assert found.all_read is None
-    assert found.release.sharing or "not as it was published" in found.regrouped
+    assert found.release.sharing or "changed after publication" in found.regrouped
     assert {*before} == {*people.execute("SELECT mood FROM anon.people GROUP BY mood")}
 
 
@@ -638,7 +638,7 @@ def test_rows_that_the_owner_wrote_in_the_copy_are_found_without_reading_them(pe
     write_copy(people, change)
     found = refresh(people, if_changed=True)
     assert found.changed
-    assert found.release.sharing or "not as it was published" in found.regrouped
+    assert found.release.sharing or "changed after publication" in found.regrouped
     assert dbanon.check("anon.people", settings=people.settings).passed
 
 

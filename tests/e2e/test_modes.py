@@ -46,7 +46,7 @@ def test_a_refresh_by_another_policy_names_the_obstacle_and_reuses_classes(plans
     policy = patients_policy(TABLE, k=4)
     dbanon.set_policy(TABLE, policy, settings=database.settings)
     (found,) = dbanon.refresh(TABLE, settings=database.settings)
-    reason = "the policy is another one by now"
+    reason = "the policy has changed"
     assert (Mode.REUSE, {Mode.REFRESH: reason}) == (plans[-1].mode, plans[-1].obstacles)
     assert (True, None) == (found.changed, found.regrouped)
     assert found.release.sharing is not None

@@ -131,15 +131,15 @@ def _changed(
 ) -> str | None:
     """Return the first change since publication that prevents an incremental refresh."""
     if policy != present.policy.refreshed_as(policy):
-        return "the policy is another one by now"
+        return "the policy has changed"
     if versions != present.taxonomies:
         return "a taxonomy has another version"
     if not copies.is_closed(session, present) or _is_altered(session, present, info, policy):
-        return "it is not as it was published"
+        return "it was changed after publication"
     person = info.primary_key if policy.subject is None else (policy.subject,)
     known = memory.of_series(session, present.table, present.relation)
     if present.id not in known.relations or known.person != person:
-        return "who is in it is not remembered"
+        return "its membership is not stored"
     if policy.is_one_row(info) and memory.shows_several(session, known):
         return "its series shows several rows of a person, who has one by the present key"
     return None

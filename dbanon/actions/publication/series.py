@@ -145,8 +145,8 @@ def placed(session: Session, info: TableInfo, request: Request) -> Placement:
     if not request.relation_kind.is_live:
         if found.is_forgotten and not starts:
             raise ConfigError(
-                f"whom the releases of {table} showed is forgotten, so nothing can be compared with"
-                " them",
+                f"the membership of the releases of {table} was deleted, so nothing can be compared"
+                " with them",
                 hint=OTHER_READERS,
             )
         joined = _joined(table, request, found.releases, starts=starts)

@@ -260,7 +260,7 @@ def _require_part(population: int | None, known: int) -> None:
     if population is not None and population < known:
         raise ConfigError(
             f"a population of {population:,} has fewer persons than the table",
-            hint="--population-size 100000: all of whom those of the table are a part",
+            hint="--population-size 100000: persons of the population of the table",
         )
 
 
@@ -432,7 +432,7 @@ def _is_named(name: TableName, table: TableName) -> bool:
     return name.name == table.name and name.schema in {None, table.schema}
 
 
-_EARLIER = "dbanon report RELATION --json > before.json, before it is published anew"
+_EARLIER = "dbanon report RELATION --json > before.json, before it is published again"
 _PARTS = ("checks", "loss", "risk", "utility")
 _LABELS = "label_loss"
 # The keys that name the entries of a list, in order.

@@ -75,7 +75,7 @@ def skewness(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  #
             baseline=target.baseline,
             expected=case.admitted(target.limits.most),
             candidates=case.candidates,
-            words="guesses the likeliest value of the rows that a person may have",
+            words="guesses the most likely value among the candidate rows of the person",
         )
 
 
@@ -234,7 +234,7 @@ def _tried(
         baseline=float((near[target.truth] == usual).mean()),
         expected=expected,
         candidates=case.candidates,
-        words="guesses which set of near values the person's is in",
+        words="guesses the set of similar values that contains the person's value",
     )
 
 
@@ -328,7 +328,7 @@ def _of_widened(
         chances=right[some],
         baseline=float((target.truth[some] == target.guess).mean()),
         candidates=float(np.median(rows[some])),
-        words="takes a value for too frequent among persons who were published with others",
+        words="assumes that a value was too frequent among persons who could have been a class",
     )
 
 

@@ -60,8 +60,8 @@ def _tried(case: Case, target: Target) -> Attack:
         chances=right,
         baseline=target.baseline,
         candidates=case.candidates,
-        words="learns from the relation which values go with which persons;"
-        " no model bounds what that tells",
+        words="learns from the relation which values occur with which quasi-identifiers;"
+        " no model bounds this",
     )
 
 

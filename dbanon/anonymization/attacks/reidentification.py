@@ -45,7 +45,7 @@ def prosecutor(case: Case, generator: np.random.Generator) -> Iterator[Attack]: 
         baseline=_anybody(int(case.released.size.sum())),
         expected=found_among(case.policy, case.released.persons),
         candidates=float(np.median(rows)),
-        words="knows who is in the relation, and takes any row that the person may have",
+        words="knows that the person is in the relation, and picks one of the candidate rows",
     )
 
 
@@ -63,7 +63,7 @@ def journalist(case: Case, generator: np.random.Generator) -> Iterator[Attack]: 
         baseline=_anybody(case.released.table.n_rows),
         expected=found_among(case.policy, case.released.persons),
         candidates=least,
-        words="takes the rows of the relation that fewest persons of the table may have",
+        words="picks the rows of the relation with the fewest candidate persons in the table",
     )
 
 
@@ -77,7 +77,7 @@ def marketer(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
         baseline=_anybody(case.released.table.n_rows),
         expected=found_among(case.policy, case.released.persons),
         candidates=float(np.median(crowd)) if len(crowd) else None,
-        words="links every row of the relation with any person of the table who may have it",
+        words="links each row of the relation with one of its candidate persons in the table",
     )
 
 
@@ -129,7 +129,7 @@ def membership(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
         chances=right.astype(np.float64),
         baseline=_EVEN,
         candidates=None,
-        words="tells persons whom the relation shows from as many whom it leaves out",
+        words="distinguishes published persons from an equal number of others",
     )
 
 

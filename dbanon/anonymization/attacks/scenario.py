@@ -199,7 +199,7 @@ def naming(name: str, column: str, found: Named, *, expected: float | None, left
         baseline=float(usual.mean()),
         expected=expected,
         candidates=left,
-        words="names a value where no other is left; candidates are values",
+        words="guesses the value if all candidate rows share one; candidates are values",
     )
     return replace(attack, named=counts)
 

@@ -141,7 +141,7 @@ def forget(
     """
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
     if not yes and console.can_ask():
-        question = f"Forget for good whom release {number}, and all others of its series, showed?"
+        question = f"Permanently delete the membership of release {number} and of its whole series?"
         if not typer.confirm(question, err=True):
             raise ConfigError("nothing was forgotten", hint=f"dbanon release forget {number} --yes")
     found = dbanon.forget_series(number, settings=settings)
@@ -149,7 +149,7 @@ def forget(
         console.document(found)
         return
     numbers = ", ".join(map(str, found.releases))
-    console.say(f"forgotten: whom releases {numbers} of {found.table} showed")
+    console.say(f"membership deleted: releases {numbers} of {found.table}")
     console.say(
         "  what they reveal together, to whoever kept several, can no longer be counted, and"
         " nothing can be compared with them: publish with --new-series"

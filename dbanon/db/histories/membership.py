@@ -355,9 +355,9 @@ def require_lasting_keys(session: Session, publication: Publication, known: Memo
     if 2 * found < shown:
         table = publication.info.name
         raise CheckFailed(
-            f"of the {shown:,} persons whom release {number} shows, {found:,} are found in {table}"
-            f" by {', '.join(known.person)}, and {fresh:,} come who were never published: if these"
-            " are the same persons under other keys, comparing the releases may reveal them;"
+            f"of the {shown:,} persons of release {number}, {found:,} are found in {table}"
+            f" by {', '.join(known.person)}, and {fresh:,} persons are new. If these are the same"
+            " persons with other keys, a comparison of the releases may identify them;"
             " nothing was published",
             CheckReport(publication.view, ()),
             hint="name a key or a subject that lasts; or start a series of its own: "

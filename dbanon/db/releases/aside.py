@@ -88,7 +88,7 @@ def _require_same_rights(session: Session, name: TableName, *, oid: int, written
     row = session.pg.execute(query("releases.rights_changed"), values).fetchone()
     if row is None or row[0]:
         raise DatabaseError(
-            f"rights on {name} were changed while it was about to be made anew",
+            f"rights on {name} were changed while it was about to be created again",
             hint="run the command again",
         )
 

@@ -76,7 +76,7 @@ def test_whoever_kept_a_forgotten_release_is_given_no_other_to_compare_it_with(p
     dbanon.drop_release(2, settings=patients.settings)
     forget(patients)
     for options in ({}, {"name": "second"}, {"series": "anon.patients"}):
-        with pytest.raises(ConfigError, match="is forgotten, so nothing can be compared") as error:
+        with pytest.raises(ConfigError, match="was deleted, so nothing can be compared") as error:
             publish(patients, **options)
         assert "--new-series --recipients-changed" in error.value.hint
     assert [(2,)] == patients.execute("SELECT count(*) FROM dbanon.release")

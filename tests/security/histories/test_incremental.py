@@ -384,4 +384,4 @@ def test_the_loss_counts_the_classes_that_are_served(patients):
 
 def test_without_memory_there_is_nothing_to_extend(patients):
     patients.execute("TRUNCATE dbanon.history_key")
-    assert "who is in it is not remembered" == refresh(patients).regrouped
+    assert "its membership is not stored" == refresh(patients).regrouped

@@ -8,7 +8,7 @@ from dbanon.domain.policy import Comparison, Condition
 from dbanon.domain.release import CheckFailed
 
 ANEW = "UPDATE public.patients SET id = id + 100000"
-MESSAGE = r"of the 60 persons whom release 1 shows, \d+ are found in public.patients by id, and"
+MESSAGE = r"of the 60 persons of release 1, \d+ are found in public.patients by id, and"
 
 
 @pytest.fixture
