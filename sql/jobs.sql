@@ -49,6 +49,26 @@ SELECT
    AND j.state = 'running'
    FOR UPDATE
 
+-- name: job_counts
+-- The job counts of each table, the next start, the last success, and the result of the last job.
+SELECT j.table_schema,
+       j.table_name,
+       count(*) FILTER (WHERE j.state = 'waiting') AS waiting,
+       count(*) FILTER (WHERE j.state = 'running') AS running,
+       min(j.not_before) FILTER (WHERE j.state IN ('waiting', 'running')) AS not_before,
+       max(j.ended_at) FILTER (WHERE j.result IN ('refreshed', 'unchanged')) AS succeeded_at,
+       (array_agg(j.state ORDER BY j.job_id DESC)
+            FILTER (WHERE j.result IS DISTINCT FROM 'merged' AND j.begun_at IS NOT NULL))[1] AS state,
+       (array_agg(j.result ORDER BY j.job_id DESC)
+            FILTER (WHERE j.result IS DISTINCT FROM 'merged' AND j.begun_at IS NOT NULL))[1] AS result,
+       (array_agg(j.reason ORDER BY j.job_id DESC)
+            FILTER (WHERE j.result IS DISTINCT FROM 'merged' AND j.begun_at IS NOT NULL))[1] AS reason,
+       (array_agg(j.ended_at ORDER BY j.job_id DESC)
+            FILTER (WHERE j.result IS DISTINCT FROM 'merged' AND j.begun_at IS NOT NULL))[1] AS ended_at
+  FROM dbanon.job AS j
+ GROUP BY j.table_schema, j.table_name
+ ORDER BY j.table_schema, j.table_name
+
 -- name: listen
 -- Listen for new jobs and schedules.
 LISTEN dbanon_job
@@ -123,26 +143,6 @@ SELECT s.table_schema, s.table_name, s.cron, s.zone, s.stored_at, s.stored_by,
            AND j.table_name = s.table_name) AS entered
   FROM dbanon.schedule AS s
  ORDER BY s.table_schema, s.table_name
-
--- name: standing
--- The job counts of each table, the next start, the last success, and the result of the last job.
-SELECT j.table_schema,
-       j.table_name,
-       count(*) FILTER (WHERE j.state = 'waiting') AS waiting,
-       count(*) FILTER (WHERE j.state = 'running') AS running,
-       min(j.not_before) FILTER (WHERE j.state IN ('waiting', 'running')) AS not_before,
-       max(j.ended_at) FILTER (WHERE j.result IN ('refreshed', 'unchanged')) AS succeeded_at,
-       (array_agg(j.state ORDER BY j.job_id DESC)
-            FILTER (WHERE j.result IS DISTINCT FROM 'merged' AND j.begun_at IS NOT NULL))[1] AS state,
-       (array_agg(j.result ORDER BY j.job_id DESC)
-            FILTER (WHERE j.result IS DISTINCT FROM 'merged' AND j.begun_at IS NOT NULL))[1] AS result,
-       (array_agg(j.reason ORDER BY j.job_id DESC)
-            FILTER (WHERE j.result IS DISTINCT FROM 'merged' AND j.begun_at IS NOT NULL))[1] AS reason,
-       (array_agg(j.ended_at ORDER BY j.job_id DESC)
-            FILTER (WHERE j.result IS DISTINCT FROM 'merged' AND j.begun_at IS NOT NULL))[1] AS ended_at
-  FROM dbanon.job AS j
- GROUP BY j.table_schema, j.table_name
- ORDER BY j.table_schema, j.table_name
 
 -- name: store
 -- Add or replace the schedule of a table.

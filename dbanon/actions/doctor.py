@@ -234,12 +234,12 @@ def _look_at(session: Session, release: Release) -> list[Finding]:
             findings += _rows(session, release)
             identity.require_admitted(session)
         with session.transaction(read_only=True, keep=False):
-            findings += _strays(session, release)
+            findings += _out_of_domain(session, release)
         with session.transaction(read_only=True, keep=False):
             # A source that has drifted from its policy is not read further.
             is_whole = not any(finding.exit_code for finding in findings)
-            for caution in warnings_of_release(session, release) if is_whole else ():
-                findings.append(Finding(Level.WARNING, subject, str(caution), caution.hint))
+            for warning in warnings_of_release(session, release) if is_whole else ():
+                findings.append(Finding(Level.WARNING, subject, str(warning), warning.hint))
             identity.require_admitted(session)
     except DbanonError as error:
         findings.append(_failure(subject, str(error), error.hint))
@@ -413,7 +413,7 @@ def _live(session: Session, release: Release, published: TableInfo) -> Iterator[
         yield Finding(Level.WARNING, subject, str(found), repair)
 
 
-def _strays(session: Session, release: Release) -> Iterator[Finding]:
+def _out_of_domain(session: Session, release: Release) -> Iterator[Finding]:
     """Yield out-of-domain values of the source, if its policy fits otherwise."""
     try:
         source = catalog.describe(session, release.table)

@@ -30,7 +30,7 @@ from dbanon.formats.suggestions import (
     key_of,
     propose,
     suggest,
-    told,
+    with_uniqueness,
 )
 from dbanon.settings import Settings
 
@@ -154,7 +154,7 @@ def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
             info.column(rule.column),
             stats.get(rule.column),
             rule,
-            told(reason, rule, sets),
+            with_uniqueness(reason, rule, sets),
             proposed.get(rule.column),
         )
         for rule, reason in suggested

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from dbanon.actions.inspect import inspect
 from dbanon.actions.preparation import loading
 from dbanon.actions.preparation.loading import (
-    cautions_of_table,
     load,
     no_policy,
-    require_no_cautions,
+    require_no_warnings,
+    warnings_of_table,
 )
 from dbanon.db import catalog, identity
 from dbanon.db.metadata import ledger, store
@@ -173,12 +173,12 @@ def _checked(
     info, given, known = _fitted(session, given, table)
     found = []
     if strict or warn is not None:
-        found = _cautions(session, given.completed(info), info, known=known)
+        found = _warnings(session, given.completed(info), info, known=known)
     if strict:
-        require_no_cautions(found)
+        require_no_warnings(found)
     elif warn is not None:
-        for caution in found:
-            warn(caution)
+        for warning in found:
+            warn(warning)
     return info, given
 
 
@@ -199,10 +199,10 @@ def _fitted(
     return info, policy, known
 
 
-def _cautions(
+def _warnings(
     session: Session, policy: Policy, info: TableInfo, *, known: Mapping[str, Taxonomy]
 ) -> list[PolicyWarning]:
-    found = cautions_of_table(session, policy, info)
+    found = warnings_of_table(session, policy, info)
     if info.oid in session.admitted:
         _require_own_taxonomies(session, policy, info, known)
     identity.require_admitted(session)

@@ -179,7 +179,7 @@ def _again(
     with publishing([one.table for one in releases], request) as (session, loaded):
         present = _all_present(session, releases, of=len(asked.dataset))
         if [one.id for one in present] == [one.id for one in releases]:
-            is_same = partial(_is_same, session, loaded, present, stages, anew=now.new_series)
+            is_same = partial(_is_same, session, loaded, present, stages, scratch=now.new_series)
             if unless_since is not None and all(map(unless_since.precedes, present)):
                 return _kept(session, loaded, present)
             if if_changed and is_same():
@@ -263,8 +263,8 @@ def _renewed(session: Session, plan: PublicationPlan, stages: Stages) -> list[Wo
         reason, name = _regrouped(plan), plan.present[0].relation
         if reason is None:
             raise
-        told = f"{name} can only be grouped from scratch, as {reason}\n  {error}"
-        raise CheckFailed(told, error.report, hint=error.hint) from None
+        message = f"{name} can only be grouped from scratch, as {reason}\n  {error}"
+        raise CheckFailed(message, error.report, hint=error.hint) from None
 
 
 def _regrouped(plan: PublicationPlan) -> str | None:
@@ -312,11 +312,11 @@ def _is_same(
     releases: Sequence[Release],
     stages: Stages,
     *,
-    anew: bool,
+    scratch: bool,
 ) -> bool:
     """Return True if nothing changed that the releases depend on, their guards included.
 
-    The last refresh already compared pending and deleted rows. anew: group all rows from scratch.
+    The last refresh already compared pending and deleted rows. scratch: group all rows again.
     """
     from dbanon.db.histories.memory import count_deleted
     from dbanon.db.person_hashes import content_since
@@ -337,6 +337,6 @@ def _is_same(
             found = fingerprint(session, members, asked, of_rows=rows)
             # What another relation published since comes here, too.
             known = {found} if last_of_classes(session, releases) < releases[0].id else set()
-            known |= set() if anew else {of_classes(session, found, releases)}
+            known |= set() if scratch else {of_classes(session, found, releases)}
             same = all({one.fingerprint, one.compared} & known for one in releases)
     return same

@@ -88,7 +88,7 @@ def anonymize(
         max_suppressed=max_suppressed,
     )
     encoded = _encode(table, policy, trees)
-    population_counts = None if population is None else _everybody(population, encoded)
+    population_counts = None if population is None else _population(population, encoded)
     problem = Problem(encoded, policy, population=population_counts)
     outcome = solve(problem, seed=seed, stages=Stages())
     published = _publish(table, outcome)
@@ -105,7 +105,7 @@ def _encode(table: pa.Table, policy: Policy, taxonomies: Mapping[str, Taxonomy])
     return encode(pa.table(source), policy, kinds=kinds, taxonomies=taxonomies)
 
 
-def _everybody(data: Any, encoded: EncodedTable) -> Population:  # noqa: ANN401 - any Arrow stream
+def _population(data: Any, encoded: EncodedTable) -> Population:  # noqa: ANN401 - any Arrow stream
     table, _ = _select(data, [column.name for column in encoded.quasi])
     canonical = {
         column.name: _canonical(table.column(column.name), column.kind, column.name)

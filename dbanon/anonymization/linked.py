@@ -82,7 +82,7 @@ def solve_linked(
     return whole.outcomes(Assignment.of_parts(n_persons, parts), alike)
 
 
-def beside(table: Problem, persons: EncodedTable) -> EncodedTable:
+def with_persons(table: Problem, persons: EncodedTable) -> EncodedTable:
     """Return the rows of a table with the quasi-identifiers of their persons before its own."""
     shared = tuple(replace(c, codes=c.codes[subjects_of(table)]) for c in persons.quasi)
     return replace(table.encoded, quasi=(*shared, *table.encoded.quasi))
@@ -109,7 +109,11 @@ class _Rows:
     """The rows of one table, by person."""
 
     def __init__(self, table: Problem, persons: EncodedTable) -> None:
-        self.table, self.joined, self.subjects = table, beside(table, persons), subjects_of(table)
+        self.table, self.joined, self.subjects = (
+            table,
+            with_persons(table, persons),
+            subjects_of(table),
+        )
         self._order = np.argsort(self.subjects, kind="stable")
         self._size = np.bincount(self.subjects, minlength=persons.n_rows)
         self._starts = np.concatenate([[0], np.cumsum(self._size)])

@@ -160,7 +160,7 @@ def _show(
     verbose: bool,
 ) -> None:
     """Print plans; files: a dataset and a draft of a policy, if given."""
-    console.caution(warning for one in found for warning in one.warnings)
+    console.warn_of(warning for one in found for warning in one.warnings)
     if json:
         console.document(found[0] if len(found) == 1 else found)
         return
@@ -215,7 +215,7 @@ def _forecast(
 
     with watched(steps=9) as stages:
         found = refresh(table, dry_run=True, settings=settings, stages=stages)
-    console.caution(notice for one in found for notice in one.notices)
+    console.warn_of(notice for one in found for notice in one.notices)
     if json:
         console.document(found)
         return

@@ -73,7 +73,7 @@ def set_(
         settings=settings,
     )
     slow = slow_pools(stored, settings=settings)
-    console.caution([*found, *filter(None, [slow])])
+    console.warn_of([*found, *filter(None, [slow])])
     console.say(f"{_called(stored.name)} of {stored.table} stored")
     if old := served_otherwise(stored, settings=settings):
         served = ", ".join(str(release.relation) for release in old)
@@ -105,7 +105,7 @@ def check(
         warn=found.append,
         settings=options.settings(dsn),
     )
-    console.caution(found)
+    console.warn_of(found)
     console.say(f"{_called(fitting.name)} of {fitting.table} fits; nothing was stored")
 
 

@@ -52,7 +52,7 @@ def publish(
     for release in releases:
         if not (json or quiet):
             _show(release, dry_run=request.dry_run, verbose=verbose)
-    console.caution(one for release in releases for one in release.notices)
+    console.warn_of(one for release in releases for one in release.notices)
 
 
 def _published(what: str | Path, request: Request) -> list[Release]:

@@ -76,7 +76,7 @@ def _show_all(results: list[Refreshed], *, json: bool, quiet: bool) -> None:
         console.document(results)
     for result in results:
         show(result, silent=json or quiet)
-    console.caution(notice for result in results for notice in result.notices)
+    console.warn_of(notice for result in results for notice in result.notices)
     if not results and not quiet:
         console.note("nothing is published, so there was nothing to refresh")
     codes = [result.error.exit_code for result in results if result.error is not None]
@@ -301,5 +301,5 @@ def _show_worked(worked: Worked, *, json: bool, quiet: bool) -> None:
         console.say(f"{worked.table}: {outcome.result} in {worked.seconds:.1f} s")
     for one in outcome.refreshed:
         show(one, silent=json or quiet)
-    console.caution(notice for one in outcome.refreshed for notice in one.notices)
+    console.warn_of(notice for one in outcome.refreshed for notice in one.notices)
     sys.stdout.flush()

@@ -62,8 +62,8 @@ def init(
         console.document(result)
     else:
         console.say(f"metadata schema {_installed(result)}")
-    console.caution([Notice(Topic.DAMAGED, sentence) for sentence in result["lost"]])
-    console.caution([Notice(Topic.MISSING_RIGHT, sentence) for sentence in result["lacking"]])
+    console.warn_of([Notice(Topic.DAMAGED, sentence) for sentence in result["lost"]])
+    console.warn_of([Notice(Topic.MISSING_RIGHT, sentence) for sentence in result["lacking"]])
 
 
 def _installed(result: Mapping[str, Any]) -> str:

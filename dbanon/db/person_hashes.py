@@ -328,7 +328,7 @@ def require_found(session: Session, info: TableInfo, changes: Changes) -> None:
         raise _faulty(info)
 
 
-def require_standing(session: Session, info: TableInfo, changes: Changes) -> None:
+def require_matched(session: Session, info: TableInfo, changes: Changes) -> None:
     """Raise DatabaseError unless each published row is unchanged, was read, or is gone."""
     before, read, gone = session.one(query("membership.count_found"))
     if before != changes.published + read + gone:

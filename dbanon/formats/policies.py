@@ -132,7 +132,7 @@ def _held(condition: Condition) -> Mapping[str, object]:
     return {"value": list(value) if isinstance(value, tuple) else value}
 
 
-def condition_misfits(policy: Policy, info: TableInfo) -> Iterator[str]:
+def condition_violations(policy: Policy, info: TableInfo) -> Iterator[str]:
     """Yield the conditions that do not fit the columns of a table; messages have no values."""
     columns = {column.name: column for column in info.columns}
     for condition in policy.where:
@@ -228,7 +228,7 @@ def masking_documents(policy: Policy) -> list[dict[str, object]]:
     ]
 
 
-def masking_misfits(
+def masking_violations(
     policy: Policy, info: TableInfo, *, make: Callable[[MaskingStep], Masking]
 ) -> Iterator[str]:
     """Yield reasons against the masking steps; make: returns the method of a step."""

@@ -38,7 +38,7 @@ _LOOKS = {
 }
 
 
-def cautions(
+def policy_warnings(
     policy: Policy,
     info: TableInfo,
     *,
@@ -71,7 +71,7 @@ def cautions(
         found += _of_derivation(rule, policy.with_role(Role.QUASI), rows)
         if known is not None and known.n_alike and rule.role is Role.SENSITIVE:
             found.append(_alike(rule.column, known.n_alike))
-    return [caution for caution in found if not is_allowed(caution, policy)]
+    return [warning for warning in found if not is_allowed(warning, policy)]
 
 
 def repeated(policy: Policy, others: Iterable[Policy]) -> Iterator[PolicyWarning]:
@@ -84,9 +84,9 @@ def repeated(policy: Policy, others: Iterable[Policy]) -> Iterator[PolicyWarning
     for rule in policy.with_role(Role.INSENSITIVE):
         if rule.column.casefold() in protected:
             why = f"is sensitive in {protected[rule.column.casefold()]}"
-            caution = _about(rule, Code.REPEATED, why)
-            if not is_allowed(caution, policy):
-                yield caution
+            warning = _about(rule, Code.REPEATED, why)
+            if not is_allowed(warning, policy):
+                yield warning
 
 
 def unknown(policy: Policy, values: Mapping[str, Collection[str]]) -> Iterator[PolicyWarning]:
@@ -97,13 +97,13 @@ def unknown(policy: Policy, values: Mapping[str, Collection[str]]) -> Iterator[P
         missing = len({*texts(spec, LISTED)} - known)
         if missing:
             names = _in_line(columns)
-            caution = PolicyWarning(
+            warning = PolicyWarning(
                 Code.UNKNOWN_VALUE,
                 None,
                 f"{missing:,} listed values are in no row of {names}",
             )
-            if not is_allowed(caution, policy):
-                yield caution
+            if not is_allowed(warning, policy):
+                yield warning
 
 
 _ROOM = 33  # characters for the names of columns in a warning
@@ -288,12 +288,12 @@ def flaws(entries: Iterable[str], *, of_column: bool) -> Iterator[str]:
             yield f"allows {code} {count} times"
 
 
-def is_allowed(caution: PolicyWarning, policy: Policy) -> bool:
+def is_allowed(warning: PolicyWarning, policy: Policy) -> bool:
     """Return True if the policy acknowledges a warning with a reason."""
     entries = policy.allow
-    if caution.code.of_column:
-        entries = next(rule.allow for rule in policy.columns if rule.column == caution.column)
-    return caution.code in {code for code, reason in map(_parts, entries) if reason}
+    if warning.code.of_column:
+        entries = next(rule.allow for rule in policy.columns if rule.column == warning.column)
+    return warning.code in {code for code, reason in map(_parts, entries) if reason}
 
 
 def _parts(entry: str) -> tuple[str, str]:

@@ -489,7 +489,7 @@ def _referred(keys: Sequence[ForeignKey]) -> dict[str, str]:
     return {key.columns[0]: key.table.name for key in keys if len(key.columns) == 1}
 
 
-def told(reason: str, rule: ColumnRule, sets: Sequence[UniqueSet]) -> str:
+def with_uniqueness(reason: str, rule: ColumnRule, sets: Sequence[UniqueSet]) -> str:
     """Add the share of rows that a quasi-identifier makes unique; sets: most identifying first."""
     found = next((one for one in sets if rule.column in one.columns), None)
     if rule.role is not Role.QUASI or found is None or found.share < _WORTH_TELLING:

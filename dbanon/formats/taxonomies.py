@@ -461,7 +461,7 @@ def from_levels(
     numbers = [line for line, _ in kept]
     if inner_values:
         columns, numbers = _with_inner_values(columns, numbers)
-    nodes = _nodes_of_levels(_told_apart(columns), numbers, problems)
+    nodes = _nodes_of_levels(_distinguished(columns), numbers, problems)
     return assemble(nodes, problems)
 
 
@@ -553,7 +553,7 @@ def _nodes_of_levels(columns: list[tuple[str, ...]], lines: list[int], problems:
     return nodes
 
 
-def _told_apart(columns: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def _distinguished(columns: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Mark labels that cover more rows than the same label further below in the row."""
     counts = [Counter(column) for column in columns]
     for level in range(1, len(columns)):

@@ -572,7 +572,7 @@ def test_places_that_do_not_add_up_refuse_the_refresh(people, fault):
     people.execute(faults[fault])
     people.execute("DELETE FROM people WHERE id = 9")
     before = people.execute("SELECT count(*), max(release_id) FROM dbanon.release")
-    with pytest.raises(DatabaseError, match="places of rows does not fit") as refused:
+    with pytest.raises(DatabaseError, match="places of rows do not fit") as refused:
         refresh(people)
     assert "dbanon publish" in refused.value.hint
     assert before == people.execute("SELECT count(*), max(release_id) FROM dbanon.release")

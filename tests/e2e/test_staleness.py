@@ -102,11 +102,11 @@ def test_rows_with_former_values_are_counted_by_column(patients, run):
     told = f"of the rows show former values (disease {growth.former['disease']:.1%})"
     assert told in run("history", "patients").out
     assert f"disease: {growth.former['disease']:.1%} of" in run("describe", "anon.patients").out
-    (chapter,) = dbanon.history("patients", settings=patients.settings).chapters
+    (chapter,) = dbanon.history("patients", settings=patients.settings).entries
     assert growth.former == chapter.growth.former
     patients.execute("UPDATE public.patients SET disease = NULL WHERE id % 10 = 3")
     (found,) = dbanon.refresh("patients", settings=patients.settings)
-    (chapter,) = dbanon.history("patients", settings=patients.settings).chapters
+    (chapter,) = dbanon.history("patients", settings=patients.settings).entries
     assert growth.changed < chapter.growth.changed == found.growth.changed
 
 
@@ -151,7 +151,7 @@ def test_independent_releases_are_grouped_from_scratch(patients, run):
     printed = run("refresh", "patients").out
     assert "no person may have two of them" in printed
     history = dbanon.history("patients", settings=patients.settings)
-    assert [2, 0] == [one.series for one in history.chapters]
+    assert [2, 0] == [one.series for one in history.entries]
     assert "no person may have two of them" in run("release", "show", 2).out
     assert "no person may have two of them" in run("report", "anon.patients").out
     (found,) = dbanon.refresh("patients", if_changed=True, settings=patients.settings)

@@ -12,7 +12,7 @@ from dbanon.domain.policy import ColumnRule, MaskingStep, ModelSpec, Policy, Rol
 from dbanon.domain.policy_warning import EXPLANATIONS, Code, Contents, PolicyWarning
 from dbanon.domain.release import Against, CellResult, CheckResult, Composition, Exposure, Verdict
 from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo, TableName
-from dbanon.formats.policy_warnings import _LOOKS, _about, cautions, repeated, unknown
+from dbanon.formats.policy_warnings import _LOOKS, _about, policy_warnings, repeated, unknown
 from dbanon.formats.suggestions import Persons
 
 TABLE, PEOPLE = TableName("public", "hospital_visits"), TableName("public", "hospital_persons")
@@ -40,7 +40,7 @@ def of_table(*rules, models=(L3,), **more):
         ("id",),
     )
     facts = {name: more.pop(name) for name in ("persons", "rows") if name in more}
-    return cautions(
+    return policy_warnings(
         policy(*rules, models=models, **more),
         info,
         contents={LONG: Contents(MANY, MANY, MANY)},

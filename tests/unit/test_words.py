@@ -77,3 +77,52 @@ def test_few_words_have_to_be_translated(kind):
     words, habits = found("\n".join(TEXTS[kind]()))
     assert words > 1000
     assert 1000 * len(habits) / words <= MOST[kind], sorted({habit.lower() for habit in habits})
+
+
+# What was called otherwise once, and by which terms of the field it goes now.
+RENAMED = {
+    "anew": "from scratch, regrouped",
+    "beside": "companions",
+    "caution": "warning",
+    "cautions": "warnings",
+    "chapter": "history entry",
+    "chapters": "history entries",
+    "crowd": "candidate set",
+    "dearest": "costliest",
+    "deed": "commit outcome",
+    "everybody": "population",
+    "fate": "commit outcome",
+    "growing": "incremental refresh",
+    "judging": "assessment",
+    "judgement": "proof table, results",
+    "leavers": "deleted rows, departed persons",
+    "lingering": "retained",
+    "misfits": "violations",
+    "newcomers": "inserted rows, new persons",
+    "standing": "membership difference, counts",
+    "strays": "out-of-domain values",
+    "told": "disclosed, explained",
+    "tries": "trials",
+    "turnover": "membership",
+    "vitals": "health",
+    "wording": "messages",
+}
+
+
+def names():
+    """Yield the modules, classes and functions of the package, each with its module."""
+    for path in sorted((TREE / "dbanon").rglob("*.py")):
+        module = str(path.relative_to(TREE / "dbanon"))
+        yield module, path.stem
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef):
+                yield module, node.name
+
+
+def test_no_former_name_returns():
+    parts = {}
+    for module, name in names():
+        for part in re.findall(r"[A-Z]?[a-z]+", name):
+            parts.setdefault(part.lower(), []).append((module, name))
+    found = [(*parts[part], RENAMED[part]) for part in RENAMED.keys() & parts.keys()]
+    assert [] == found

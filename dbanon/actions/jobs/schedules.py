@@ -19,7 +19,7 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from dbanon.db.jobs.queue import Schedule, Standing
+    from dbanon.db.jobs.queue import JobCounts, Schedule
     from dbanon.db.session import Session
 
 _LIST = "dbanon schedule list"
@@ -32,7 +32,7 @@ class Scheduled:
     table: TableName
     schedule: Schedule | None
     next_due: datetime | None
-    jobs: Standing | None
+    jobs: JobCounts | None
 
 
 def set_schedule(
@@ -65,7 +65,7 @@ def list_schedules(*, settings: Settings | None = None) -> list[Scheduled]:
 def _all(session: Session) -> list[Scheduled]:
     moment = queue.now(session)
     planned = {one.table: one for one in queue.schedules(session)}
-    jobs = {one.table: one for one in queue.standing(session)}
+    jobs = {one.table: one for one in queue.job_counts(session)}
     tables = sorted({*planned, *jobs}, key=str)
     return [
         Scheduled(

@@ -16,7 +16,7 @@ from prometheus_client.exposition import ThreadingWSGIServer
 
 from dbanon.actions.refresh import Refreshed, refresh
 from dbanon.db.jobs import queue
-from dbanon.db.jobs.queue import Agenda, Bell, Job, Standing
+from dbanon.db.jobs.queue import Agenda, Bell, Job, JobCounts
 from dbanon.db.metadata.migrate import require_current
 from dbanon.db.session import Session, connect
 from dbanon.domain.errors import (
@@ -97,8 +97,8 @@ class _Silent(WSGIRequestHandler):
 class Metrics:
     """Job counts of this worker, and job states from the database, by escaped table name."""
 
-    def __init__(self, vitals: Health) -> None:
-        self._vitals = vitals
+    def __init__(self, health: Health) -> None:
+        self._health = health
         self._shown: set[str] = set()
         self._registry = CollectorRegistry()
         self._jobs = Counter(
@@ -130,10 +130,10 @@ class Metrics:
         self._jobs.labels(str(table), result).inc()
         self._seconds.labels(str(table)).observe(seconds)
 
-    def show(self, standing: Iterable[Standing]) -> None:
+    def show(self, counts: Iterable[JobCounts]) -> None:
         """Update the job states of all tables."""
         shown = set()
-        for one in standing:
+        for one in counts:
             shown.add(str(one.table))
             at = None if one.succeeded_at is None else one.succeeded_at.timestamp()
             values = (at, one.state == "failed", one.waiting, one.running)
@@ -168,7 +168,7 @@ class Metrics:
             return found
         if asked["PATH_INFO"] != "/healthz":
             status, text = "404 Not Found", "there are /metrics and /healthz"
-        elif (ails := self._vitals.ails()) is not None:
+        elif (ails := self._health.ails()) is not None:
             status, text = "503 Service Unavailable", ails
         else:
             status, text = "200 OK", "well"
@@ -221,7 +221,7 @@ def work(
         worker.run()
         return
 
-    worker.metrics = Metrics(worker.vitals)
+    worker.metrics = Metrics(worker.health)
     with worker.metrics.served(metrics_port):
         worker.run()
 
@@ -233,7 +233,7 @@ class _Worker:
     stop: Event
     on_job: Callable[[Worked], None]
     on_note: Callable[[str], None]
-    vitals: Health = field(default_factory=Health)
+    health: Health = field(default_factory=Health)
     metrics: Metrics | None = None
     _agenda: Agenda = field(init=False)
     _lost: int = 0
@@ -251,7 +251,7 @@ class _Worker:
             except DatabaseError as error:
                 if self.stop.is_set():
                     return
-                if self.once or not self.vitals.was_reached:
+                if self.once or not self.health.was_reached:
                     raise
                 self._pause(error)
             else:
@@ -274,7 +274,7 @@ class _Worker:
                     bell.listen()
                 looked = monotonic()
                 job, idle = self._next(session)
-                self.vitals.reach()
+                self.health.reach()
                 self._lost = 0
                 if job is not None:
                     had_none = False
@@ -300,10 +300,10 @@ class _Worker:
         if job is not None and self.metrics is None:
             return job, POLL_SECONDS  # until it is held, another worker may think it lost
         with session.transaction():
-            standing = queue.standing(session)
+            counts = queue.job_counts(session)
         if self.metrics is not None:
-            self.metrics.show(standing)
-        pauses = (one.not_before for one in standing)
+            self.metrics.show(counts)
+        pauses = (one.not_before for one in counts)
         later = [moment for moment in (self._agenda.coming, *pauses) if moment]
         seconds = [(moment - now).total_seconds() for moment in later if moment > now]
         return job, min([POLL_SECONDS, *(second + 0.05 for second in seconds)])
@@ -319,7 +319,7 @@ class _Worker:
         with session.transaction():
             if not queue.hold(session, job):
                 return
-            outcome = attempt(job, self.settings, vitals=self.vitals, stop=self.stop)
+            outcome = attempt(job, self.settings, health=self.health, stop=self.stop)
             result, error = outcome.result, outcome.error
             if result in {Result.REFRESHED, Result.UNCHANGED}:
                 queue.end(session, job, result=result)
@@ -361,13 +361,13 @@ class Outcome:
     refreshed: tuple[Refreshed, ...] = ()
 
 
-def attempt(job: Job, settings: Settings, *, vitals: Health, stop: Event) -> Outcome:
+def attempt(job: Job, settings: Settings, *, health: Health, stop: Event) -> Outcome:
     """Refresh the table of a job, unless an earlier attempt did; retries transient errors."""
     if job.attempts > queue.ATTEMPTS:
         lost = DatabaseError(f"attempt {queue.ATTEMPTS} has lost its worker")
         return Outcome(Result.FAILED, lost)
     try:
-        refreshed = _refresh(job, settings, vitals=vitals)
+        refreshed = _refresh(job, settings, health=health)
     except KeyboardInterrupt:
         return Outcome(Result.STOPPED)
     except Exception as error:  # noqa: BLE001 - a worker survives unexpected errors
@@ -389,8 +389,8 @@ def _failed(job: Job, error: Exception) -> Outcome:
     return Outcome(Result.RETRIED if again else Result.FAILED, error)
 
 
-def _refresh(job: Job, settings: Settings, *, vitals: Health) -> list[Refreshed]:
-    with followed(), vitals.working() as stages:
+def _refresh(job: Job, settings: Settings, *, health: Health) -> list[Refreshed]:
+    with followed(), health.working() as stages:
         return refresh(
             job.table, if_changed=True, unless_since=job.begun, settings=settings, stages=stages
         )

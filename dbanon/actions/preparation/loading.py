@@ -33,7 +33,14 @@ from dbanon.domain.table import (
 from dbanon.domain.text import command, converted, unread
 from dbanon.formats import policies
 from dbanon.formats.policy_validation import validate
-from dbanon.formats.policy_warnings import AS_IT_IS, LONGEST, alike, cautions, is_allowed, unknown
+from dbanon.formats.policy_warnings import (
+    AS_IT_IS,
+    LONGEST,
+    alike,
+    is_allowed,
+    policy_warnings,
+    unknown,
+)
 from dbanon.formats.suggestions import candidates, find
 from dbanon.models.registry import MODELS
 
@@ -379,7 +386,7 @@ _MOST_ROWS = 10_000  # are looked at for what values look like
 _MOST_VALUES = 100_000  # of a column are read to see whether they are alike
 
 
-def cautions_of_table(
+def warnings_of_table(
     session: Session, policy: Policy, info: TableInfo, *, complete: bool = False
 ) -> list[PolicyWarning]:
     """Return the warnings of a policy, after a look at the columns that are published unchanged.
@@ -400,7 +407,7 @@ def cautions_of_table(
             values = catalog.distinct_values(session, info, rule.column, _MOST_VALUES)
             known = contents[rule.column]
             contents[rule.column] = Contents(known.n_filled, known.n_distinct, alike(values))
-    return cautions(
+    return policy_warnings(
         policy,
         info,
         contents=contents,
@@ -422,10 +429,10 @@ def warnings_of_release(session: Session, release: Release) -> list[PolicyWarnin
     if len(own) < len(release.policy.columns) and not release.dataset:
         return []
     # In a dataset, the other columns are those of the persons.
-    return cautions_of_table(session, replace(release.policy, columns=own), source, complete=True)
+    return warnings_of_table(session, replace(release.policy, columns=own), source, complete=True)
 
 
-def cautions_of_rows(
+def warnings_of_rows(
     session: Session,
     policy: Policy,
     info: TableInfo,
@@ -447,7 +454,7 @@ def cautions_of_rows(
         column, is_text = columns.column(name), info.column(name).kind in _TEXTS
         n_filled = len(column) - column.null_count if filled is None else filled[name]
         contents[name] = Contents(n_filled, len(own), alike(own) if is_text else 0)
-    found = cautions(
+    found = policy_warnings(
         policy,
         info,
         contents=contents,
@@ -459,7 +466,7 @@ def cautions_of_rows(
     return [*found, *unknown(policy, values)]
 
 
-def require_no_cautions(found: Sequence[PolicyWarning]) -> None:
+def require_no_warnings(found: Sequence[PolicyWarning]) -> None:
     """Raise PolicyError with every warning, if there is one; new columns stop nothing."""
     found = [one for one in found if one.code is not Code.NEW_COLUMN]
     if found:

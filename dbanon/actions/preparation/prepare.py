@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from dbanon.actions.preparation.loading import (
     Loaded,
-    cautions_of_rows,
     notes,
-    require_no_cautions,
+    require_no_warnings,
     require_valid,
+    warnings_of_rows,
 )
 from dbanon.actions.preparation.masking import draw, draws, mask
 from dbanon.anonymization.encoding.encode import encode
@@ -186,7 +186,7 @@ def weighed(found: Prepared, source: Source) -> Prepared:
     return replace(found, losses=losses, encoded=source.encoded, subjects=source.subjects)
 
 
-def cautions(
+def policy_warnings(
     session: Session,
     member: InputTable,
     columns: pa.Table,
@@ -201,11 +201,11 @@ def cautions(
     PolicyError if there are some and ``strict``.
     """
     found = (
-        *cautions_of_rows(session, member.own, member.loaded.info, columns, filled=filled),
+        *warnings_of_rows(session, member.own, member.loaded.info, columns, filled=filled),
         *repeated(member.own, others),
         *notes(member.loaded),
     )
-    require_no_cautions(found if strict else ())
+    require_no_warnings(found if strict else ())
     return found
 
 
@@ -548,9 +548,9 @@ def read_linked(
     warnings = []
     for member, source in zip(members, sources, strict=True):
         others = [one.own for one in members if one is not member]
-        look = partial(cautions, session, member, source.rows.columns)
+        look = partial(policy_warnings, session, member, source.rows.columns)
         warnings.append(look(strict=False, others=others))
-    require_no_cautions([one for found in warnings for one in found] if strict else [])
+    require_no_warnings([one for found in warnings for one in found] if strict else [])
     tables = []
     for i, member in enumerate(members[1:], 1):
         sources[i], linked = _linked(session, sources[0], sources[i], member, stages)

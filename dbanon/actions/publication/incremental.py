@@ -72,13 +72,13 @@ def _reading(
         return Reading(now, reason="other releases need all rows")
     for reason in reasons(Mode.PLACES, plan.request.for_table(policy, info)):
         return Reading(now, reason=reason)
-    anew = partial(Reading, now, key=known.key, former=None if since is None else since.places)
+    all_read = partial(Reading, now, key=known.key, former=None if since is None else since.places)
     if since is None or since.places is None or since.key != str(known.key):
-        return anew(reason="the places of its rows are not stored")
+        return all_read(reason="the places of its rows are not stored")
     if not now.is_comparable:
-        return anew(reason="it was rewritten, or its columns changed")
+        return all_read(reason="it was rewritten, or its columns changed")
     changes = person_hashes.find_changes(session, info, policy, now, since)
-    return anew(reason=changes) if isinstance(changes, str) else Reading(now, changes)
+    return all_read(reason=changes) if isinstance(changes, str) else Reading(now, changes)
 
 
 def build_next(session: Session, plan: PublicationPlan, stages: Stages) -> list[Work]:

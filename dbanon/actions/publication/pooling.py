@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.actions.preparation.prepare import LinkedSource, cautions, read_source
-from dbanon.anonymization.linked import beside, subjects_of
+from dbanon.actions.preparation.prepare import LinkedSource, policy_warnings, read_source
+from dbanon.anonymization.linked import subjects_of, with_persons
 from dbanon.anonymization.outcome import Outcome, join, nobody
 from dbanon.anonymization.pools import least_size, with_effort
 from dbanon.anonymization.registry import RECODINGS, recoding_of
@@ -117,7 +117,7 @@ def _tried(
     """Group a pool if it is large enough; former: the persons of a pool that failed before."""
     size, least = persons_of(part.sources[0]), least_size(asked, published, kept_values)
     encoded = part.sources[0].encoded
-    nothing = [nobody(encoded), *(nobody(beside(table, encoded)) for table in part.tables)]
+    nothing = [nobody(encoded), *(nobody(with_persons(table, encoded)) for table in part.tables)]
     required = None if least is None else least + former
     pending = Pooled(np.arange(encoded.n_rows), nothing, size, required, failed=False)
     if least is None or size < least + former:
@@ -255,7 +255,7 @@ def read_widened(
     if changes is not None:
         found = replace(found, n_unread=changes.now.rows - found.encoded.n_rows)
     source = narrowed(found, member.policy)
-    warn = partial(cautions, session, member, source.rows.columns)
+    warn = partial(policy_warnings, session, member, source.rows.columns)
     warnings = [warn(strict=plan.request.strict, filled=filled)]
     read = LinkedSource([member], [source], warnings=warnings)
     return read, LinkedSource([whole], [found])
@@ -295,10 +295,10 @@ def requirements(session: Session, members: Iterable[InputTable]) -> list[Policy
             session, one.loaded.info.name, known=[one.policy]
         ).values()
     ]
-    return [of_newcomers(member.policy, released) for member in members]
+    return [of_new_persons(member.policy, released) for member in members]
 
 
-def of_newcomers(policy: Policy, others: Iterable[Policy]) -> Policy:
+def of_new_persons(policy: Policy, others: Iterable[Policy]) -> Policy:
     """Return a policy with the strictest requirements of all releases, for every cell of them.
 
     These are the greatest k, and every model of columns that the policy declares sensitive.

@@ -60,7 +60,7 @@ def compare(
     masked values from earlier releases.
     """
     table = publication.info.name
-    if publication.withdrawn is None:  # what is grouped anew shows nobody who is gone
+    if publication.withdrawn is None:  # a grouping from scratch shows nobody who is gone
         memory.forget_deleted(session, publication.view)
     if publication.kind.is_live:
         found = overlay.recall(session, {table: publication.view}, new=[publication])

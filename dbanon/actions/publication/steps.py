@@ -264,7 +264,7 @@ def _record(to: Sender, plan: PublicationPlan, work: Work) -> Work:
     written = relations.comments(session, view)
     create = relations.view_statement(publication)
     left = to.do(partial(_put_in_place, session, work, create), printed=[create])
-    comments = relations.wording_statements(publication, written)
+    comments = relations.column_comments(publication, written)
     grant = rights.grant_statements(view, request.grants)
     to.send([relations.comment_statement(publication), *comments, *grant])
     columns = work.prepared.outcome.values.columns

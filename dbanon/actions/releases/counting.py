@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.actions.preparation.loading import Loaded, cautions_of_rows, require_no_cautions
+from dbanon.actions.preparation.loading import Loaded, require_no_warnings, warnings_of_rows
 from dbanon.actions.publish import publishing
 from dbanon.actions.releases.released_data import served
 from dbanon.anonymization.encoding.encode import encode
@@ -224,8 +224,8 @@ def _encoded(
     info = loaded.info
     counted = Policy(loaded.policy.table, tuple(rules), where=loaded.policy.where)
     source = transfer.read(session, info, counted)
-    found = cautions_of_rows(session, counted, info, source.columns)
-    require_no_cautions([caution for caution in found if caution.code is Code.NO_SUBJECT])
+    found = warnings_of_rows(session, counted, info, source.columns)
+    require_no_warnings([warning for warning in found if warning.code is Code.NO_SUBJECT])
     kinds = {column.name: column.kind for column in info.columns}
     return encode(source.columns, counted, kinds=kinds, taxonomies=loaded.taxonomies).quasi
 

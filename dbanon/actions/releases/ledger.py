@@ -226,7 +226,7 @@ class History:
     deleted persons that it still has since the last refresh.
     """
 
-    chapters: tuple[HistoryEntry, ...]
+    entries: tuple[HistoryEntry, ...]
     compositions: tuple[Composition, ...]
     retained: tuple[Retained, ...] = ()
 
@@ -259,8 +259,8 @@ def history(table: str | TableName, *, settings: Settings | None = None) -> Hist
         relations += _datasets(session, [one for one in releases if one.served])
         found = [overlay.recall(session, one) for one in relations]
         shown = tuple(retained(session, one) for one in releases if one.served)
-    chapters = (_chapter(one, changed.get(one.id), series.get(one.id)) for one in releases)
-    return History(tuple(chapters), tuple(found), shown)
+    entries = (_history_entry(one, changed.get(one.id), series.get(one.id)) for one in releases)
+    return History(tuple(entries), tuple(found), shown)
 
 
 def retained(session: Session, release: Release) -> Retained:
@@ -292,7 +292,7 @@ def _relations(session: Session, entries: Sequence[Entry]) -> list[dict[TableNam
     return [{table: relation} for (table, _), relation in found.items()]
 
 
-def _chapter(release: Release, changed: int | None, series: int | None) -> HistoryEntry:
+def _history_entry(release: Release, changed: int | None, series: int | None) -> HistoryEntry:
     return HistoryEntry(
         release=release.id,
         relation=release.relation,

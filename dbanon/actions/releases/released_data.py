@@ -149,7 +149,7 @@ def _released_data(
             _require_types(info, view, rows.table)
         shown = _read(session, view, policy)
         released = shown.released(rows, policy)
-        population_counts = _everybody(session, info, policy, shown, trees=trees, persons=persons)
+        population_counts = _population(session, info, policy, shown, trees=trees, persons=persons)
         if (
             policy.sample is not None
             and population_counts.counted is None
@@ -283,7 +283,7 @@ def _counts(shown: pa.Table) -> NDArray[np.int64]:
     return np.asarray(shown.column(COUNTED), np.int64)
 
 
-def _everybody(
+def _population(
     session: Session,
     info: TableInfo,
     policy: Policy,

@@ -454,7 +454,7 @@ class Differences(NamedTuple):
     same: int
 
 
-class _Wording(NamedTuple):
+class _Phrase(NamedTuple):
     """The description of a figure, and the effects of a larger and a smaller value."""
 
     figure: str
@@ -471,40 +471,40 @@ _FOUND, _CLASS = r"risk reidentification \[(.+)\]", r"risk disclosures \[(.+)\]"
 _ATTACK, _APART = r"risk attacks \[(.+)\]", r"utility distributions \[(.+)\]"
 _ERROR, _LEARNING = r"utility queries \[(.+)\]", r"utility classifications \[(.+)\]"
 _WORDINGS = (
-    _Wording(r"checks results \[(.+)\] failing_classes", r"classes that fail \1", *_RISK),
-    _Wording(f"{_FOUND} highest", r"\1 finds the record easiest to find", *_RISKED),
-    _Wording(f"{_FOUND} average", r"\1 finds a record, on average", *_RISKED),
-    _Wording(f"{_FOUND} above", r"records at risk of the \1", *_RISKED),
-    _Wording(f"{_CLASS} highest", r"highest belief in a value of \1", *_RISKED),
-    _Wording(f"{_CLASS} lift", r"\1: belief, times what it was before", *_RISK),
-    _Wording(f"{_CLASS} guessed", r"\1 is guessed by the class", *_RISKED),
-    _Wording(f"{_CLASS} positive", r"\1: rows of which a value is clear", *_RISKED),
-    _Wording(f"{_CLASS} negative", r"\1: rows without a likely value", *_RISKED),
-    _Wording(f"{_CLASS} diversity", r"\1: least diversity of a class", *_SAFETY),
-    _Wording(f"{_CLASS} closeness", r"\1: distance of classes from all", *_RISK),
-    _Wording(r"risk uniqueness \[(.+)\] share", r"unique in the population, by \1", *_RISKED),
-    _Wording(f"{_ATTACK} rate", r"attack is right: \1", *_RISKED),
-    _Wording(f"{_ATTACK} {_BOUND}", r"bound of the attack: \1", *_RISKED),
-    _Wording("loss ncp", "loss of all columns (NCP)", *_LOST),
-    _Wording("loss weighted_ncp", "loss of all columns, weighted (NCP)", *_LOST),
-    _Wording("loss columns (.+)", r"loss of \1", *_LOST),
-    _Wording("label_loss (.+)", r"loss of \1 by its labels", *_LOST),
-    _Wording("loss n_suppressed", "rows left out", *_LOSS),
-    _Wording(f"{_APART} distance", r"\1: distance from the source", *_LOST),
-    _Wording(f"{_APART} shift", r"\1: shift from the source", *_LOST),
-    _Wording("utility associations .+ distance", "associations: from the source", *_LOSS),
-    _Wording(f"{_ERROR} median", r"median error of COUNT queries true of \1", *_LOST),
-    _Wording(f"{_ERROR} upper", r"95th percentile of errors of COUNT queries true of \1", *_LOST),
-    _Wording(f"{_ERROR} imprecision", r"median imprecision of COUNT queries true of \1", *_LOST),
-    _Wording(
+    _Phrase(r"checks results \[(.+)\] failing_classes", r"classes that fail \1", *_RISK),
+    _Phrase(f"{_FOUND} highest", r"\1 finds the record easiest to find", *_RISKED),
+    _Phrase(f"{_FOUND} average", r"\1 finds a record, on average", *_RISKED),
+    _Phrase(f"{_FOUND} above", r"records at risk of the \1", *_RISKED),
+    _Phrase(f"{_CLASS} highest", r"highest belief in a value of \1", *_RISKED),
+    _Phrase(f"{_CLASS} lift", r"\1: belief, times what it was before", *_RISK),
+    _Phrase(f"{_CLASS} guessed", r"\1 is guessed by the class", *_RISKED),
+    _Phrase(f"{_CLASS} positive", r"\1: rows of which a value is clear", *_RISKED),
+    _Phrase(f"{_CLASS} negative", r"\1: rows without a likely value", *_RISKED),
+    _Phrase(f"{_CLASS} diversity", r"\1: least diversity of a class", *_SAFETY),
+    _Phrase(f"{_CLASS} closeness", r"\1: distance of classes from all", *_RISK),
+    _Phrase(r"risk uniqueness \[(.+)\] share", r"unique in the population, by \1", *_RISKED),
+    _Phrase(f"{_ATTACK} rate", r"attack is right: \1", *_RISKED),
+    _Phrase(f"{_ATTACK} {_BOUND}", r"bound of the attack: \1", *_RISKED),
+    _Phrase("loss ncp", "loss of all columns (NCP)", *_LOST),
+    _Phrase("loss weighted_ncp", "loss of all columns, weighted (NCP)", *_LOST),
+    _Phrase("loss columns (.+)", r"loss of \1", *_LOST),
+    _Phrase("label_loss (.+)", r"loss of \1 by its labels", *_LOST),
+    _Phrase("loss n_suppressed", "rows left out", *_LOSS),
+    _Phrase(f"{_APART} distance", r"\1: distance from the source", *_LOST),
+    _Phrase(f"{_APART} shift", r"\1: shift from the source", *_LOST),
+    _Phrase("utility associations .+ distance", "associations: from the source", *_LOSS),
+    _Phrase(f"{_ERROR} median", r"median error of COUNT queries true of \1", *_LOST),
+    _Phrase(f"{_ERROR} upper", r"95th percentile of errors of COUNT queries true of \1", *_LOST),
+    _Phrase(f"{_ERROR} imprecision", r"median imprecision of COUNT queries true of \1", *_LOST),
+    _Phrase(
         f"{_ERROR} imprecision_upper",
         r"95th percentile of the imprecision of COUNT queries true of \1",
         *_LOST,
     ),
-    _Wording(rf"{_LEARNING} accuracy \[release\]", r"learned: \1, accuracy", *_USED),
-    _Wording(rf"{_LEARNING} auc \[release\]", r"learned: \1, AUC", *_USE),
+    _Phrase(rf"{_LEARNING} accuracy \[release\]", r"learned: \1, accuracy", *_USED),
+    _Phrase(rf"{_LEARNING} auc \[release\]", r"learned: \1, AUC", *_USE),
     *(
-        _Wording(
+        _Phrase(
             f"loss metrics {re.escape(name)}",
             meaning.title,
             *(_USE if name in _MORE_IS_BETTER else _LOSS),
@@ -556,12 +556,12 @@ def _difference(name: str, old: Mapping[str, float], new: Mapping[str, float]) -
     return Difference(name, before, now, said.words, change, is_share=said.is_share)
 
 
-def _in_words(name: str) -> _Wording | None:
+def _in_words(name: str) -> _Phrase | None:
     """Return the description of a figure, None for auxiliary ones."""
     found = _ACHIEVED.fullmatch(name)
     if found is not None and found[1] in MODELS:
         more = _SAFETY if MODELS[found[1]].bound is Bound.AT_LEAST else _RISK
-        return _Wording(name, f"{found[1]}{found[2]}: {found[3]}", *more)
+        return _Phrase(name, f"{found[1]}{found[2]}: {found[3]}", *more)
     for one in _WORDINGS:
         match = re.fullmatch(one.figure, name, re.DOTALL)
         if match is not None:

@@ -144,18 +144,18 @@ def enforce(
         return assignment
     stages.step("enforce")
     size = np.bincount(assignment.group[assignment.group >= 0], minlength=assignment.n_groups)
-    anew = None
+    regrouped = None
     if regroup and 2 * size[bad].sum() > size.sum() and not stages.stopped:
-        anew = _anew(table, assignment, requirement, stages)
-        if anew is not None and failing(table, anew, requirement).any():
-            anew = None
-    if anew is not None and assignment.n_groups > _MANY:
-        return anew
+        regrouped = _regrouped(table, assignment, requirement, stages)
+        if regrouped is not None and failing(table, regrouped, requirement).any():
+            regrouped = None
+    if regrouped is not None and assignment.n_groups > _MANY:
+        return regrouped
     merging = _Constrained(table, assignment, requirement.k, demands=demands)
     merged = merging.merged(np.flatnonzero(bad), stages)
-    if anew is None or Merging(table, merged).loss() <= Merging(table, anew).loss():
+    if regrouped is None or Merging(table, merged).loss() <= Merging(table, regrouped).loss():
         return merged
-    return anew
+    return regrouped
 
 
 def failing(
@@ -171,7 +171,7 @@ def failing(
     return bad
 
 
-def _anew(
+def _regrouped(
     table: EncodedTable, assignment: Assignment, requirement: Requirement, stages: Stages
 ) -> Assignment | None:
     """Regroup the same rows; None without a rule or if ``stages`` is stopped."""

@@ -62,7 +62,7 @@ def homogeneity(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
 
 def skewness(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  # noqa: ARG001 - it draws nothing
     """Guess the likeliest value of each person (Li et al., ICDE 2007)."""
-    weight = 1 / case.crowd
+    weight = 1 / case.n_candidates
     for target in case.some_target():
         right = np.zeros(case.tried)
         parts = beliefs(case.coverage, target.tally, weight, n_codes=len(target.whole))
@@ -149,7 +149,7 @@ def background(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
     The excluded values are drawn uniformly from wrong candidates, so that they disclose nothing
     further.
     """
-    weight = 1 / case.crowd
+    weight = 1 / case.n_candidates
     for target in case.some_target():
         right = np.zeros((len(_EXCLUDED), case.tried))
         without = np.zeros((len(_EXCLUDED), case.tried))
@@ -204,7 +204,7 @@ def _usual(
 
 def similarity(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  # noqa: ARG001 - it draws nothing
     """Guess the likeliest set of similar values (Li et al., ICDE 2007)."""
-    weight, found = 1 / case.crowd, False
+    weight, found = 1 / case.n_candidates, False
     for target in case.some_target():
         near = near_values(target.domain, target.whole)
         if near is None:

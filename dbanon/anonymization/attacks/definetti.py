@@ -142,7 +142,9 @@ def _scores(
         Cover(cells, column.size).sums(table)
         for (cells, column), table in zip(pairs, tables, strict=True)
     ]
-    parts = possible_values(case.coverage, target.tally, 1 / case.crowd, n_codes=len(target.whole))
+    parts = possible_values(
+        case.coverage, target.tally, 1 / case.n_candidates, n_codes=len(target.whole)
+    )
     for entries in parts:
         mass = entries.mass
         for (cells, column), table, total in zip(pairs, tables, inside, strict=True):

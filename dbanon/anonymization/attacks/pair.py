@@ -17,7 +17,7 @@ from dbanon.anonymization.attacks.scenario import (
     NotTried,
     Target,
     at_once,
-    crowd_of,
+    candidate_sets,
     naming,
     result,
 )
@@ -112,8 +112,8 @@ def _case(
     shown: Shown, places: NDArray[np.int64], most: int, generator: np.random.Generator
 ) -> Case:
     released, rows = shown.released, shown.rows[places]
-    crowd = crowd_of(released, most=most, generator=generator)
-    return Case(released, shown.policy, rows, covers(released, rows), crowd)
+    n_candidates = candidate_sets(released, most=most, generator=generator)
+    return Case(released, shown.policy, rows, covers(released, rows), n_candidates)
 
 
 def codes_in(target: Target, other: Target) -> NDArray[np.int64]:
@@ -171,7 +171,7 @@ def _parts(pair: Pair, target: Target, other: Target) -> Iterator[_Part]:
     """Yield slices of persons, and the beliefs about them by each relation."""
     size, codes = len(target.whole), len(other.whole)
     code = codes_in(target, other)
-    mine, theirs = 1 / pair.first.crowd, 1 / pair.second.crowd
+    mine, theirs = 1 / pair.first.n_candidates, 1 / pair.second.n_candidates
     for some, first in beliefs(pair.first.coverage, target.tally, mine, n_codes=size):
         rest = pair.second.coverage_of(some)
         second = np.zeros((some.stop - some.start, size))
@@ -240,15 +240,15 @@ def in_both(pair: Pair) -> NDArray[np.float64]:
     table = EncodedTable(tuple(quasi for _, quasi in of_both), nothing, (), len(nothing))
     cells = tuple(cells for cells, _ in of_both)
     joined = Released(table, cells, np.ones(len(classes), np.int64), ())
-    crowd = crowd_of(joined, most=_EVERYBODY, generator=np.random.default_rng(0))
-    return crowd[place.ravel()]
+    n_candidates = candidate_sets(joined, most=_EVERYBODY, generator=np.random.default_rng(0))
+    return n_candidates[place.ravel()]
 
 
 def _fewest(case: Case) -> NDArray[np.int64]:
     """Return the class of each person that covers the fewest persons."""
     start, classes = case.coverage
     person = np.repeat(np.arange(case.tried), np.diff(start))
-    order = np.lexsort((classes, case.crowd[classes], person))
+    order = np.lexsort((classes, case.n_candidates[classes], person))
     return classes[order][start[:-1]].astype(np.int64)
 
 

@@ -51,11 +51,11 @@ def prosecutor(case: Case, generator: np.random.Generator) -> Iterator[Attack]: 
 
 def journalist(case: Case, generator: np.random.Generator) -> Iterator[Attack]:  # noqa: ARG001 - as above
     """Pick a row of greatest risk, and a random person that it matches."""
-    crowd, size = case.crowd, case.released.size
+    n_candidates, size = case.n_candidates, case.released.size
     if not len(size):
         raise NotTried("the relation is empty")
-    least = float(crowd.min())
-    rows = int(size[crowd == least].sum())
+    least = float(n_candidates.min())
+    rows = int(size[n_candidates == least].sum())
     yield result(
         f"re-identification, {Attacker.JOURNALIST}",
         None,
@@ -69,14 +69,14 @@ def journalist(case: Case, generator: np.random.Generator) -> Iterator[Attack]: 
 
 def marketer(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
     """Pick a random matching person for each row."""
-    crowd = _of_rows(case, generator)
+    n_candidates = _of_rows(case, generator)
     yield result(
         f"re-identification, {Attacker.MARKETER}",
         None,
-        chances=1 / crowd,
+        chances=1 / n_candidates,
         baseline=_anybody(case.released.table.n_rows),
         expected=found_among(case.policy, case.released.persons),
-        candidates=float(np.median(crowd)) if len(crowd) else None,
+        candidates=float(np.median(n_candidates)) if len(n_candidates) else None,
         words="links each row of the relation with one of its candidate persons in the table",
     )
 
@@ -89,7 +89,7 @@ def _of_rows(case: Case, generator: np.random.Generator) -> NDArray[np.float64]:
     rows = np.arange(total)
     if total > case.tried:
         rows = np.sort(generator.choice(total, case.tried, replace=False))
-    return case.crowd[np.searchsorted(ends, rows, side="right")]
+    return case.n_candidates[np.searchsorted(ends, rows, side="right")]
 
 
 def _anybody(rows: int) -> float:
@@ -117,8 +117,8 @@ def membership(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
     # The persons covered by a class are counted among those drawn, including suppressed ones.
     everybody = covers(case.released, np.sort(generator.permutation(len(classes))[: 2 * size]))
     found = np.bincount(everybody.classes, minlength=case.released.n_classes)
-    crowd = np.maximum(found * (len(classes) / max(len(everybody.start) - 1, 1)), 1)
-    density = case.released.size / np.maximum(crowd, case.released.size)
+    n_candidates = np.maximum(found * (len(classes) / max(len(everybody.start) - 1, 1)), 1)
+    density = case.released.size / np.maximum(n_candidates, case.released.size)
     total = np.append(0, np.cumsum(density[coverage.classes]))[coverage.start]
     is_shown = np.append(np.zeros(size, np.bool_), np.ones(size, np.bool_))
     share = len(shown) / len(classes)

@@ -62,15 +62,15 @@ class Case:
     """A release, and the persons targeted by attacks.
 
     rows: (m,) their rows of the source, ascending; coverage: the classes that may contain each;
-    crowd: (n_classes,) number of source rows that a row of each class may be; unseen: number of
-    drawn persons that no class covers.
+    n_candidates: (n_classes,) number of source rows that a row of each class may be; unseen: number
+    of drawn persons that no class covers.
     """
 
     released: Released
     policy: Policy
     rows: NDArray[np.int64]
     coverage: Coverage
-    crowd: NDArray[np.float64]
+    n_candidates: NDArray[np.float64]
     unseen: int = 0
 
     @property
@@ -218,8 +218,8 @@ def draw(
     samples = min(samples, at_once(released, rows))
     if len(rows) > samples:
         rows = np.sort(generator.choice(rows, samples, replace=False))
-    crowd = crowd_of(released, most=max(samples, COUNTED), generator=generator)
-    case = Case(released, policy, rows, covers(released, rows), crowd)
+    n_candidates = candidate_sets(released, most=max(samples, COUNTED), generator=generator)
+    case = Case(released, policy, rows, covers(released, rows), n_candidates)
     return case.of(np.diff(case.coverage.start) > 0)
 
 
@@ -230,7 +230,7 @@ def at_once(released: Released, rows: NDArray[np.int64]) -> int:
     return max(_HELD * len(some) // max(pairs, 1), 1) if pairs else _HELD
 
 
-def crowd_of(
+def candidate_sets(
     released: Released, *, most: int, generator: np.random.Generator
 ) -> NDArray[np.float64]:
     """Return the number of source rows that a row of each class may be, (n_classes,).

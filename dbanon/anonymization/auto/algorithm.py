@@ -52,7 +52,7 @@ def leave_out(
     for step in range(_STEPS):
         share = -(-(budget - (space.n_rows - len(rows))) // (1 if step == _STEPS - 1 else 2))
         part = space.take(rows)
-        out = _dearest(part, kept, price=price)[:share]
+        out = _costliest(part, kept, price=price)[:share]
         if len(out) == 0:
             break
         stay = np.setdiff1d(np.arange(len(rows)), out)
@@ -72,7 +72,7 @@ def leave_out(
     return result
 
 
-def _dearest(space: Space, label: NDArray[np.int32], *, price: float) -> NDArray[np.int64]:
+def _costliest(space: Space, label: NDArray[np.int32], *, price: float) -> NDArray[np.int64]:
     """Return one row of each cluster whose suppression saves more than the price, best first."""
     from dbanon.kernels.auto.clusters import leaving_gains
 

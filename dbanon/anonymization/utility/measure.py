@@ -224,7 +224,7 @@ def _compared(
         Classification(
             column=name,
             classifier=classifier,
-            accuracy=_told(score.accuracy, from_release[classifier].accuracy, guesser),
+            accuracy=_rounded(score.accuracy, from_release[classifier].accuracy, guesser),
             auc=_areas(score, from_release[classifier]),
             rows=len(published.codes),
             tested=len(test.codes),
@@ -236,10 +236,10 @@ def _compared(
 def _areas(source: Score, release: Score) -> tuple[float, float, float] | None:
     if source.auc is None or release.auc is None:
         return None
-    return _told(source.auc, release.auc, 0.5)
+    return _rounded(source.auc, release.auc, 0.5)
 
 
-def _told(source: float, release: float, guesser: float) -> tuple[float, float, float]:
+def _rounded(source: float, release: float, guesser: float) -> tuple[float, float, float]:
     return round(source, 4), round(release, 4), round(guesser, 4)
 
 

@@ -222,10 +222,10 @@ def _show(found: History) -> None:
             c.series,
             c.created_at,
         )
-        for c in found.chapters
+        for c in found.entries
     ]
     console.table(headers, rows)
-    for one in found.chapters:
+    for one in found.entries:
         if one.served and one.growth is not None and one.growth.staleness is not None:
             console.say(f"{one.relation}: {one.growth.staleness}")
     for gone in found.retained:
@@ -233,4 +233,4 @@ def _show(found: History) -> None:
             console.say(f"{gone.relation}: {gone}")
     for cells in found.compositions:
         report.composition_in_full(cells)
-    console.caution(notice for cells in found.compositions for notice in cells.notices)
+    console.warn_of(notice for cells in found.compositions for notice in cells.notices)

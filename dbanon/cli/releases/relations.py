@@ -89,7 +89,7 @@ def check(
         )
     if history:
         for one in dbanon.check_history(relation, settings=settings):
-            console.caution(one.notices)
+            console.warn_of(one.notices)
 
 
 def _show_checked(found: Checked, *, json: bool, quiet: bool) -> None:
@@ -219,7 +219,7 @@ def _show_access(
         else:
             already = "" if one.changed else " (it was so already)"
             console.say(f"{one.relation}: {', '.join(one.roles)} {outcome}{already}")
-    console.caution(remark for one in found for remark in one.remarks)
+    console.warn_of(remark for one in found for remark in one.remarks)
     if dry_run and not print_sql:
         console.say("dry run: all of it was verified, then rolled back")
 
@@ -276,7 +276,7 @@ def _show_counts(found: NoisyCounts, *, dry_run: bool) -> None:
     console.say(
         f"  epsilon {found.epsilon:g} {spends} what is spent to {found.spent:g} of {found.budget:g}"
     )
-    console.caution(found.notes)
+    console.warn_of(found.notes)
 
 
 As = Annotated[

@@ -249,7 +249,7 @@ def _show(found: Report) -> None:
         shown.utility(found.utility)
     console.say(f"readers: {', '.join(found.readers) or 'only its owner'}")
     skipped = (Notice(Topic.TIME_LIMIT, f"{part}: left out") for part in found.left_out)
-    console.caution([*skipped, *found.warnings])
+    console.warn_of([*skipped, *found.warnings])
     console.say("repeat the checks in SQL: " + found.statements[0])
 
 
@@ -304,8 +304,12 @@ def _alone(found: Sequence[Difference]) -> Iterator[tuple[object, ...]]:
 
 def _rows(kind: str, some: Sequence[Difference]) -> Iterator[tuple[object, ...]]:
     for place, one in enumerate(some):
-        yield "" if place else kind, one.words, *(_told(one, v) for v in (one.before, one.now))
+        yield (
+            "" if place else kind,
+            one.words,
+            *(_in_figures(one, v) for v in (one.before, one.now)),
+        )
 
 
-def _told(one: Difference, value: float | None) -> str:
+def _in_figures(one: Difference, value: float | None) -> str:
     return percent(value) if one.is_share and value is not None else number(value)

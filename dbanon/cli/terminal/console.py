@@ -83,7 +83,7 @@ def problem(error: DbanonError, *, of: object = None) -> None:
         note(f"  try: {error.hint}")
 
 
-def caution(found: Iterable[PolicyWarning | Notice]) -> None:
+def warn_of(found: Iterable[PolicyWarning | Notice]) -> None:
     """Print warnings on stderr, each once, and how to have them explained."""
     texts = dict.fromkeys(map(str, found))
     for text in texts:

@@ -51,21 +51,21 @@ def draw_history(found: History, path: Path) -> None:
     """Write the drawing of a history: a line for each relation and each of its series."""
     smallest = {pair.release: pair.smallest for one in found.compositions for pair in one.against}
     lines: dict[tuple[TableName, int | None], list[HistoryEntry]] = defaultdict(list)
-    for chapter in reversed(found.chapters):
-        lines[chapter.relation, chapter.series].append(chapter)
+    for entry in reversed(found.entries):
+        lines[entry.relation, entry.series].append(entry)
     with _written(path, height=8.0) as figure:
         rows, classes, loss = figure.subplots(3, sharex=True)
         looks = zip(lines.items(), cycle(_COLOURS), cycle(_MARKERS), strict=False)
-        for ((relation, series), chapters), colour, marker in looks:
+        for ((relation, series), entries), colour, marker in looks:
             look = {"color": colour, "marker": marker}
             hollow = {**look, "markerfacecolor": "white", "linestyle": ":"}
-            dates = [chapter.created_at for chapter in chapters]
+            dates = [entry.created_at for entry in entries]
             name = f"{relation}, series {series}" if series else str(relation)
-            rows.plot(dates, [c.published for c in chapters], label=name, **look)
-            rows.plot(dates, [c.left_out for c in chapters], **hollow)
-            classes.plot(dates, [c.smallest_class for c in chapters], **look)
-            loss.plot(dates, [100 * c.ncp for c in chapters], **look)
-            held = [c for c in chapters if c.release in smallest]
+            rows.plot(dates, [c.published for c in entries], label=name, **look)
+            rows.plot(dates, [c.left_out for c in entries], **hollow)
+            classes.plot(dates, [c.smallest_class for c in entries], **look)
+            loss.plot(dates, [100 * c.ncp for c in entries], **look)
+            held = [c for c in entries if c.release in smallest]
             if held:
                 sizes = [smallest[c.release] for c in held]
                 classes.plot([c.created_at for c in held], sizes, **hollow)
@@ -146,10 +146,10 @@ def _label_history(panels: tuple[Axes, Axes, Axes], found: History) -> None:
     loss.set_xlabel("published, UTC")
     for axes in panels:
         _lay_out(axes)
-    if len(found.chapters) <= _MOST_NUMBERED:
-        for chapter in found.chapters:
-            place = (chapter.created_at, chapter.published)
-            rows.annotate(str(chapter.release), place, (0, 5), textcoords="offset points")
+    if len(found.entries) <= _MOST_NUMBERED:
+        for entry in found.entries:
+            place = (entry.created_at, entry.published)
+            rows.annotate(str(entry.release), place, (0, 5), textcoords="offset points")
 
 
 def _lay_out(axes: Axes) -> None:

@@ -14,7 +14,7 @@ from psycopg import sql
 from dbanon.db import catalog
 from dbanon.db.histories import atoms, memory
 from dbanon.db.metadata import ledger
-from dbanon.db.person_hashes import require_found, require_standing
+from dbanon.db.person_hashes import require_found, require_matched
 from dbanon.db.proofs import subjects
 from dbanon.db.queries import equal_text, identifiers, query, template
 from dbanon.db.releases import companion_relations, copies, relations
@@ -226,7 +226,7 @@ def comparing(
         slots = {"view_schema": sql.Literal(view.schema), "view_name": sql.Literal(view.name)}
         slots["places"] = changes.places
         session.pg.execute(template("membership.differing_of_changes", **slots))
-        require_standing(session, publication.info, changes)
+        require_matched(session, publication.info, changes)
     yield known
     memory.drop(session, _READ, _CODES, _SOURCE, _STANDING)
 

@@ -55,7 +55,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class JobCounts:
     """The job counts of a table; the last four fields describe the job that started last."""
 
     table: TableName
@@ -181,9 +181,9 @@ def put_back(session: Session, job: Job, *, reason: str | None = None) -> None:
     session.pg.execute(query("jobs.tell"))
 
 
-def standing(session: Session) -> list[Standing]:
+def job_counts(session: Session) -> list[JobCounts]:
     """Return the job counts of each table, by table."""
-    return _by_table(session, "jobs.standing", Standing)
+    return _by_table(session, "jobs.job_counts", JobCounts)
 
 
 def _by_table(session: Session, name: str, make: Callable[..., T]) -> list[T]:

@@ -137,7 +137,7 @@ def by_run(*, is_wanted: bool) -> dict[str, sql.Composable]:
     return {"run": run.format(_RUNS), "by_run": by.format(_RUNS)}
 
 
-def judgement(
+def model_results(
     name: str,
     values: Mapping[str, sql.Composable],
     *,
@@ -227,7 +227,7 @@ def _create_check(name: str) -> sql.Composed:
         **_types(model),
         allowed=sql.SQL("\n                    AND ").join(_allowed(model, values)),
         refusal=sql.Literal(f"{check} needs {_needs(model)}"),
-        judged=judgement(
+        judged=model_results(
             name,
             {**values, "tree": _named(check, "tree")},
             given=_inline(_INPUTS[model.scope]),
@@ -454,7 +454,7 @@ def judged_in_runs(demand: Demand, *, given: sql.Composable) -> sql.Composed:
     for name, value in arguments(demand.spec).items():
         literal = sql.Literal(list(value) if isinstance(value, tuple) else value)
         values[name] = sql.SQL("{}::{}").format(literal, TYPES[known[name].kind])
-    return judgement(demand.spec.name, values, given=given, in_runs=True)
+    return model_results(demand.spec.name, values, given=given, in_runs=True)
 
 
 class TreeDocument(TypedDict, total=False):

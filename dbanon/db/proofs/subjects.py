@@ -351,7 +351,7 @@ def describe_population(
     if policy.population is None:
         raise PolicyError("the policy names no population", hint="--population schema.table")
     found = _locked(session, policy.population)
-    problems = [*_problems(session, found), *_misfits(info, found, policy)]
+    problems = [*_problems(session, found), *_violations(info, found, policy)]
     if not problems:
         identity.admit(session, found)
         if (rows := catalog.count_rows(session, found)) < n_rows:
@@ -400,7 +400,7 @@ def _problems(session: Session, found: TableInfo) -> Iterator[str]:
         yield "it has row-level security, and might show some rows only"
 
 
-def _misfits(info: TableInfo, found: TableInfo, policy: Policy) -> Iterator[str]:
+def _violations(info: TableInfo, found: TableInfo, policy: Policy) -> Iterator[str]:
     if found.oid == info.oid:
         yield "it is the table itself"
     columns = {column.name: column for column in found.columns}
@@ -474,7 +474,7 @@ def _is_there(session: Session, release: Release) -> bool:
     try:
         found = catalog.describe(session, release.policy.population)
         source = catalog.describe(session, release.table)
-        if [*_problems(session, found), *_misfits(source, found, release.policy)]:
+        if [*_problems(session, found), *_violations(source, found, release.policy)]:
             return False  # not locked either: locking a view opens it
         admitted_population(session, release.policy.population)
     except (TableNotFound, NotPermitted, PolicyError):

@@ -206,7 +206,7 @@ def comment_statement(publication: Publication, candidate: TableName | None = No
     )
 
 
-def wording_statements(
+def column_comments(
     publication: Publication, written: Mapping[str, str] | None = None
 ) -> Iterator[sql.Composed]:
     """Yield the comments that describe the columns of the view; written: user comments to keep."""

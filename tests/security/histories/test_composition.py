@@ -155,7 +155,7 @@ def test_strict_refuses_what_comparing_reveals_and_serves_on(patients):
     assert (3, False) == (refused.value.exit_code, refused.value.report.passed)
     assert before == patients.execute("SELECT * FROM anon.patients ORDER BY 1, 2, 3, 4, 5, 6")
     history = dbanon.history("patients", settings=patients.settings)
-    assert [(first.id, 200)] == [(c.release, c.changed) for c in history.chapters]
+    assert [(first.id, 200)] == [(c.release, c.changed) for c in history.entries]
     assert dbanon.check_history("anon.patients", settings=patients.settings)[0].holds
 
 

@@ -33,7 +33,7 @@ def publish(database, **options):
 
 
 def released(database):
-    chapters = dbanon.history("patients", settings=database.settings).chapters
+    chapters = dbanon.history("patients", settings=database.settings).entries
     return [chapter.release for chapter in chapters]
 
 

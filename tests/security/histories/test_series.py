@@ -38,7 +38,7 @@ def shown(database, relation="anon.patients"):
 
 
 def released(database):
-    chapters = dbanon.history("patients", settings=database.settings).chapters
+    chapters = dbanon.history("patients", settings=database.settings).entries
     return [chapter.release for chapter in chapters]
 
 

@@ -75,7 +75,7 @@ def test_what_nobody_was_granted_is_grouped_from_scratch(published):
     again = dbanon.publish("patients", k=4, settings=published.settings)
     assert again.sharing is None
     history = dbanon.history("patients", settings=published.settings)
-    assert [3, 2, 0] == [one.series for one in history.chapters]
+    assert [3, 2, 0] == [one.series for one in history.entries]
 
 
 def test_what_nobody_was_granted_stays_if_nothing_changed(published):
@@ -102,7 +102,7 @@ def test_classes_are_kept_though_all_rights_were_revoked(published):
     (found,) = dbanon.refresh("patients", settings=published.settings)
     assert UNREAD != found.regrouped
     history = dbanon.history("patients", settings=published.settings)
-    assert {0} == {one.series for one in history.chapters}
+    assert {0} == {one.series for one in history.entries}
 
 
 def test_default_privileges_bind_after_they_are_revoked(database):

@@ -8,7 +8,7 @@ from data.schemas.labelled import HELD_OUT, read
 from dbanon.domain.policy import ModelSpec, Policy, Role
 from dbanon.domain.policy_warning import Contents
 from dbanon.domain.table import ColumnInfo, ColumnKind, ColumnStats, TableInfo, TableName
-from dbanon.formats.policy_warnings import cautions, looks
+from dbanon.formats.policy_warnings import looks, policy_warnings
 from dbanon.formats.suggestions import find, propose, suggest
 
 READ = read()
@@ -111,7 +111,7 @@ def test_what_is_suggested_is_not_warned_of(name):
         for rule in rules
         if rule.role is Role.SENSITIVE
     }
-    found = cautions(
+    found = policy_warnings(
         policy, info, contents=contents, unique=[info.primary_key], complete=True, persons=persons
     )
     assert found == []

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from dbanon.domain.policy import ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.policy_warning import Code, Contents
 from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo, TableName
-from dbanon.formats.policy_warnings import alike, cautions, flaws, unknown
+from dbanon.formats.policy_warnings import alike, flaws, policy_warnings, unknown
 from dbanon.formats.suggestions import Persons, identifies
 
 TABLE = TableName("public", "people")
@@ -31,7 +31,7 @@ def told(
     rows=None,
     **said,
 ):
-    """Return the cautions; allowed: by column, those that its rule allows; said: of a policy."""
+    """Return the warnings; allowed: by column, those that its rule allows; said: of a policy."""
     columns = tuple(
         ColumnInfo(name, "text", "text", ColumnKind.CATEGORY, comment=(comments or {}).get(name))
         for name in roles
@@ -42,7 +42,7 @@ def told(
         for name, role in roles.items()
     )
     policy = Policy(TABLE, rules, models or (K5, L3), **said)
-    given_ = cautions(
+    given_ = policy_warnings(
         policy,
         info,
         contents=contents or {},

@@ -8,7 +8,7 @@ import pytest
 
 from dbanon.actions.jobs import worker as module
 from dbanon.actions.jobs.worker import Health, Metrics
-from dbanon.db.jobs.queue import Standing
+from dbanon.db.jobs.queue import JobCounts
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.table import TableName
 
@@ -50,7 +50,7 @@ def test_metrics_count_jobs_and_show_how_those_of_each_table_stand(port):
     for result in ("refreshed", "refreshed", "failed"):
         metrics.count(table, result=result, seconds=2.0)
     state = ("failed", None, "k is not met", SUCCEEDED)
-    metrics.show([Standing(table, 1, 0, None, SUCCEEDED, *state)])
+    metrics.show([JobCounts(table, 1, 0, None, SUCCEEDED, *state)])
     with metrics.served(port):
         status, text = asked(port, "/metrics")
     assert 200 == status
@@ -66,7 +66,7 @@ def test_metrics_count_jobs_and_show_how_those_of_each_table_stand(port):
 
 def test_a_table_that_is_gone_is_not_shown_any_more(port):
     metrics = Metrics(Health())
-    metrics.show([Standing(HOSTILE, 1, 0, None, None, None, None, None, None)])
+    metrics.show([JobCounts(HOSTILE, 1, 0, None, None, None, None, None, None)])
     metrics.show([])
     with metrics.served(port):
         assert "other" not in asked(port, "/metrics")[1]
@@ -81,18 +81,18 @@ def test_the_name_of_a_table_adds_no_line(port):
 
 
 def test_a_worker_is_well_while_it_reaches_the_database_or_its_job_moves_on(port, later):
-    vitals = Health()
-    with Metrics(vitals).served(port):
+    health = Health()
+    with Metrics(health).served(port):
 
         def healthy():
             return asked(port, "/healthz")
 
         assert (503, "the database is not reached\n") == healthy()
-        vitals.reach()
+        health.reach()
         assert (200, "well\n") == healthy()
         later(120)
         assert (503, "the database is not reached\n") == healthy()
-        with vitals.working() as stages:
+        with health.working() as stages:
             later(3000)
             assert 200 == healthy()[0]
             with stages("check"):

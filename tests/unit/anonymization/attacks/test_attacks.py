@@ -511,7 +511,7 @@ def test_buckets_are_not_attacked():
 def test_fewer_persons_are_drawn_where_each_may_be_in_any_class(monkeypatch):
     rules = {"age": {"recoding": "mean"}}
     case = case_of({"age": [*range(40)]}, None, [i // 4 for i in range(40)], k=4, rules=rules)
-    assert (40, [40.0] * 10) == (case.tried, case.crowd.tolist())
+    assert (40, [40.0] * 10) == (case.tried, case.n_candidates.tolist())
     monkeypatch.setattr("dbanon.anonymization.attacks.scenario._HELD", 50)
     some = draw(case.released, case.policy, samples=40, generator=np.random.default_rng(0))
     assert 5 == some.tried
@@ -523,5 +523,5 @@ def test_a_sample_is_counted_for_all():
     some = draw(case.released, case.policy, samples=20, generator=np.random.default_rng(0))
     assert isinstance(some, Case)
     assert 20 == some.tried
-    assert (some.crowd >= case.released.size).all()
-    assert (case.crowd == 5).all()
+    assert (some.n_candidates >= case.released.size).all()
+    assert (case.n_candidates == 5).all()

@@ -6,7 +6,7 @@ import pytest
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import Comparison, Condition
 from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo, TableName
-from dbanon.formats.policies import condition_misfits, dump, from_document, parse, to_document
+from dbanon.formats.policies import condition_violations, dump, from_document, parse, to_document
 
 COLUMN = '\n[columns.age]\nrole = "quasi"\n'
 
@@ -105,7 +105,7 @@ INFO = TableInfo(
     ],
 )
 def test_a_condition_that_no_value_of_the_column_could_be_asked_is_refused(text):
-    (found,) = condition_misfits(read(text), INFO)
+    (found,) = condition_violations(read(text), INFO)
     assert found.startswith("where: column ")
 
 
@@ -119,7 +119,7 @@ def test_conditions_that_fit():
         '{ column = "ward", is = "<>", value = "B" },'
         '{ column = "notes", is = "is null" }'
     )
-    assert [] == list(condition_misfits(policy, INFO))
+    assert [] == list(condition_violations(policy, INFO))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), "a\x00b"])
@@ -136,7 +136,7 @@ def test_what_no_document_can_hold_is_refused_in_words_of_its_own(name, value):
         Condition(name, Comparison.EQUAL, value),
         Condition(name, Comparison.IN, ("x", value)),
     ):
-        (found,) = condition_misfits(replace(policy, where=(condition,)), info)
+        (found,) = condition_violations(replace(policy, where=(condition,)), info)
         assert found == (
             f"where: column {name} is compared with NaN, an infinite number or a text with a NUL"
             " character"
