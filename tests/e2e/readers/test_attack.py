@@ -68,7 +68,7 @@ def test_a_table_for_people_tells_bounds_and_what_was_not_tried(run):
     shown = run("attack", "anon.patients").out
     assert "anon.patients (release 1), attacked by a prosecutor" in shown
     assert re.search(r"re-identification, prosecutor\s+-\s+200\s.*20\.00%", shown)
-    assert "skewness: guesses the likeliest value" in shown
+    assert "skewness: guesses the most likely value" in shown
     assert "not tried: similarity, as no sensitive column has an order" in shown
 
 
