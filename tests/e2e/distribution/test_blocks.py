@@ -223,7 +223,7 @@ def test_persons_with_several_rows_are_refused_and_those_with_one_are_not(patien
 def test_a_release_of_remembered_classes_is_refused_and_the_former_is_served(patients):
     publish(patients)
     before = shown(patients)
-    with pytest.raises(ConfigError, match="remembered"):
+    with pytest.raises(ConfigError, match="reuses the classes of earlier ones"):
         publish(patients)
     assert shown(patients) == before
     anew = {"new_series": True, "recipients_changed": True}

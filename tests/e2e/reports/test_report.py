@@ -104,7 +104,7 @@ def test_rows_are_sampled_and_what_there_is_no_time_for_is_named(patients):
 
 def test_a_population_lowers_the_journalists_risk(patients):
     unknown, known = by_attacker(reported(patients)), reported(patients, population=20_000)
-    assert "at most" in unknown[Attacker.JOURNALIST].basis
+    assert "upper bound" in unknown[Attacker.JOURNALIST].basis
     assert unknown[Attacker.JOURNALIST].highest == unknown[Attacker.PROSECUTOR].highest
     assert "20,000" in by_attacker(known)[Attacker.JOURNALIST].basis
     assert by_attacker(known)[Attacker.JOURNALIST].highest < 0.01
