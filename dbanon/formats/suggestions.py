@@ -108,6 +108,7 @@ _SAYS_WHICH = _Vocabulary(
     "tval val value*"
 )
 _ABOUT_A_CODE = _Vocabulary("category class route status system type unit* *uom version")
+_WHERE = _list("business cell contact home main office personal primary private work")
 _HAS_NO_ORDER = _Vocabulary(
     "bpl branch category citizen* city class code concept country county department dept district "
     "empstat ethnic* flag form gender gq hispan* id ind industry job kind language location "
@@ -568,7 +569,8 @@ def _role(column: _Column) -> tuple[Role, str]:
 def _names_a_person(column: _Column) -> bool:
     name, kind = column.info.name, column.info.kind
     is_kind = column.is_few and _ABOUT_A_CODE.has(parts(name)[-1:])
-    is_flag = column.is_flag and not is_of_names(name)
+    is_direct = all(NAMES_A_PERSON.has([part]) or part in _WHERE for part in parts(name))
+    is_flag = column.is_flag and not (is_direct or is_of_names(name))
     if kind is ColumnKind.BOOLEAN or is_flag or is_kind:
         return False
     if kind.is_number and (MEASURES_A_PERSON.has(column.words) or kind is ColumnKind.FLOAT):

@@ -156,6 +156,13 @@ def test_a_flag_identifies_nobody():
     assert role("maiden_name", text, distinct=2)[0] is Role.IDENTIFIER
 
 
+@pytest.mark.parametrize("name", ["email", "mobile", "passport", "username", "home_phone"])
+def test_few_values_of_a_direct_identifier_are_a_flag_only_if_their_name_says_so(name):
+    text = ColumnKind.CATEGORY
+    assert role(name, text, distinct=3, rows=120)[0] is Role.IDENTIFIER
+    assert role(f"allow_{name}", text, distinct=2, rows=120)[0] is Role.QUASI
+
+
 def test_words_that_are_joined_are_understood():
     assert role("relateduserid", distinct=4000)[0] is Role.IDENTIFIER
     assert role("finalgrade", ColumnKind.DECIMAL, distinct=100)[0] is Role.SENSITIVE
