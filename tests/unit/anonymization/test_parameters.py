@@ -114,7 +114,7 @@ def test_stages_reach_the_algorithms_that_report():
 
 
 def test_an_algorithm_that_divides_the_table_itself_takes_no_blocks():
-    with pytest.raises(PolicyError, match="auto takes a table of any size"):
+    with pytest.raises(PolicyError, match="auto divides tables of any size"):
         make_algorithm(policy_of(["x"], algorithm="auto", block=10), stages=Stages())
 
 
