@@ -315,7 +315,7 @@ SELECT now() - max(r.created_at)
   FROM dbanon.release AS r
  WHERE r.relation_schema = %s
    AND r.relation_name = %s
-   AND coalesce((r.growth ->> 'births')::int, 1) > 0
+   AND coalesce((r.growth ->> 'inserted')::int, 1) > 0
 
 -- name: publishers
 -- Roles with the rights to publish, as far as remaining tables show.

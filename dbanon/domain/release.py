@@ -398,7 +398,7 @@ _NAMED = 3  # columns, those with the most former values
 class Delta:
     """Changes of a release in the next one, made by incremental refresh.
 
-    Rows: kept: unchanged; births: of new classes; left: withdrawn after deletion; waiting: of
+    Rows: kept: unchanged; inserted: of new classes; left: withdrawn after deletion; waiting: of
     persons who were never published; withheld: of persons that were published and are not;
     deferred: deleted but still published; changed: with sensitive values that differ from the
     published ones; later: inserted for published persons, unpublished; overdue: those of ``left``
@@ -412,7 +412,7 @@ class Delta:
     """
 
     kept: int
-    births: int = 0
+    inserted: int = 0
     withdrawn: int = 0
     waiting: int = 0
     withheld: int = 0
@@ -432,11 +432,11 @@ class Delta:
     @property
     def shown(self) -> int:
         """Number of published rows."""
-        return self.kept + self.births + self.deferred
+        return self.kept + self.inserted + self.deferred
 
     def awaited(self, past: timedelta | None) -> Delta:
         """Return the counts with the days until the next pool; past: since the last one."""
-        lacking = 0 if self.pool is None or self.births else self.pool - self.pending
+        lacking = 0 if self.pool is None or self.inserted else self.pool - self.pending
         if past is None or lacking <= 0 or not self.pending:
             return self
         return replace(self, days=past / timedelta(days=1) * lacking / self.pending)
@@ -444,7 +444,7 @@ class Delta:
     @property
     def is_same(self) -> bool:
         """True if everything published was published before."""
-        return not (self.births or self.withdrawn)
+        return not (self.inserted or self.withdrawn)
 
     def __str__(self) -> str:
         """Return the nonzero counts in one clause."""
@@ -452,7 +452,7 @@ class Delta:
         until = f", the first of them until {self.due:%Y-%m-%d}" if self.due else ""
         until += f", in classes of {self.bound:,} rows" if self.bound else ""
         parts = (
-            (self.births, f"{self.births:,} new"),
+            (self.inserted, f"{self.inserted:,} new"),
             (self.withdrawn, f"{self.withdrawn:,} {classes} withdrawn"),
             (self.left, f"{self.left:,} of their rows deleted"),
             (self.overdue, f"{self.overdue:,} of these overdue"),
@@ -535,15 +535,15 @@ class Retained:
 class GroupReuse:
     """A release made of atoms: sets of persons in the same classes of all earlier releases.
 
-    atoms: published atoms, in classes of one or several; kept: their rows; births: never published
-    rows in classes of their own; waiting: those too few or too similar for a class; withheld: rows
-    of unpublished atoms, because of a deletion, or because they fail alone for a column that is
-    new; frozen: rows of ``kept`` with changed values.
+    atoms: published atoms, in classes of one or several; kept: their rows; inserted: rows never
+    published, in classes of their own; waiting: those too few or too similar for a class; withheld:
+    rows of unpublished atoms, because of a deletion, or because they fail alone for a new column;
+    frozen: rows of ``kept`` with changed values.
     """
 
     atoms: int
     kept: int
-    births: int
+    inserted: int
     waiting: int
     withheld: int
     frozen: int
@@ -553,7 +553,7 @@ class GroupReuse:
         """The counts as those of an incremental refresh."""
         return Delta(
             self.kept,
-            births=self.births,
+            inserted=self.inserted,
             waiting=self.waiting,
             withheld=self.withheld,
             changed=self.frozen,
@@ -561,14 +561,14 @@ class GroupReuse:
 
     def of_all(self, first: GroupReuse) -> GroupReuse:
         """Return the counts, including the rows suppressed since ``first``."""
-        waiting = first.births + first.waiting - self.births
+        waiting = first.inserted + first.waiting - self.inserted
         withheld = first.kept + first.withheld - self.kept
         return replace(self, waiting=waiting, withheld=withheld)
 
     def __str__(self) -> str:
         """Return the nonzero counts in one clause."""
         parts = (
-            (self.births, f"{self.births:,} new"),
+            (self.inserted, f"{self.inserted:,} new"),
             (self.waiting, f"{self.waiting:,} pending"),
             (self.withheld, f"{self.withheld:,} withheld"),
             (self.frozen, f"{self.frozen:,} with former values"),

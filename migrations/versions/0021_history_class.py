@@ -1,4 +1,4 @@
-"""Store how many persons of a first release have each value in each class."""
+"""Store how many persons have each value in each class; rename a count of growth."""
 
 from alembic import op
 
@@ -20,6 +20,14 @@ COMMENT ON TABLE dbanon.history_class IS
     'The number of persons with each value in each class of the first release of a series.';
 """
 
+INSERTED = """
+UPDATE dbanon.release
+   SET growth = (growth::jsonb - 'births'
+                 || jsonb_build_object('inserted', growth -> 'births'))::json
+ WHERE growth -> 'births' IS NOT NULL
+"""
+
 
 def upgrade() -> None:
     op.execute(CLASSES)
+    op.execute(INSERTED)

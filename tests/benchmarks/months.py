@@ -136,7 +136,7 @@ def months(connection, settings: Settings, *, leaving: float, number: int, effor
         shown = (growth.shown - growth.deferred) / rows
         say(
             f"{month:>5} {rows:>6} {shown:>7.3f} {100 * count(connection, LOSS):>7.3f}"
-            f" {100 * anew:>7.3f} {growth.births:>5} {growth.waiting:>5}"
+            f" {100 * anew:>7.3f} {growth.inserted:>5} {growth.waiting:>5}"
             f" {growth.withheld:>5} {growth.deferred:>5} {growth.changed:>5}"
             f" {least.get('k-anonymity', 0):>4g} {least.get('l-diversity', 0):>4g} {seconds:>6.1f}"
         )

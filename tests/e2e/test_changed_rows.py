@@ -163,7 +163,7 @@ def require_places(database, where="true"):
 def test_only_changed_rows_are_read_and_all_is_as_if_all_were(people):
     people.execute(CHANGE)
     found = refresh_as_if_all_were_read(people)
-    assert (None, True, 12) == (found.all_read, found.changed, found.growth.births)
+    assert (None, True, 12) == (found.all_read, found.changed, found.growth.inserted)
     assert (3, 8) == (found.growth.deferred, found.growth.changed)
     assert {"mood": 8 / 600} == found.growth.former
     assert found.new_ncp is not None
@@ -206,7 +206,7 @@ def test_only_changed_rows_are_read_of_a_table_whose_subject_is_its_key(
     publish(database, replace(BY_KEY, models=(*POLICY.models, model)))
     database.execute(COME)
     found = refresh_as_if_all_were_read(database)
-    assert (None, True, 120) == (found.all_read, found.changed, found.growth.births)
+    assert (None, True, 120) == (found.all_read, found.changed, found.growth.inserted)
     assert (3, 8) == (found.growth.deferred, found.growth.changed)
     assert [(False, 2)] == database.execute(
         "SELECT several, count(*) FROM dbanon.history GROUP BY 1"
@@ -220,7 +220,7 @@ def test_a_history_in_which_a_person_could_have_several_rows_is_compared_all_the
     database.execute("UPDATE dbanon.history SET several = true")
     database.execute(f"{COME}; DELETE FROM people WHERE id > 720")
     found = refresh_as_if_all_were_read(database)
-    assert (None, 20) == (found.all_read, found.growth.births)
+    assert (None, 20) == (found.all_read, found.growth.inserted)
 
 
 def test_a_subject_that_is_the_key_no_more_has_several_rows(database, obstacles):
@@ -230,7 +230,7 @@ def test_a_subject_that_is_the_key_no_more_has_several_rows(database, obstacles)
     database.execute(COME)
     database.execute("INSERT INTO people SELECT id, age, 'M', mood FROM people WHERE id > 700")
     found = refresh(database)
-    assert ("its persons may have several rows", 240) == (found.all_read, found.growth.births)
+    assert ("its persons may have several rows", 240) == (found.all_read, found.growth.inserted)
     database.execute("DELETE FROM people WHERE id > 700 AND sex = 'M'")
     with_key(database, "id", BY_KEY)
     assert refresh(database).growth is None
@@ -278,8 +278,8 @@ def test_tables_of_a_dataset_with_one_row_a_person_each_keep_their_classes(datab
     come = "INSERT INTO charts SELECT id, 50 + id % 7, mood FROM people WHERE id > 700"
     database.execute(f"{COME}; {come}")
     persons, charts = dbanon.refresh(TABLE, settings=settings)
-    assert (120, 3, 8) == (persons.growth.births, persons.growth.deferred, persons.growth.changed)
-    assert (120, 0) == (charts.growth.births, charts.growth.changed)
+    assert (120, 3, 8) == (persons.growth.inserted, persons.growth.deferred, persons.growth.changed)
+    assert (120, 0) == (charts.growth.inserted, charts.growth.changed)
     assert [None] == obstacles
     (composition,) = dbanon.history(TABLE, settings=settings).compositions[:1]
     assert ((), ()) == (composition.altered, composition.unknown)
@@ -342,7 +342,7 @@ def test_values_of_a_taxonomy_are_found_as_if_all_rows_were_read(database, tmp_p
         new = f"SELECT i, 30, '{sex}', 'sad' FROM generate_series({first}, {last}) AS i"
         database.execute(f"INSERT INTO people {new}")
     found = refresh_as_if_all_were_read(database)
-    assert (None, 14) == (found.all_read, found.growth.births)
+    assert (None, 14) == (found.all_read, found.growth.inserted)
 
 
 @pytest.mark.parametrize("models", [POLICY.models, (*POLICY.models, DIVERSE)], ids=len)
@@ -477,7 +477,7 @@ def test_a_savepoint_released_in_a_transaction_in_progress_is_found_once_it_is_c
     other.commit()
     other.close()
     found = refresh_as_if_all_were_read(people)
-    assert (None, 1) == (found.all_read, found.growth.waiting + found.growth.births)
+    assert (None, 1) == (found.all_read, found.growth.waiting + found.growth.inserted)
     assert 1 == found.growth.changed
 
 

@@ -107,6 +107,22 @@ def test_a_database_of_the_first_revision_is_upgraded_with_all_that_it_holds(bar
         dbanon.count("anon.people", by=["sex"], epsilon=0.6, settings=settings)
 
 
+def test_the_number_of_new_rows_of_a_release_gets_its_present_name(bare_database):
+    database = bare_database
+    restore(database)
+    init(database.settings)
+    growth = (
+        """UPDATE dbanon.release SET growth = '{"kept": 7, "births": 2}' WHERE release_id = 1"""
+    )
+    database.execute(growth)
+    database.execute("DROP TABLE dbanon.history_class")
+    database.execute("UPDATE dbanon.alembic_version SET version_num = '0020'")
+    database.execute("COMMENT ON SCHEMA dbanon IS 'dbanon metadata: revision 0020, functions 0'")
+    assert "0020" == init(database.settings)["former"]
+    stored = "SELECT growth FROM dbanon.release WHERE release_id = 1"
+    assert [({"kept": 7, "inserted": 2},)] == database.execute(stored)
+
+
 @pytest.mark.parametrize(
     "damage",
     ["SELECT 1", "DELETE FROM dbanon.alembic_version", "DROP TABLE dbanon.alembic_version"],

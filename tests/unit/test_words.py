@@ -90,6 +90,7 @@ RENAMED = {
     "crowd": "candidate set",
     "dearest": "costliest",
     "deed": "commit outcome",
+    "births": "inserted",
     "everybody": "population",
     "fate": "commit outcome",
     "growing": "incremental refresh",

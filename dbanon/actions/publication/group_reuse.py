@@ -280,7 +280,7 @@ def _merged(
     sharing = GroupReuse(
         atoms=len(np.unique(atoms.atom[reused])),
         kept=int(reused.sum()),
-        births=int(shown[fresh].sum()),
+        inserted=int(shown[fresh].sum()),
         waiting=len(fresh) - int(shown[fresh].sum()),
         withheld=int((~shown & ~atoms.is_fresh).sum()),
         frozen=int(reused[atoms.frozen].sum()),

@@ -241,7 +241,7 @@ def _deltas(
             delta = replace(member.growth, later=later, withheld=rest)
         delta = replace(
             delta,
-            births=int(published.sum()),
+            inserted=int(published.sum()),
             waiting=len(fresh) - int(fresh.sum()),
             pending=new.pending,
             pool=new.required,
@@ -261,7 +261,7 @@ def _loss_of_copy(present: Release, of_new: LossReport, delta: Delta, source: So
 
     Retained classes are assumed to have the mean loss of the previous release.
     """
-    before, stays, added = present.loss, delta.kept + delta.deferred, delta.births
+    before, stays, added = present.loss, delta.kept + delta.deferred, delta.inserted
     total = source.encoded.n_rows + source.n_unread + delta.deferred
     left_out = total - stays - added
 

@@ -148,7 +148,7 @@ def test_a_refresh_that_only_withdraws_classes_compares_no_values(patients):
     ((name,),) = patients.execute("SELECT name FROM anon.patients LIMIT 1")
     patients.execute("UPDATE public.patients SET name = %s WHERE id = 9", (name,))
     (found,) = dbanon.refresh("patients", settings=patients.settings)
-    assert (True, 0) == (found.changed, found.growth.births)
+    assert (True, 0) == (found.changed, found.growth.inserted)
     assert found.growth.withdrawn > 0
 
 

@@ -85,7 +85,7 @@ def test_nobody_who_stays_is_published_otherwise(patients):
     found = refresh(patients)
     assert before <= published(patients)
     assert (True, 120, ()) == (found.changed, found.growth.kept, found.release.composition.warnings)
-    assert 120 + found.growth.births == published(patients).total() > 120
+    assert 120 + found.growth.inserted == published(patients).total() > 120
     assert found.release.checks.passed
 
 
@@ -103,7 +103,7 @@ def test_new_persons_wait_until_they_are_a_pool_and_come_together(patients):
     arrive(patients, *range(123, 120 + found.growth.pool))
     found = refresh(patients)
     assert (True, 0) == (found.changed, found.growth.waiting)
-    assert 120 + found.growth.births == published(patients).total() > 122
+    assert 120 + found.growth.inserted == published(patients).total() > 122
 
 
 def test_newcomers_come_to_classes_without_a_sensitive_column(database):
@@ -120,9 +120,9 @@ def test_newcomers_come_to_classes_without_a_sensitive_column(database):
         " FROM public.patients"
     )
     found = refresh(database)
-    assert (60, 60) == (found.growth.kept, found.growth.births + found.growth.waiting)
-    assert found.growth.births > K
-    assert 60 + found.growth.births == published(database).total()
+    assert (60, 60) == (found.growth.kept, found.growth.inserted + found.growth.waiting)
+    assert found.growth.inserted > K
+    assert 60 + found.growth.inserted == published(database).total()
 
 
 def test_a_class_stays_until_most_of_it_have_left_and_goes_as_a_whole(patients):
@@ -281,7 +281,7 @@ def test_a_copy_that_was_changed_is_not_extended(patients):
     unseal(patients, 1)
     patients.execute("DELETE FROM dbanon_data.release_1 WHERE disease = 'flu'")
     arrive(patients, *range(120, 160))
-    assert 40 == shared(patients).births
+    assert 40 == shared(patients).inserted
     assert 160 == published(patients).total()
 
 
@@ -340,7 +340,7 @@ def test_labels_are_of_all_classes_and_share_them(patients):
     dbanon.publish("patients", settings=patients.settings)
     arrive(patients, *range(120, 160))
     found = shared(patients)
-    assert (120, 40) == (found.kept, found.births)
+    assert (120, 40) == (found.kept, found.inserted)
 
 
 def test_bounds_share_the_classes(patients):
@@ -353,13 +353,13 @@ def test_bounds_share_the_classes(patients):
     dbanon.publish("patients", settings=patients.settings)
     arrive(patients, *range(120, 160))
     found = shared(patients)
-    assert (120, 40) == (found.kept, found.births)
+    assert (120, 40) == (found.kept, found.inserted)
 
 
 def test_a_kept_assignment_shares_the_classes(patients):
     dbanon.publish("patients", keep_assignment=True, settings=patients.settings)
     arrive(patients, *range(120, 160))
-    assert 40 == shared(patients).births
+    assert 40 == shared(patients).inserted
     assert [(160,)] == patients.execute("SELECT count(*) FROM dbanon_data.rows_3")
 
 
@@ -371,7 +371,7 @@ def test_what_relations_have_revealed_keeps_neither_from_growing(patients, ungat
     assert one.release.composition.warnings
     assert ("others", "patients") == (one.relation.name, two.relation.name)
     assert (True, True) == (one.changed, two.changed)
-    assert one.growth.births == two.growth.births > 0
+    assert one.growth.inserted == two.growth.inserted > 0
 
 
 def test_the_loss_counts_the_classes_that_are_served(patients):

@@ -64,7 +64,7 @@ def test_newcomers_stand_among_those_of_their_class_who_were_there(people):
     before = ordered(people)
     assert {20} == {len(rows) for rows in before.values()}
     people.execute(ADD.format(200, 259) + " WHERE i % 6 < 2")
-    assert 20 == refresh(people).births
+    assert 20 == refresh(people).inserted
     after = ordered(people)
     for ward in "ab":
         old = {*before[ward]}

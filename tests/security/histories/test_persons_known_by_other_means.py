@@ -77,4 +77,4 @@ def test_newcomers_are_as_many_together_as_any_release_of_the_series_promised(pa
         "  WHERE id < 60"
     )
     (found,) = dbanon.refresh("patients", settings=patients.settings)
-    assert found.growth.births > 0
+    assert found.growth.inserted > 0

@@ -131,6 +131,6 @@ def test_every_refresh_of_a_year_follows_from_who_came_and_left(database, rate, 
         assert expected == {*release}, month
         ever |= {*release}
         growth = told.growth
-        decisions += Counter(withdrawn=growth.withdrawn, births=growth.births)
-    assert decisions["births"]
+        decisions += Counter(withdrawn=growth.withdrawn, inserted=growth.inserted)
+    assert decisions["inserted"]
     assert decisions["withdrawn"] or rate < 0.08

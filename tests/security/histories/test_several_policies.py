@@ -91,7 +91,7 @@ def test_a_coarser_second_view_does_not_block_the_finer_one(people, is_dropped):
         " SELECT i, i, 'flu' || i % 7, 'tea' FROM generate_series(600, 680) AS i"
     )
     waiting = refresh(people)[0].growth
-    assert (81, 5, 0) == (waiting.births, waiting.deferred, waiting.left)
+    assert (81, 5, 0) == (waiting.inserted, waiting.deferred, waiting.left)
     people.execute("UPDATE dbanon.history_leaver SET missed_at = missed_at - interval '9 days'")
     overdue = refresh(people)[0].growth
     assert (0, 5, 7) == (overdue.deferred, overdue.overdue, overdue.withheld)
@@ -147,4 +147,4 @@ def test_one_newcomer_of_a_kept_value_does_not_keep_the_others_waiting(people):
         "INSERT INTO public.people VALUES (600, 50, 'flu', 'tea', 'there')"
     )
     (refreshed,) = refresh(people)
-    assert (31, 1) == (refreshed.growth.births, refreshed.growth.waiting)
+    assert (31, 1) == (refreshed.growth.inserted, refreshed.growth.waiting)

@@ -260,7 +260,7 @@ def test_newcomers_are_among_themselves_and_as_many_as_was_ever_promised(patient
     arrive(patients, 33)
     second = publish(patients)
     now = members(patients, second)
-    assert (200, 33, 0) == (second.sharing.kept, second.sharing.births, second.sharing.waiting)
+    assert (200, 33, 0) == (second.sharing.kept, second.sharing.inserted, second.sharing.waiting)
     of_newcomers = Counter(own for person, own in now.items() if person >= 1000)
     assert min(of_newcomers.values()) >= 2 * K
     assert not of_newcomers.keys() & {own for person, own in now.items() if person < 1000}
@@ -280,7 +280,7 @@ def test_newcomers_have_the_values_that_were_ever_promised(patients):
     for _ in range(2):
         done = dbanon.refresh("patients", settings=patients.settings)
         assert [None, None] == [one.error for one in done]
-        assert [(0, 30), (0, 30)] == [(one.growth.births, one.growth.waiting) for one in done]
+        assert [(0, 30), (0, 30)] == [(one.growth.inserted, one.growth.waiting) for one in done]
 
 
 def test_newcomers_whom_one_view_shows_are_shown_by_the_others_in_the_same_sets(patients):
@@ -290,7 +290,7 @@ def test_newcomers_whom_one_view_shows_are_shown_by_the_others_in_the_same_sets(
     dbanon.publish("patients", policy=larger, name="larger", settings=patients.settings)
     arrive(patients, 60)
     done = dbanon.refresh("patients", settings=patients.settings)
-    added = [one.growth.births for one in done]
+    added = [one.growth.inserted for one in done]
     assert added[0] == added[1] >= 2 * K
     counts = [patients.execute(f"SELECT count(*) FROM {one.relation}") for one in done]
     assert [[(200 + added[0],)]] * 2 == counts
@@ -306,7 +306,7 @@ def test_too_few_newcomers_wait(patients):
     publish(patients)
     arrive(patients, 3)
     second = publish(patients)
-    assert (0, 3) == (second.sharing.births, second.sharing.waiting)
+    assert (0, 3) == (second.sharing.inserted, second.sharing.waiting)
 
 
 def test_what_no_union_meets_is_refused_with_the_way_out(patients):

@@ -139,7 +139,7 @@ def test_what_has_left_goes_with_its_whole_class_and_nobody_of_it_comes_back(dat
 def test_a_pool_without_enough_values_is_named_and_waits_for_as_many_more(database):
     def pool(*, wanted):
         shown, _, growth = refreshed(database, "people")
-        assert wanted == (growth.births, growth.pending, growth.pool, growth.failed)
+        assert wanted == (growth.inserted, growth.pending, growth.pool, growth.failed)
         return shown, str(growth)
 
     def failed():
@@ -213,7 +213,7 @@ def test_decisions_are_the_same_when_values_are_dealt_otherwise_within_classes(d
         assert one == other, month
         if one in REFUSED:
             return
-        told += Counter({"withdrawn": one[2].withdrawn, "births": one[2].births})
+        told += Counter({"withdrawn": one[2].withdrawn, "inserted": one[2].inserted})
         if seed % 2 and month == REFRESHES // 2:
             wait(database)
     assert told.total()

@@ -49,7 +49,7 @@ def test_a_table_that_grows_or_shrinks_is_refreshed(patients):
         " FROM public.patients; DELETE FROM public.patients WHERE id < 20"
     )
     (found,) = refresh(patients)()
-    assert found.growth.births > 0
+    assert found.growth.inserted > 0
     patients.execute("DELETE FROM public.patients WHERE id < 1000")
     assert refresh(patients)()
 
@@ -64,4 +64,4 @@ def test_persons_whom_a_policy_leaves_out_are_found_in_the_table(patients):
     other = patients_policy(table, name="others", where=(condition,))
     dbanon.set_policy(table, other, settings=patients.settings)
     found = publish(patients, policy="others")()
-    assert (0, True) == (found.sharing.kept, found.sharing.births > 0)
+    assert (0, True) == (found.sharing.kept, found.sharing.inserted > 0)
