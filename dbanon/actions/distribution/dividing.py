@@ -13,9 +13,9 @@ from dbanon.actions.distribution.tasks import Grouped, ImproveBorder, Job, ReadB
 from dbanon.actions.preparation.prepare import (
     Prepared,
     as_drift,
-    policy_warnings,
     prepared,
     require_fitting,
+    source_warnings,
     trees_of,
 )
 from dbanon.anonymization.adjusting.repair import rows_in_reach
@@ -92,7 +92,7 @@ def prepare_in_blocks(
     require(Mode.BLOCKS, request.for_table(policy, info))
     require_installed(policy)  # what is missing is told before anything is read
     domains = _read(session, loaded, policy, stages=stages)
-    warnings = policy_warnings(session, member, counted_texts(domains), strict=strict)
+    warnings = source_warnings(session, member, counted_texts(domains), strict=strict)
     requirement = _require_feasible(domains, policy)
     ordered = policy.with_orders(info)
     job = Job(loaded.info, ordered, domains, transfer.export(session), request.seed)

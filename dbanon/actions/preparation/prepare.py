@@ -186,7 +186,7 @@ def weighed(found: Prepared, source: Source) -> Prepared:
     return replace(found, losses=losses, encoded=source.encoded, subjects=source.subjects)
 
 
-def policy_warnings(
+def source_warnings(
     session: Session,
     member: InputTable,
     columns: pa.Table,
@@ -548,7 +548,7 @@ def read_linked(
     warnings = []
     for member, source in zip(members, sources, strict=True):
         others = [one.own for one in members if one is not member]
-        look = partial(policy_warnings, session, member, source.rows.columns)
+        look = partial(source_warnings, session, member, source.rows.columns)
         warnings.append(look(strict=False, others=others))
     require_no_warnings([one for found in warnings for one in found] if strict else [])
     tables = []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.actions.preparation.prepare import LinkedSource, policy_warnings, read_source
+from dbanon.actions.preparation.prepare import LinkedSource, read_source, source_warnings
 from dbanon.anonymization.linked import subjects_of, with_persons
 from dbanon.anonymization.outcome import Outcome, join, nobody
 from dbanon.anonymization.pools import least_size, with_effort
@@ -255,7 +255,7 @@ def read_widened(
     if changes is not None:
         found = replace(found, n_unread=changes.now.rows - found.encoded.n_rows)
     source = narrowed(found, member.policy)
-    warn = partial(policy_warnings, session, member, source.rows.columns)
+    warn = partial(source_warnings, session, member, source.rows.columns)
     warnings = [warn(strict=plan.request.strict, filled=filled)]
     read = LinkedSource([member], [source], warnings=warnings)
     return read, LinkedSource([whole], [found])

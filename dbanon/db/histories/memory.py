@@ -214,7 +214,7 @@ def unpack_shown(session: Session, publication: Publication, *, near: bool = Fal
     first release are then counted in ``history_rest`` until ``widen``.
     """
     known = of_series(session, publication.info.name, publication.view)
-    near = near and not known.several and _is_little_changed(session, known)
+    near = near and not known.several and _has_counts(session, known)
     with at_once(session.pg):
         if near:
             _unpack_touched(session, known, publication.view)
@@ -224,8 +224,11 @@ def unpack_shown(session: Session, publication: Publication, *, near: bool = Fal
     return known
 
 
-def _is_little_changed(session: Session, known: Memory) -> bool:
-    """Return True if all releases but the first changed few rows, and its classes are counted."""
+def _has_counts(session: Session, known: Memory) -> bool:
+    """Return True if few rows changed since the first release, whose class counts are usable.
+
+    Counts that an earlier version did not store are stored now.
+    """
     first, releases = min(known.relations), [*known.relations]
     asked = {"first": first, "releases": releases, "share": _FEW}
     is_little, is_counted = session.one(query("histories.later_changes"), asked)
