@@ -1,6 +1,8 @@
 """Rules of the house that no linter knows."""
 
 import ast
+import importlib
+import json
 import re
 import shutil
 import subprocess
@@ -113,6 +115,15 @@ def test_every_statement_has_a_name_of_its_own_opens_with_a_sentence_and_is_used
             assert resources.statement(f"{path.stem}.{name}").startswith("-- "), name
             if not name.startswith("create_demo_"):
                 assert f'"{path.stem}.{name}"' in source, name
+
+
+def test_the_package_does_not_outgrow_its_figures(monkeypatch):
+    """Figures that need no server: else a change learns of them at the end of a whole run."""
+    benchmarks = Path(__file__).parents[1] / "benchmarks"
+    monkeypatch.syspath_prepend(str(benchmarks))
+    found = importlib.import_module("corridor").structure()
+    allowed = json.loads((benchmarks / "corridor.json").read_text(encoding="utf-8"))
+    assert {what: figure for what, figure in found.items() if figure > allowed[what]} == {}
 
 
 def test_what_is_broken_on_purpose_and_the_tests_that_notice_exist():

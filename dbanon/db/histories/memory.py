@@ -225,19 +225,16 @@ def unpack_shown(session: Session, publication: Publication, *, near: bool = Fal
 
 
 def _has_counts(session: Session, known: Memory) -> bool:
-    """Return True if few rows changed since the first release, whose class counts are usable.
-
-    Counts that an earlier version did not store are stored now.
-    """
-    first, releases = min(known.relations), [*known.relations]
-    asked = {"first": first, "releases": releases, "share": _FEW}
-    is_little, is_counted = session.one(query("histories.later_changes"), asked)
-    if is_little and is_counted is None:
+    """Return True if the first release is counted by class and few rows changed since; count it."""
+    first = min(known.relations)
+    asked = {"first": first, "releases": [*known.relations], "share": _FEW}
+    is_little, is_usable = session.one(query("histories.later_changes"), asked)
+    if is_little and is_usable is None:
         members_of = template("histories.members_of", release=sql.Literal(first))
         count_classes(session, sql.SQL("({})").format(members_of))
         keep_classes(session, first)
         drop(session, COUNTED)
-    return bool(is_little) and is_counted is not False
+    return bool(is_little) and is_usable is not False
 
 
 def count_classes(session: Session, entries: sql.Composable = ENTRIES) -> None:
