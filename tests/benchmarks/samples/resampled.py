@@ -117,14 +117,14 @@ def load(sample: Sample, rows: int) -> None:
         copy = f"COPY public.{sample.name} ({names}) FROM STDIN (FORMAT csv)"
         for start in range(0, rows, ROWS_AT_ONCE):
             buffer = io.BytesIO()
-            drawn = _draw(sample, adult, min(ROWS_AT_ONCE, rows - start), random)
+            drawn = draw(sample, adult, min(ROWS_AT_ONCE, rows - start), random)
             csv.write_csv(drawn, buffer, csv.WriteOptions(include_header=False))
             with connection.cursor().copy(copy) as to:
                 to.write(buffer.getbuffer())
         connection.execute(f"VACUUM ANALYZE public.{sample.name}")
 
 
-def _draw(sample: Sample, adult: pa.Table, rows: int, random) -> pa.Table:
+def draw(sample: Sample, adult: pa.Table, rows: int, random) -> pa.Table:
     import pyarrow as pa
 
     drawn = random.integers(adult.num_rows, size=rows)
