@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dbanon.kernels.auto.clusters import clear, cost_of
 from dbanon.kernels.auto.diversity import Rules, _counts_hold, _is_near, make_rules
 from dbanon.kernels.auto.pools import widen_pair
-from dbanon.kernels.compilation import kernel
+from dbanon.kernels.compilation import ZERO, kernel, maker, step
 from dbanon.kernels.layout import BETWEEN
 
 if TYPE_CHECKING:
@@ -20,15 +20,17 @@ PLACES = 9  # cuts of a column, at most
 MANY, FEW = 2_000, 4  # of more rows, each column is cut at fewer places
 STEPS = 8  # of the rows that a pure side gives up
 GAIN = 1e-9
+FIRST: Any = np.bool_(True)
+LAST: Any = np.bool_(False)
 
 
 class Cutter(NamedTuple):
     """Rows, the requirement of their groups, and reusable work memory.
 
     key: (n,) combination of sensitive values of each row, values: (m, s) of each, share: (m,) among
-    all rows; order, best: (n,) rows in a column's order, and in the parts of the best cut; total,
-    before, pure, kept, rest, quota: (m,) rows by key; ratio: (m,); ends: (PLACES,); box: (2, d, 4)
-    bounds of the two parts, or sets of values.
+    all rows; order, aside, best: (n,) rows in a column's order, while they are sorted, and in the
+    parts of the best cut; total, before, pure, kept, rest, quota: (m,) rows by key; ratio: (m,);
+    ends: (PLACES,); box: (2, d, 4) bounds of the two parts, or sets of values.
     """
 
     codes: NDArray[np.int32]
@@ -40,6 +42,7 @@ class Cutter(NamedTuple):
     values: NDArray[np.int32]
     share: NDArray[np.float64]
     order: NDArray[np.int32]
+    aside: NDArray[np.int32]
     best: NDArray[np.int32]
     total: NDArray[np.int64]
     before: NDArray[np.int64]
@@ -52,7 +55,7 @@ class Cutter(NamedTuple):
     box: NDArray[np.int32]
 
 
-@kernel
+@maker
 def _make_cutter(
     codes: NDArray[np.int32],
     sensitive: NDArray[np.int32],
@@ -66,10 +69,10 @@ def _make_cutter(
     n, m, d = codes.shape[0], share.shape[0], codes.shape[1]
     values = np.zeros((m, sensitive.shape[1]), np.int32)
     for row in range(n):
-        values[key[row]] = sensitive[row]
+        for column in range(sensitive.shape[1]):
+            values[key[row], column] = sensitive[row, column]
     r = make_rules(rules[0], rules[1], rules[2], sensitive)
-    rows, counts = np.empty((2, n), np.int32), np.zeros((6, m), np.int64)
-    box = np.empty((2, d, 4), np.int32)
+    rows, counts = np.empty((3, n), np.int32), np.zeros((6, m), np.int64)
     ends, ratio = np.empty(PLACES, np.int64), np.empty(m)
     return Cutter(
         codes,
@@ -82,6 +85,7 @@ def _make_cutter(
         share,
         rows[0],
         rows[1],
+        rows[2],
         counts[0],
         counts[1],
         counts[2],
@@ -90,18 +94,26 @@ def _make_cutter(
         counts[5],
         ratio,
         ends,
-        box,
+        np.empty((2, d, 4), np.int32),
     )
 
 
-@kernel
+@step
+def _sum(counts: NDArray[np.int64]) -> int:
+    total = ZERO
+    for count in counts:
+        total += count
+    return total
+
+
+@step
 def _hold(c: Cutter, counts: NDArray[np.int64]) -> bool:
     """Return True if rows counted by key are enough and meet every rule; O(m) a rule."""
-    n, r = counts.sum(), c.rules
+    n, r = _sum(counts), c.rules
     if n < c.k:
         return False
     for rule in range(r.kinds.shape[0]):
-        column, distinct = r.columns[rule], 0
+        column, distinct = r.columns[rule], ZERO
         for key in range(counts.shape[0]):
             r.counts[c.values[key, column]] += counts[key]
         if r.kinds[rule] >= BETWEEN:
@@ -112,13 +124,14 @@ def _hold(c: Cutter, counts: NDArray[np.int64]) -> bool:
                     r.tops[distinct] = count
                     distinct += 1
             holds = _counts_hold(r, rule, n, distinct)
-        r.counts[:] = 0
+        for value in range(r.counts.shape[0]):
+            r.counts[value] = 0
         if not holds:
             return False
     return True
 
 
-@kernel
+@step
 def _both_hold(c: Cutter) -> bool:
     """Return True if the rows kept on one side and the others both meet every rule."""
     if not _hold(c, c.kept):
@@ -128,39 +141,53 @@ def _both_hold(c: Cutter) -> bool:
     return _hold(c, c.rest)
 
 
-@kernel
+@step
 def _keep(c: Cutter) -> bool:
     """Keep as many rows of a pure side as the rules of both sides allow; False if none."""
-    if c.pure.sum() < c.k:
+    if _sum(c.pure) < c.k:
         return False
     for key in range(c.pure.shape[0]):
         c.ratio[key] = c.pure[key] / c.share[key]
-    tops = np.sort(c.ratio)
-    if _keep_below(c, tops, STEPS):
+    _sort(c.ratio)
+    if _keep_below(c, ZERO + STEPS):
         return True
-    if not _keep_below(c, tops, 0):
+    if not _keep_below(c, ZERO):
         return False
-    fine, high = 0, STEPS
+    fine, high = ZERO, ZERO + STEPS
     while high - fine > 1:
         step = (fine + high) // 2
-        if _keep_below(c, tops, step):
+        if _keep_below(c, step):
             fine = step
         else:
             high = step
-    return _keep_below(c, tops, fine)
+    return _keep_below(c, fine)
 
 
-@kernel
-def _keep_below(c: Cutter, tops: NDArray[np.float64], step: int) -> bool:
-    """Keep rows of each value up to a quantile of its relative frequency."""
-    m = tops.shape[0]
-    top = tops[step * (m - 1) // STEPS]
+@step
+def _sort(values: NDArray[np.float64]) -> None:
+    """Sort numbers by Shell's method: numba's own takes longer to compile than to run."""
+    gap = values.shape[0] // 2
+    while gap > 0:
+        for i in range(gap, values.shape[0]):
+            value, at = values[i], i
+            while at >= gap and values[at - gap] > value:
+                values[at] = values[at - gap]
+                at -= gap
+            values[at] = value
+        gap //= 2
+
+
+@step
+def _keep_below(c: Cutter, step: int) -> bool:
+    """Keep rows of each value up to a quantile of the sorted relative frequencies."""
+    m = c.ratio.shape[0]
+    top = c.ratio[step * (m - 1) // STEPS]
     for key in range(m):
         c.kept[key] = min(c.pure[key], int(np.ceil(c.share[key] * top - GAIN)))
     return _both_hold(c)
 
 
-@kernel
+@step
 def _deal(c: Cutter) -> bool:
     """Keep half of the rows of each value, rounded alternately; False if none works."""
     dealt, seen = 0, 0
@@ -171,12 +198,18 @@ def _deal(c: Cutter) -> bool:
     return _both_hold(c)
 
 
-@kernel
+@step
+def _copy(numbers: NDArray[np.int64], to: NDArray[np.int64]) -> None:
+    for key in range(numbers.shape[0]):
+        to[key] = numbers[key]
+
+
+@step
 def _tried(c: Cutter, n: int, end: int, low: bool, best: float) -> float:
     """Price a cut that keeps rows of one side by their quota, outermost first; record the best."""
-    c.quota[:] = c.kept
-    clear(c.layout, c.box, 0)
-    clear(c.layout, c.box, 1)
+    _copy(c.kept, c.quota)
+    clear(c.layout, c.box, ZERO)
+    clear(c.layout, c.box, ZERO + 1)
     n_kept = 0
     for i in range(n):
         row = c.order[i if low else n - 1 - i]
@@ -184,12 +217,12 @@ def _tried(c: Cutter, n: int, end: int, low: bool, best: float) -> float:
         kept = inside and c.quota[c.key[row]] > 0
         c.quota[c.key[row]] -= kept
         n_kept += kept
-        widen_pair(c.layout, c.box, 0 if kept else 1, c.codes, row)
-    cost = n_kept * cost_of(c.flat, c.layout, c.box, 0)
-    cost += (n - n_kept) * cost_of(c.flat, c.layout, c.box, 1)
+        widen_pair(c.layout, c.box, ZERO if kept else ZERO + 1, c.codes, ZERO + row)
+    cost = n_kept * cost_of(c.flat, c.layout, c.box, ZERO)
+    cost += (n - n_kept) * cost_of(c.flat, c.layout, c.box, ZERO + 1)
     if cost >= best - GAIN:
         return best
-    c.quota[:] = c.kept
+    _copy(c.kept, c.quota)
     first, second = 0, n_kept
     for i in range(n):
         row = c.order[i if low else n - 1 - i]
@@ -204,7 +237,7 @@ def _tried(c: Cutter, n: int, end: int, low: bool, best: float) -> float:
     return cost
 
 
-@kernel
+@step
 def _find_ends(c: Cutter, n: int, j: int) -> int:
     """Find code changes of the column near the quantiles of the places."""
     found, at, places = 0, 1, PLACES if n <= MANY else FEW
@@ -218,48 +251,74 @@ def _find_ends(c: Cutter, n: int, j: int) -> int:
     return found
 
 
-@kernel
+@step
 def _cut_column(c: Cutter, n: int, j: int, best: float) -> float:
     """Try all cuts of the rows in the order of a column; return the least cost."""
     n_kept = c.ends[PLACES - 1]
     found, at = _find_ends(c, n, j), 0
-    c.before[:] = 0
+    for key in range(c.before.shape[0]):
+        c.before[key] = 0
     c.ends[PLACES - 1] = n_kept
     for place in range(found):
         while at < c.ends[place]:
             c.before[c.key[c.order[at]]] += 1
             at += 1
-        c.pure[:] = c.before
+        _copy(c.before, c.pure)
         if _keep(c):
-            best = _tried(c, n, at, True, best)
+            best = _tried(c, n, at, FIRST, best)
         for key in range(c.total.shape[0]):
             c.pure[key] = c.total[key] - c.before[key]
         if _keep(c):
-            best = _tried(c, n, at, False, best)
+            best = _tried(c, n, at, LAST, best)
     if _deal(c):
-        best = _tried(c, n, n, True, best)
+        best = _tried(c, n, n, FIRST, best)
     return best
 
 
-@kernel
+@step
 def _cut(c: Cutter, rows: NDArray[np.int32]) -> int:
     """Move rows into the two parts of the best cut; return the first's size, 0 for no cut."""
     n = rows.shape[0]
     if n < 2 * c.k:
         return 0
-    c.total[:] = 0
+    for key in range(c.total.shape[0]):
+        c.total[key] = 0
     for row in rows:
         c.total[c.key[row]] += 1
     best = np.inf
     for j in range(c.layout.shape[0]):
-        codes = c.codes[:, j][rows]
-        if codes.min() < codes.max():
-            c.order[:n] = rows[np.argsort(codes, kind="mergesort")]
+        if _put_in_order(c, rows, j):
             best = _cut_column(c, n, j, best)
     if best == np.inf:
         return 0
-    rows[:] = c.best[:n]
+    for i in range(n):
+        rows[i] = c.best[i]
     return c.ends[PLACES - 1]
+
+
+@step
+def _put_in_order(c: Cutter, rows: NDArray[np.int32], j: int) -> bool:
+    """Fill ``order`` with rows by their codes in a column, stably; False if all are equal."""
+    n, codes, order, aside = rows.shape[0], c.codes, c.order, c.aside
+    differs, run = False, ZERO + 1
+    for i in range(n):
+        order[i] = rows[i]
+        differs |= codes[rows[i], j] != codes[rows[0], j]
+    while differs and run < n:
+        for start in range(0, n, 2 * run):
+            middle, stop = min(start + run, n), min(start + 2 * run, n)
+            low, high = start, middle
+            for at in range(start, stop):
+                if low < middle and (high == stop or codes[order[low], j] <= codes[order[high], j]):
+                    aside[at] = order[low]
+                    low += 1
+                else:
+                    aside[at] = order[high]
+                    high += 1
+        for i in range(n):
+            order[i] = aside[i]
+        run *= 2
+    return differs
 
 
 @kernel
@@ -283,21 +342,25 @@ def cut_by_shares(
     """
     n = codes.shape[0]
     c = _make_cutter(codes, sensitive, flat, layout, rules, limits[0], key, share)
-    rows, label = np.arange(n).astype(np.int32), np.empty(n, np.int32)
-    stack, found, total = [(0, n)], 0, 0.0
-    while len(stack) > 0:
-        start, stop = stack.pop()
-        middle = start
-        if stop - start > limits[1]:
-            middle += _cut(c, rows[start:stop])
-        if middle > start:
-            stack.append((middle, stop))
-            stack.append((start, middle))
+    rows, label = np.empty(n, np.int32), np.empty(n, np.int32)
+    for row in range(n):
+        rows[row] = row
+    ends = np.empty(n // limits[0] + 1, np.int64)  # at its end wait the parts that may yet be cut
+    top, start, waiting, found, total = ends.shape[0], 0, 1, 0, 0.0
+    ends[top - 1] = n
+    while waiting > 0:
+        stop = ends[top - waiting]
+        n_low = _cut(c, rows[start:stop]) if stop - start > limits[1] else ZERO
+        if n_low > 0:
+            waiting += 1
+            ends[top - waiting] = start + n_low
             continue
-        clear(c.layout, c.box, 0)
+        clear(c.layout, c.box, ZERO)
         for row in rows[start:stop]:
             label[row] = found
-            widen_pair(c.layout, c.box, 0, c.codes, row)
-        total += (stop - start) * cost_of(c.flat, c.layout, c.box, 0)
+            widen_pair(c.layout, c.box, ZERO, c.codes, ZERO + row)
+        total += (stop - start) * cost_of(c.flat, c.layout, c.box, ZERO)
         found += 1
+        start = stop
+        waiting -= 1
     return label, total

@@ -4,6 +4,7 @@ import naive
 import numpy as np
 import pytest
 from builders import encoded, policy_of
+from compiled import called
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.assignment import Assignment
 from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import ModelSpec
+from dbanon.kernels.auto.distribution_cuts import _sort
 from dbanon.models.demands import achieved, demands_of, wholes
 
 SPECS = [
@@ -172,3 +174,10 @@ def test_a_block_whose_greedy_groups_break_a_rule_is_cut(spec, effort):
         for name, params in (("auto", {"effort": effort}), ("mondrian", {}))
     }
     assert lost["auto"] <= 1.5 * lost["mondrian"]
+
+
+@given(st.lists(st.floats(0.0, 9.0)))
+def test_numbers_are_sorted(numbers):
+    values = np.array(numbers, np.float64)
+    called(_sort)(values)
+    assert sorted(numbers) == values.tolist()
