@@ -19,7 +19,14 @@ from dbanon.anonymization.auto.distribution_cuts import (
 )
 from dbanon.anonymization.auto.plans import EFFORTS, SHARES, SMALL, Phase
 from dbanon.anonymization.auto.rounds import LIGHT, Effort, coordinates, improve, rounds_made_ready
-from dbanon.anonymization.auto.space import Frozen, Space, freeze, make_space, total_cost
+from dbanon.anonymization.auto.space import (
+    Frozen,
+    Space,
+    can_be_carved,
+    freeze,
+    make_space,
+    total_cost,
+)
 from dbanon.anonymization.auto.start import Carved, Clock, carved_by, start, start_quickly
 from dbanon.anonymization.threads import GivenUp, aside, given_up
 from dbanon.domain.assignment import Assignment, EncodedTable
@@ -242,7 +249,7 @@ class Auto:
     def _begin(self, space: Space, clock: Clock, *, seed: int) -> list[Begun]:
         """Return the initial clusters of each effort, this one last."""
         try:
-            with rounds_made_ready() as wait:
+            with rounds_made_ready(carved=can_be_carved(space)) as wait:
                 shares = aside(partial(_pressing, space), until=self._is_stopped)
                 if shares is not None:
                     cuts = partial(_start_by_cuts, space, shares, seed=seed, over=clock.over)

@@ -1,7 +1,7 @@
 """Rounds of local search over blocks of clusters with shifting borders.
 
-A round is compiled in another process, in parallel with the start, because numba compiles one
-kernel at a time in a process.
+What a round and the start in blocks share is compiled in another process, in parallel with the
+rest, because numba compiles one kernel at a time in a process.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymization.auto.space import Space, can_be_carved, ladders, make_space
+from dbanon.anonymization.auto.space import (
+    LEAST_CARVED,
+    Space,
+    can_be_carved,
+    ladders,
+    make_space,
+)
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.threads import in_threads, processors
 from dbanon.domain.assignment import EncodedColumn, EncodedTable
@@ -89,25 +95,36 @@ def improve(
     number: of the random choices; over: returns True after the time limit; remaining blocks stay
     unchanged.
     """
-    from dbanon.kernels.auto.improve import improve_block
-
-    levels = ladders(space, carved=can_be_carved(space))
     each, how = _numbers(space, effort, number=number)
     draw = (seed * 1_000_003 + number) % 2**63
     random = np.random.default_rng((seed, number))
     rows, row_ends, n_clusters = _blocks(space, label, points, random)
     new, starts = np.empty_like(label), row_ends[:-1]
+    run = _runner(space)
 
     def work(block: int) -> None:
         mine = rows[row_ends[block] : row_ends[block + 1]]
         owner: NDArray[np.int32] = np.unique(label[mine], return_inverse=True)[1].astype(np.int32)
-        if over():
-            new[mine] = owner + starts[block]
-            return
-        numbers = (space.k, n_clusters[block], *each, draw, block, *how)
+        if not over():
+            run(mine, owner, (space.k, n_clusters[block], *each, draw, block, *how))
+        new[mine] = owner + starts[block]
+
+    in_threads(work, range(len(n_clusters)))
+    return without_gaps(new)
+
+
+def _runner(
+    space: Space,
+) -> Callable[[NDArray[np.int64], NDArray[np.int32], tuple[int, ...]], None]:
+    """Return a function of rows, their clusters and numbers, which replaces the clusters."""
+    from dbanon.kernels.auto.improve import improve_block
+
+    levels = ladders(space) if can_be_carved(space) else None
+
+    def run(rows: NDArray[np.int64], owner: NDArray[np.int32], numbers: tuple[int, ...]) -> None:
         improve_block(
-            space.codes[mine],
-            space.sensitive[mine],
+            space.codes[rows],
+            space.sensitive[rows],
             space.costs.flat.copy(),
             space.costs.layout.copy(),
             space.rules,
@@ -115,10 +132,8 @@ def improve(
             owner,
             np.array(numbers, np.int64),
         )
-        new[mine] = owner + starts[block]
 
-    in_threads(work, range(len(n_clusters)))
-    return without_gaps(new)
+    return run
 
 
 def _numbers(
@@ -127,8 +142,7 @@ def _numbers(
     """Return an effort as the kernel's arguments before and after those of a block."""
     tries = effort.tries if space.k >= OFTEN_REBUILT or number % SELDOM == 0 else 0
     heat = round(effort.heat * 1e6)
-    how = (effort.turns, heat, int(effort.anywhere), int(can_be_carved(space)))
-    return (effort.passes, tries, effort.pool), how
+    return (effort.passes, tries, effort.pool), (effort.turns, heat, int(effort.anywhere))
 
 
 def without_gaps(label: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -195,12 +209,12 @@ def _chopped(sizes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
 
 
 @contextmanager
-def rounds_made_ready() -> Iterator[Callable[[], None]]:
+def rounds_made_ready(*, carved: bool = False) -> Iterator[Callable[[], None]]:
     """Compile a round in another process during the block, unless it is cached.
 
     Yields a function that waits until it is compiled, as the end of the block does; running a round
-    earlier would compile it twice. If the other process fails, this one compiles the kernel on
-    call.
+    or a start in blocks earlier would compile it twice. If the other process fails, this one
+    compiles the kernels on call. carved: boxes are carved.
     """
     from dbanon.kernels.compilation import compiling, is_cached
 
@@ -208,7 +222,7 @@ def rounds_made_ready() -> Iterator[Callable[[], None]]:
         yield lambda: None
         return
     # -P: a module in the current folder is not to be run in place of an installed one.
-    command = [sys.executable, "-P", "-m", "dbanon.anonymization.auto.rounds"]
+    command = [sys.executable, "-P", "-m", "dbanon.anonymization.auto.rounds", f"{carved}"]
     quiet = subprocess.DEVNULL
     beside = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)  # noqa: S603
 
@@ -224,17 +238,24 @@ def rounds_made_ready() -> Iterator[Callable[[], None]]:
         beside.wait()
 
 
-def run_a_round() -> None:
-    """Run one round on twelve rows, to compile every kernel that a round needs."""
-    codes = np.arange(12, dtype=np.int32)
+def compile_round(*, carved: bool) -> None:
+    """Compile the large kernels of a round and of a start in blocks, by one call of each."""
+    from dbanon.kernels.auto.blocks import cut_blocks
+    from dbanon.kernels.auto.pools import start_segment
+
+    codes = np.arange(60, dtype=np.int32)
     rule = ColumnRule("x", Role.QUASI)
-    column = EncodedColumn(rule, ColumnKind.INTEGER, codes, 12, np.arange(12), codes / 11)
-    table = EncodedTable((column,), np.zeros((12, 0), np.int32), (), 12)
-    space = make_space(table, Requirement(2, 1), loss="ncp")
-    label = (codes // 3).astype(np.int32)
-    improve(space, label, coordinates(space), effort=LIGHT, seed=0, number=0)
+    column = EncodedColumn(rule, ColumnKind.INTEGER, codes, 60, np.arange(60), codes / 59)
+    table = EncodedTable((column,), np.zeros((60, 0), np.int32), (), 60)
+    space = make_space(table, Requirement(LEAST_CARVED if carved else 2, 1), loss="ncp")
+    flat, layout = space.costs.flat.copy(), space.costs.layout.copy()
+    label = start_segment(space.codes, space.sensitive, flat, layout, space.rules, space.k, 60, 0)
+    cut_blocks(space.codes, flat, layout, 2, 60)
+    each, how = _numbers(space, LIGHT, number=0)
+    numbers = (space.k, int(label.max()) + 1, *each, 0, 0, *how)
+    _runner(space)(np.arange(60), label, numbers)
 
 
 if __name__ == "__main__":
     gc.disable()  # a seventh of the time, and compiled kernels are kept anyway
-    run_a_round()
+    compile_round(carved=sys.argv[1] == "True")

@@ -38,7 +38,7 @@ Loss = Literal["ncp", "il"]
 # Kinds, columns and limits of what sensitive values must keep (``dbanon.kernels.auto.diversity``).
 Rules = tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.float64]"]
 # Small clusters are as good when they are grown, in a fraction of the time.
-_LEAST_CARVED = 20
+LEAST_CARVED = 20
 # How far a level of an ordered column reaches to one side, in shares of all; the last, everywhere.
 _STEPS = np.append(np.geomspace(0.004, 0.7, 13), 2.0)
 
@@ -144,15 +144,15 @@ def total_cost(space: Space, label: NDArray[np.int32]) -> float:
 def can_be_carved(space: Space) -> bool:
     """Return True if boxes are published, and k is large enough to carve them."""
     is_set = space.costs.layout[:, STRIDE] == SET
-    return space.k >= _LEAST_CARVED and not bool(is_set.any())
+    return space.k >= LEAST_CARVED and not bool(is_set.any())
 
 
-def ladders(space: Space, *, carved: bool = True) -> Ladders:
-    """Return the levels of all columns, without those of taxonomies unless ``carved``."""
+def ladders(space: Space) -> Ladders:
+    """Return the levels of all columns."""
     heights, begin = np.zeros((2, len(space.columns)), np.int64)
     first, last = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
     at = 0
-    for j, column in enumerate(space.columns if carved else ()):
+    for j, column in enumerate(space.columns):
         if column.taxonomy is None:
             continue
         node = column.taxonomy.leaves

@@ -309,16 +309,17 @@ def start(
 ) -> Start:
     """Make the initial clusters with the method that loses least on a sample.
 
-    space: rows sorted by tuple; before_rounds: called before a round is run; clock: after its
+    space: rows sorted by tuple; before_rounds: called before a round or a start in
+    blocks is run; clock: after its
     limit, the rest is made as quickly as possible. Sampling is needed: with distinct rows, peeling
     may win by 18 % or fail.
     """
     clock = clock or Clock()
     samples = [] if clock.over() else _samples(space)
+    before_rounds()
     ways = _ways(space, samples, seed=seed, clock=clock, carving=carving)
     name = BLOCKS
     if samples and len(ways) > 1:
-        before_rounds()
         losses = [_lost(samples, way.on_samples(), seed=seed) for way in ways]
         name = ways[int(np.argmin(losses))].name
     (make,) = [way.make for way in ways if way.name == name]

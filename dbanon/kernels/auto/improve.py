@@ -57,12 +57,11 @@ class Ways(NamedTuple):
     """How pools are rebuilt.
 
     heat: accepted relative rise of a pool's cost; anywhere: rows without a group of k may go to any
-    cluster of the block; carved: boxes are carved as well.
+    cluster of the block.
     """
 
     heat: float
     anywhere: bool
-    carved: bool
 
 
 class Rebuild(NamedTuple):
@@ -70,7 +69,7 @@ class Rebuild(NamedTuple):
 
     p: the pool; q: for cutting; chosen, distance: (most,) clusters of the pool, at most ``most``;
     ends: of the groups; rows, old: (n,) int64, old the previous cluster of each row; lossy: (g,)
-    int64, clusters of nonzero cost; carver: for boxes; near: (n,) int32, rows in none.
+    int64, clusters of nonzero cost; near: (n,) int32, rows in no box.
     """
 
     p: Pool
@@ -81,16 +80,14 @@ class Rebuild(NamedTuple):
     rows: NDArray[np.int64]
     old: NDArray[np.int64]
     lossy: NDArray[np.int64]
-    carver: Carver
     near: NDArray[np.int32]
 
 
 @maker
-def make_rebuild(s: Clusters, k: int, most: int, levels: Levels, carved: bool) -> Rebuild:
+def make_rebuild(s: Clusters, k: int, most: int) -> Rebuild:
     """Return work memory for pools of at most ``most`` clusters."""
     codes, flat, layout = s.codes, s.flat, s.layout
     n = codes.shape[0]
-    ladders = Ladders(levels[0], levels[1], levels[2], levels[3], levels[4])
     return Rebuild(
         make_pool(codes, flat, layout, n, n // k + 2),
         make_cutter(codes, flat, layout, n),
@@ -100,14 +97,18 @@ def make_rebuild(s: Clusters, k: int, most: int, levels: Levels, carved: bool) -
         np.empty(n, np.int64),
         np.empty(n, np.int64),
         np.empty(s.size.shape[0], np.int64),
-        make_carver(codes, flat, layout, ladders, n if carved else 0, ZERO),
         np.empty(n, np.int32),
     )
 
 
 @step
-def rebuild_clusters(w: Search, b: Rebuild, tries: int, patient: int, how: Ways) -> float:
-    """Rebuild ``tries`` pools a cluster until ``patient`` failures (-1: any); return the saving."""
+def rebuild_clusters(
+    w: Search, b: Rebuild, carver: Carver | None, tries: int, patient: int, how: Ways
+) -> float:
+    """Rebuild ``tries`` pools a cluster until ``patient`` failures (-1: any); return the saving.
+
+    carver: for boxes; what uses it is not compiled for None.
+    """
     s = w.s
     n_slots, most = s.size.shape[0], b.chosen.shape[0]
     lossy = b.lossy
@@ -126,7 +127,7 @@ def rebuild_clusters(w: Search, b: Rebuild, tries: int, patient: int, how: Ways)
         if s.size[c] == 0 or s.cost[c] == 0.0:
             continue
         others = 1 + roll(w.dice, most - 1) if most > 1 else 0
-        gain = _rebuild(w, b, _choose(w, b, c, others), how)
+        gain = _rebuild(w, b, carver, _choose(w, b, c, others), how)
         saved += gain
         in_vain = 0 if gain > 0.0 else in_vain + 1
         if in_vain == patient:
@@ -162,7 +163,7 @@ def _choose(w: Search, b: Rebuild, c: int, others: int) -> int:
 
 
 @step
-def _rebuild(w: Search, b: Rebuild, found: int, how: Ways) -> float:
+def _rebuild(w: Search, b: Rebuild, carver: Carver | None, found: int, how: Ways) -> float:
     """Regroup the rows of the chosen clusters; keep the result if it costs less."""
     s, p = w.s, b.p
     n, paid = ZERO, 0.0
@@ -174,7 +175,7 @@ def _rebuild(w: Search, b: Rebuild, found: int, how: Ways) -> float:
             p.rows[n] = row
             n += 1
             row = s.following[row]
-    groups = _group(w, b, n, found, how)
+    groups = _group(w, b, carver, n, found, how)
     if groups == 0:
         return 0.0
     heat = paid * how.heat * uniform(w.dice) if how.heat > 0.0 else 0.0
@@ -195,18 +196,19 @@ def _rebuild(w: Search, b: Rebuild, found: int, how: Ways) -> float:
 
 
 @step
-def _group(w: Search, b: Rebuild, n: int, found: int, how: Ways) -> int:
+def _group(w: Search, b: Rebuild, carver: Carver | None, n: int, found: int, how: Ways) -> int:
     """Group the pool by a random method; return the number of groups."""
     p, most = b.p, n
     if how.anywhere:
         most = max(found - roll(w.dice, 2), 1)
-    builder = RANDOM + roll(w.dice, 2) if how.carved else roll(w.dice, BUILDERS)
+    builder = RANDOM + roll(w.dice, 2) if carver is not None else roll(w.dice, BUILDERS)
     if builder == CUT:
         return _cut_pool(w, b, n)
-    if builder == CARVE:
-        groups = _carve_pool(w, b, n, most)
-    else:
+    groups = ZERO
+    if builder != CARVE:
         groups = grow_groups(p, n, w.r, w.k, w.dice, builder == GROW_FAR, most)
+    elif carver is not None:
+        groups = _carve_pool(w, b, carver, n, most)
     if not how.anywhere:
         attach_rest(p, n, groups)
     return groups
@@ -272,9 +274,9 @@ def _cut_pool(w: Search, b: Rebuild, n: int) -> int:
 
 
 @step
-def _carve_pool(w: Search, b: Rebuild, n: int, most: int) -> int:
+def _carve_pool(w: Search, b: Rebuild, q: Carver, n: int, most: int) -> int:
     """Group the pool by at most ``most`` boxes around random rows; return the number of groups."""
-    p, q, near, left = b.p, b.carver, b.near, b.p.left
+    p, near, left = b.p, b.near, b.p.left
     for i in range(n):
         left[i], near[i] = i, p.rows[i]
     n_left, groups = n, ZERO
@@ -532,15 +534,15 @@ def improve_block(
     flat: NDArray[np.float64],
     layout: NDArray[np.int64],
     rules: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]],
-    levels: Levels,
+    levels: Levels | None,
     label: NDArray[np.int32],
     numbers: NDArray[np.int64],
 ) -> None:
     """Run one round on the rows of a block; ``label`` (n,), their clusters, is replaced.
 
-    codes: (n, d), sensitive: (n, s); levels: of ``Ladders``; numbers: (11,) k, clusters, row
-    passes, tries per cluster, most clusters in a pool, seed, block, rotations, heat in millionths,
-    flag of rows that may go anywhere, flag of carving.
+    codes: (n, d), sensitive: (n, s); levels: of ``Ladders``, None without carving; numbers: (10,)
+    k, clusters, row passes, tries per cluster, most clusters in a pool, seed, block, rotations,
+    heat in millionths, flag of rows that may go anywhere.
     """
     k, n_clusters = numbers[0], numbers[1]
     n = codes.shape[0]
@@ -558,8 +560,13 @@ def improve_block(
         saved += rotate(w, ring)
     patient = patience(s, saved)
     dissolve_clusters(w, order, patient)
-    how = Ways(numbers[8] * MILLIONTH, numbers[9] > 0, numbers[10] > 0)
-    b = make_rebuild(s, k, min(numbers[4], n_clusters), levels, how.carved)
-    rebuild_clusters(w, b, numbers[3], patient, how)
+    how = Ways(numbers[8] * MILLIONTH, numbers[9] > 0)
+    b = make_rebuild(s, k, min(numbers[4], n_clusters))
+    if levels is None:
+        rebuild_clusters(w, b, None, numbers[3], patient, how)
+    else:
+        ladders = Ladders(levels[0], levels[1], levels[2], levels[3], levels[4])
+        carver = make_carver(codes, flat, layout, ladders, n, ZERO)
+        rebuild_clusters(w, b, carver, numbers[3], patient, how)
     for row in range(n):
         label[row] = s.owner[row]

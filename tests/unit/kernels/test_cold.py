@@ -3,17 +3,13 @@
 import os
 import subprocess
 import sys
+from collections import Counter
+from pathlib import Path
 
-PROGRAM = """
-import sys
-import numpy as np
+TESTS = Path(__file__).parents[2]
+
+NAMES = """
 from numba.core import event
-from dbanon.anonymization.auto.distribution_cuts import cut_large
-from dbanon.anonymization.auto.space import make_space
-from dbanon.anonymization.interfaces import Requirement
-from dbanon.domain.assignment import EncodedColumn, EncodedTable
-from dbanon.domain.policy import ColumnRule, Role
-from dbanon.domain.table import ColumnKind
 
 class Names(event.Listener):
     def on_start(self, event):
@@ -23,24 +19,45 @@ class Names(event.Listener):
         pass
 
 event.register("numba:compile", Names())
-codes = np.arange(12, dtype=np.int32)
-rule = ColumnRule("x", Role.QUASI)
-column = EncodedColumn(rule, ColumnKind.INTEGER, codes, 12, np.arange(12), codes / 11)
-table = EncodedTable((column,), codes[:, None] % 3, ("s",), 12)
+"""
+CUT = """
+import numpy as np
+from builders import encoded
+from dbanon.anonymization.auto.distribution_cuts import cut_large
+from dbanon.anonymization.auto.space import make_space
+from dbanon.anonymization.interfaces import Requirement
+
+table = encoded({"x": range(12)}, sensitive={"s": ["a", "b", "c"] * 4})
 space = make_space(table, Requirement(2, 2), loss="ncp")
 cut_large(space, np.zeros(12, np.int32))
+"""
+ROUND = """
+from dbanon.anonymization.auto.rounds import compile_round
+
+compile_round(carved=False)
 """
 
 
 def compiled(program, folder):
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": str(TESTS)}
     run = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", NAMES + program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return [line.split() for line in run.stdout.splitlines()]
 
 
 def test_cuts_compile_neither_numbas_sorting_nor_its_texts(tmp_path):
-    modules = [module for module, _ in compiled(PROGRAM, tmp_path)]
+    modules = [module for module, _ in compiled(CUT, tmp_path)]
     assert [] == [name for name in modules if name.startswith(("numba.misc", "numba.cpython.uni"))]
     assert len(modules) < 60
+
+
+def test_a_round_compiles_each_function_once_and_no_boxes_for_small_k(tmp_path):
+    names = compiled(ROUND, tmp_path)
+    own = Counter(name for module, name in names if module.startswith("dbanon."))
+    assert (0, 0) == (own["stand"], own["_carve_pool"])
+    assert (1, 1, 1) == (own["cut_all"], own["grow_groups"], own["groups_hold"])

@@ -11,21 +11,26 @@ from dbanon.anonymization.auto import rounds, start
 from dbanon.anonymization.auto.algorithm import Auto
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.kernels import compilation
+from dbanon.kernels.auto.blocks import cut_blocks
 from dbanon.kernels.auto.improve import improve_block
+from dbanon.kernels.auto.pools import start_segment
 from dbanon.kernels.compilation import on_compile
 
 
-def search():
+def search(*, k=5):
     ages = np.random.default_rng(0).integers(0, 90, 60).tolist()
     columns = {"age": ages, "sex": ["f", "m", None] * 20}
     table = encoded(columns, sensitive={"ill": ["a", "b", "c", "d"] * 15})
-    return Auto().assign(table, Requirement(5, 3), seed=1)
+    return Auto().assign(table, Requirement(k, 3), seed=1)
 
 
-def test_the_round_of_twelve_rows_compiles_what_a_search_calls():
-    rounds.run_a_round()
-    search()
-    assert 1 == len(improve_block.signatures)
+@pytest.mark.parametrize("k", [5, 20])
+def test_a_compiled_round_is_the_one_that_a_search_calls(k):
+    rounds.compile_round(carved=k == 20)
+    kernels = improve_block, cut_blocks, start_segment
+    known = [len(kernel.signatures) for kernel in kernels]
+    search(k=k)
+    assert known == [len(kernel.signatures) for kernel in kernels]
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from dbanon.kernels.auto.clusters import NONE
 from dbanon.kernels.auto.diversity import make_rules
 from dbanon.kernels.auto.insertion_costs import DIRECT
 from dbanon.kernels.auto.moves import CANDIDATES
+from dbanon.kernels.boxes import shrinking
 from dbanon.kernels.layout import ENTROPY, RECURSIVE, SET, SHARE, STRIDE, WIDE
 
 SLOTS = 6
@@ -33,6 +34,7 @@ best_exchange, find_cheapest = called(moves.best_exchange), called(moves.find_ch
 make_search, pass_rows = called(moves.make_search), called(moves.pass_rows)
 dissolve_clusters = called(moves.dissolve_clusters)
 make_rebuild = called(improving.make_rebuild)
+make_carver = called(shrinking.make_carver)
 rebuild_clusters = called(improving.rebuild_clusters)
 make_ring, rotate, assign = (
     called(function) for function in (improving.make_ring, improving.rotate, improving.assign)
@@ -193,7 +195,7 @@ def test_one_more_row_may_break_a_rule_about_shares(kind):
     assert not cluster_holds(rules, state, 0, NONE, 2)
 
 
-HOW = st.builds(improving.Ways, st.sampled_from([0.0, 0.5]), st.booleans(), st.booleans())
+WAYS = st.builds(improving.Ways, st.sampled_from([0.0, 0.5]), st.booleans())
 
 
 @given(
@@ -201,16 +203,17 @@ HOW = st.builds(improving.Ways, st.sampled_from([0.0, 0.5]), st.booleans(), st.b
     st.integers(0, 9),
     st.lists(st.sampled_from("mdrt"), max_size=6),
     st.sampled_from([NONE, 1]),
-    HOW,
+    st.tuples(WAYS, st.booleans()),
 )
-def test_a_search_saves_what_it_says_and_keeps_the_rules(drawn, seed, steps, patient, how):
-    space, loss = drawn
-    if (space.costs.layout[:, STRIDE] == SET).any():
-        how = how._replace(carved=False)
+def test_a_search_saves_what_it_says_and_keeps_the_rules(drawn, seed, steps, patient, ways):
+    (space, loss), (how, carved) = drawn, ways
     label = start(space, seed=seed).label
     search = search_of(space, label, seed=seed)
     most = min(4, int(label.max()) + 1)
-    pools = make_rebuild(search.s, space.k, most, ladders(space), how.carved)
+    pools, carver = make_rebuild(search.s, space.k, most), None
+    if carved and not (space.costs.layout[:, STRIDE] == SET).any():
+        levels = shrinking.Ladders(*ladders(space))
+        carver = make_carver(space.codes, *space.costs, levels, space.n_rows, 0)
     ring = make_ring(len(search.s.size))
     paid = total_cost(space, label)
     order = np.arange(space.n_rows)
@@ -222,7 +225,7 @@ def test_a_search_saves_what_it_says_and_keeps_the_rules(drawn, seed, steps, pat
         elif step == "t":
             saved = rotate(search, ring)
         else:
-            saved = rebuild_clusters(search, pools, 2, patient, how) if most > 1 else 0.0
+            saved = rebuild_clusters(search, pools, carver, 2, patient, how) if most > 1 else 0.0
         groups = [rows for rows in check(search.s, space, loss) if rows]
         assert saved >= 0 or (step == "r" and how.heat > 0)
         assert paid - saved == pytest.approx(naive.total(space, groups, loss), abs=1e-6)
