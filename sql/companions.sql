@@ -8,7 +8,7 @@ SELECT g.q1 AS bucket, {value} AS {sensitive}, count(*) AS count
   JOIN {rows} AS r ON {join}
   JOIN {groups} AS g ON g.group_id = r.group_id
  GROUP BY 1, 2
- ORDER BY gen_random_uuid()
+ ORDER BY {order}
 
 -- name: create_counts
 -- The noisy number of persons for each combination of values.

@@ -236,7 +236,7 @@ added AS (
       FROM (SELECT o.* FROM removed AS o WHERE o.{class_column} <> ALL ({withdrawn}::bigint[])
              UNION ALL
             SELECT f.* FROM fresh AS f) AS n
-     ORDER BY gen_random_uuid()
+     ORDER BY {order}
 )
 SELECT coalesce(sum(s.sign), 0),
        coalesce(sum(s.sign * hashtextextended('' COLLATE "C", s.cells)::numeric), 0),
@@ -416,6 +416,10 @@ SELECT {columns}
   FROM ONLY {release} AS s
  WHERE {seen}()
 
+-- name: random_order
+-- A number of each row in an order that nobody can predict: a generator for each row would take most of the time.
+sha256((SELECT uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())) || int8send(row_number() OVER ()))
+
 -- name: real_replacements
 -- The numbers of published values that are values of the source column as well, and of rows without one.
 SELECT count(DISTINCT t.text), (SELECT count(*) FROM ONLY {release} AS r WHERE {own} IS NULL)
@@ -481,7 +485,7 @@ SELECT {columns}
   JOIN {rows} AS r ON {join}
   JOIN {groups} AS g ON g.group_id = r.group_id
 {made_up}
- ORDER BY gen_random_uuid()
+ ORDER BY {order}
 
 -- name: release_rows_of_draft
 -- The published rows; the draft's order is independent of the source.

@@ -55,12 +55,10 @@ ALLOWED = {
     "dbanon/kernels/auto/pools.py": (Purpose.SEARCH, {"make_dice"}),
     "dbanon/kernels/random.py": (Purpose.SEARCH, {"make_dice"}),
     "sql/histories.sql: create_key": (Purpose.HIDING, {"gen_random_uuid"}),
-    "sql/companions.sql: create_buckets": (Purpose.HIDING, {"gen_random_uuid"}),
     # They store and read the seed of the search.
     "sql/metadata.sql: add_release": (Purpose.SEARCH, {"seed"}),
     "sql/metadata.sql: releases": (Purpose.SEARCH, {"seed"}),
-    "sql/releases.sql: extend_release": (Purpose.HIDING, {"gen_random_uuid"}),
-    "sql/releases.sql: release_rows": (Purpose.HIDING, {"gen_random_uuid"}),
+    "sql/releases.sql: random_order": (Purpose.HIDING, {"gen_random_uuid"}),
 }
 SECRET = {"SystemRandom", "urandom", "secrets.", "gen_random_uuid"}
 IN_PYTHON = re.compile(

@@ -580,6 +580,7 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
         cells=catalog.cells_hash(published, [each.name for each in published.columns]),
         groups=publication.groups,
         withdrawn=sql.Literal([*(publication.withdrawn or ())]),
+        order=template("releases.random_order"),
     )
     opened = immutability.open_statements(publication.release)
     session.run([*opened, *relations.number_statements(publication)])

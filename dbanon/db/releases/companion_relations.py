@@ -257,7 +257,8 @@ def bucket_statements(publication: Publication) -> Iterator[sql.Composed]:
     if not publication.policy.anatomy:
         return
     buckets = relation(BUCKETS.name(publication.candidate))
-    yield template("companions.create_buckets", buckets=buckets, **_value_slots(publication))
+    slots = {"buckets": buckets, "order": template("releases.random_order")}
+    yield template("companions.create_buckets", **slots, **_value_slots(publication))
 
 
 def _value_slots(publication: Publication) -> dict[str, sql.Composable]:

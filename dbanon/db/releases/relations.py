@@ -165,6 +165,7 @@ def served_rows(publication: Publication) -> sql.Composed:
         "releases.release_rows",
         columns=columns,
         made_up=publication.made_up,
+        order=template("releases.random_order"),
         **publication.joined,
     )
 
