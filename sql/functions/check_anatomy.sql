@@ -49,13 +49,15 @@ BEGIN
     END IF;
 
     -- A bucket that only one of them has, or has otherwise, achieves nothing. NULL joins with nothing,
-    -- and what is counted wrong is no count.
+    -- and what is counted wrong is no count. The sum of smaller integers takes half the time.
     RETURN QUERY EXECUTE format(
         'WITH person AS (SELECT p.bucket, count(*) AS members'
         '                  FROM %1$s AS p'
         '                 GROUP BY p.bucket),'
-        '     held AS (SELECT v.bucket, sum(v.count) AS members,'
-        '                     bool_and(coalesce(v.count >= 1, false)) AS is_counted'
+        '     held AS (SELECT v.bucket,'
+        '                     sum(CASE WHEN v.count BETWEEN 1 AND 2147483647 THEN v.count::integer END)'
+        '                         AS members,'
+        '                     bool_and(coalesce(v.count BETWEEN 1 AND 2147483647, false)) AS is_counted'
         '                FROM %2$s AS v'
         '               GROUP BY v.bucket, v.%3$I),'
         '     valued AS (SELECT h.bucket, sum(h.members) AS members, max(h.members) AS most,'

@@ -61,6 +61,15 @@ def test_no_value_is_on_more_than_one_in_l_of_a_bucket(connection, held, other, 
     assert (pytest.approx(min(levels)), len(levels), failing, len(persons), verdict) == found
 
 
+@pytest.mark.parametrize("count", [None, 0, -1, -(2**63), 2**31, 2**32 + 1, 2**63 - 1])
+def test_a_count_that_no_bucket_can_have_fails(connection, count):
+    with connection.transaction(force_rollback=True):
+        connection.execute("INSERT INTO public.people VALUES (1, 1), (1, 1)")
+        rows = "INSERT INTO public.people_sensitive VALUES (1, 'x', 1), (1, 'y', %s)"
+        connection.execute(rows, (count,))
+        assert connection.execute(CHECK, (1,)).fetchone() == (0, 1, 1, 2, "failed")
+
+
 def test_a_relation_that_shows_the_value_of_each_row_is_refused(connection):
     with connection.transaction(force_rollback=True):
         connection.execute("ALTER TABLE public.people ADD disease text")
