@@ -249,7 +249,7 @@ SELECT g.release_id
 -- name: keep_classes
 -- Store how many persons of the first release of a series have each value in each class.
 INSERT INTO dbanon.history_class (release_id, classes, value_ids, persons)
-SELECT %(release)s, array_agg(o.class), array_agg(o.value_id), array_agg(o.persons::integer)
+SELECT %(release)s, array_agg(o.class), array_agg(o.value_id), array_agg(o.persons)
   FROM (SELECT c.class, c.value_id, c.persons
           FROM pg_temp.history_counted AS c
          ORDER BY c.class, c.value_id) AS o

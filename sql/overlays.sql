@@ -66,6 +66,14 @@ SELECT p.person, sha256(convert_to(p.classes || coalesce(e.equals, ''), 'UTF8'))
   LEFT JOIN course AS c ON c.releases = p.releases AND c.held = p.held
   LEFT JOIN pattern AS e ON e.number = c.number
 
+-- name: classes_of_overlay
+-- The same input, without values.
+classes AS (
+    SELECT c.class, sum(c.members)::bigint AS members, count(*) AS distinct_values
+      FROM cells AS c
+     GROUP BY c.class
+)
+
 -- name: compare
 -- Compare releases with the newest, in "now", as a reader of both can: the sizes of the sets of persons in a class of
 -- both, or of one and not the other; and the values of both, because a class of one may show fewer values of a column
@@ -267,7 +275,7 @@ SELECT count(*), min(c.persons), count(*) FILTER (WHERE c.persons < %(k)s),
 -- Count the persons with the same values in a class of the first release of a series. Each has one row in one
 -- release, so that the classes are the cells.
 CREATE TEMPORARY TABLE history_counted ON COMMIT DROP AS
-SELECT e.class, e.value_id, count(*) AS persons
+SELECT e.class, e.value_id, count(*)::integer AS persons
   FROM {entries} AS e
  GROUP BY e.class, e.value_id
 
@@ -445,16 +453,10 @@ SELECT c.person
 -- name: input_of_overlay
 -- The input of a model of a sensitive column: a class is a cell in a run of releases.
 cells AS (
-    SELECT {class} AS class,
-           dense_rank() OVER (ORDER BY o.{value}) AS value,
+    SELECT {class} AS class, o.{code} AS value,
            {label} AS label, {number} AS number, sum(o.{persons})::bigint AS members
       FROM overlay AS o
-     GROUP BY {run}, {quasi}, o.{value}
-),
-classes AS (
-    SELECT c.class, sum(c.members)::bigint AS members, count(*) AS distinct_values
-      FROM cells AS c
-     GROUP BY c.class
+     GROUP BY {run}, {quasi}, o.{code}
 )
 
 -- name: intersect_first
@@ -487,9 +489,10 @@ SELECT coalesce(sum(l.persons) FILTER (WHERE l.candidates BETWEEN 1 AND %(l)s - 
 -- What cells achieve of a model by the values that releases show, those of each run of releases once. Values are
 -- found by their numbers: how many there are of a table, no planner knows.
 WITH value AS MATERIALIZED (
-    SELECT v.value_id{columns}
-      FROM (SELECT DISTINCT s.value_id FROM {among} AS s) AS d
-      JOIN dbanon.history_value AS v ON v.value_id = d.value_id
+    SELECT c.*{codes}
+      FROM (SELECT v.value_id{columns}
+              FROM (SELECT DISTINCT s.value_id FROM {among} AS s) AS d
+              JOIN dbanon.history_value AS v ON v.value_id = d.value_id) AS c
 ),
 run AS MATERIALIZED (
 {runs}),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any, cast
 
 from psycopg import sql
@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 
 from dbanon.db.histories import memory
 from dbanon.db.histories.memory import COUNTED, ENTRIES, NEVER
-from dbanon.db.models.functions import class_in_run, demands, judged_in_runs
+from dbanon.db.models.functions import class_in_run, demands, judged_in_runs, reads_classes
 from dbanon.db.proofs import subjects
 from dbanon.db.proofs.subjects import verdict
 from dbanon.db.queries import identifiers, query, template
@@ -93,11 +93,15 @@ def sensitive_columns(policy: Policy) -> list[str]:
 
 def asked_of_values(
     policy: Policy, sensitive: Sequence[str] | None = None
-) -> tuple[tuple[str, str, str, str], list[Demand]]:
-    """Return unused names (run, cell, person, persons), and the models of ``sensitive`` values."""
+) -> tuple[list[str], list[Demand]]:
+    """Return unused names, and the models of ``sensitive`` values.
+
+    The names are of run, cell, person, persons and of the code of each sensitive column.
+    """
     sensitive = sensitive_columns(policy) if sensitive is None else sensitive
-    free = (name for i in count() if (name := f"c{i}") not in sensitive)
-    run, cell, person, persons = next(free), next(free), next(free), next(free)
+    unused = (name for i in count() if (name := f"c{i}") not in sensitive)
+    free = [*islice(unused, 4 + len(sensitive))]
+    cell = free[1]
     asked = [
         demand
         for demand in demands(policy.models, quasi=[cell], sensitive=sensitive)
@@ -105,7 +109,7 @@ def asked_of_values(
         and not MODELS[demand.spec.name].of_whole
         and demand.column in sensitive
     ]
-    return (run, cell, person, persons), asked
+    return free, asked
 
 
 def of_values(
@@ -187,8 +191,8 @@ def of_first(
 class _Overlay:
     """Requirements for published values, with cells as classes.
 
-    slots: column names; columns: of ``value``, by position, because any name is possible; numbers:
-    numeric columns.
+    slots: column names, and the columns of ``value``, by position, because any name is possible;
+    code: the name of each column's ranks; numbers: numeric columns.
     """
 
     run: str
@@ -196,7 +200,7 @@ class _Overlay:
     person: str
     asked: list[Demand]
     slots: Mapping[str, sql.Composable]
-    columns: sql.Composed
+    code: Mapping[str, sql.Identifier]
     numbers: Collection[str]
 
     @classmethod
@@ -206,23 +210,20 @@ class _Overlay:
         """Build it from a policy; sensitive: only these columns."""
         sensitive = sensitive_columns(policy) if sensitive is None else sensitive
         free, asked = asked_of_values(policy, sensitive)
-        columns = [
-            sql.SQL(", (v.value ->> {}){} AS {}").format(
-                sql.Literal(name),
-                sql.SQL("::numeric" if name in numbers else ' COLLATE "C"'),
-                sql.Identifier(f"v{place}"),
-            )
-            for place, name in enumerate(sensitive)
-        ]
-        names = [
-            sql.SQL(", {} AS {}").format(sql.Identifier("u", f"v{place}"), sql.Identifier(name))
-            for place, name in enumerate(sensitive)
-        ]
-        slots: dict[str, sql.Composable] = {"names": sql.SQL("").join(names)}
-        for slot, name in zip(("run", "cell", "person", "persons"), free, strict=True):
+        code = dict(zip(sensitive, map(sql.Identifier, free[4:]), strict=True))
+        columns, codes, names = sql.Composed([]), sql.Composed([]), sql.Composed([])
+        for place, (name, rank) in enumerate(code.items()):
+            parts = {"column": sql.Identifier(f"v{place}"), "rank": rank}
+            kind = sql.SQL("::numeric" if name in numbers else ' COLLATE "C"')
+            value = sql.SQL(", (v.value ->> {}){} AS {column}")
+            columns += value.format(sql.Literal(name), kind, **parts)
+            codes += sql.SQL(", dense_rank() OVER (ORDER BY c.{column}) AS {rank}").format(**parts)
+            names += sql.SQL(", u.{column} AS {}, u.{rank}").format(sql.Identifier(name), **parts)
+        slots: dict[str, sql.Composable] = {"columns": columns, "codes": codes, "names": names}
+        for slot, name in zip(("run", "cell", "person", "persons"), free, strict=False):
             slots[slot] = sql.Identifier(name)
-        run, cell, person, _ = free
-        return cls(run, cell, person, asked, slots, sql.SQL("").join(columns), numbers)
+        run, cell, person, *_ = free
+        return cls(run, cell, person, asked, slots, code, numbers)
 
     def judge(
         self,
@@ -245,7 +246,7 @@ class _Overlay:
                 by_person = several and model.of_persons and demand.quasi == (self.cell,)
                 statement = template(
                     "overlays.judge",
-                    columns=self.columns,
+                    **self.slots,
                     among=among,
                     runs=runs,
                     overlay=overlay,
@@ -264,7 +265,7 @@ class _Overlay:
         return subjects.persons_statement(overlay, demand, subject=self.person, run=run)
 
     def _by_row(self, demand: Demand) -> sql.Composed:
-        value = sql.Identifier("o", demand.column)
+        value = sql.SQL("min({})").format(sql.Identifier("o", demand.column))
         label: sql.Composable = value
         number: sql.Composable = sql.SQL("NULL::double precision")
         if demand.column in self.numbers:
@@ -276,11 +277,13 @@ class _Overlay:
             **{"class": class_in_run(run, quasi)},
             run=run,
             quasi=quasi,
-            value=sql.Identifier(demand.column),
+            code=self.code[demand.column],
             label=label,
             number=number,
             persons=self.slots["persons"],
         )
+        if reads_classes(demand.spec.name):
+            given += sql.SQL(",\n") + template("overlays.classes_of_overlay")
         return judged_in_runs(demand, given=given)
 
 

@@ -121,6 +121,11 @@ def arithmetic(model: str, values: Mapping[str, sql.Composable]) -> sql.Composed
     return sql.SQL(text).format(**values, **within)
 
 
+def reads_classes(model: str) -> bool:
+    """Return True if a model needs the number of values of each class, and not the values."""
+    return "FROM classes" in resources.sql("models", _place(model))
+
+
 _RUNS = sql.SQL("e.class >> 40")
 
 
@@ -449,7 +454,7 @@ def model_statement(
 
 
 def judged_in_runs(demand: Demand, *, given: sql.Composable) -> sql.Composed:
-    """Compose the check of a sensitive column in runs; given: ``cells`` and ``classes``."""
+    """Compose the check of a sensitive column in runs; given: its input."""
     known, values = MODELS[demand.spec.name].parameters(), {}
     for name, value in arguments(demand.spec).items():
         literal = sql.Literal(list(value) if isinstance(value, tuple) else value)

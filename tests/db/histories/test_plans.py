@@ -87,6 +87,7 @@ def test_unique_numbers_are_found_by_their_numbers(session):
     statement = template(
         "overlays.judge",
         columns=sql.SQL(", v.value ->> 'wage' AS wage"),
+        codes=sql.SQL(", dense_rank() OVER (ORDER BY c.wage) AS code"),
         among=HERE,
         runs=template("overlays.runs", releases=listed, entries=HERE, never=memory.NEVER),
         overlay=overlay,
