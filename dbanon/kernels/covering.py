@@ -1,32 +1,33 @@
 """Find the classes that cover a row, by the labels of their columns.
 
-Classes are boxes in a hierarchy of bounding boxes, split in the column in which their centers vary
-most (Rubin and Whitted, SIGGRAPH 1980; packed as in Roussopoulos and Leifker, SIGMOD 1985).
+For each column and code, a bit for each class that covers it: those of a row are the intersection
+(Wong, Liu, Olken, Rotem, Wong, Bit transposed files, VLDB 1985). Neighbouring codes of a column of
+many share their bits, so that what is found has still to be compared with the labels.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.compilation import inlined, kernel
+from dbanon.kernels.compilation import ZERO, inlined, kernel, step
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dbanon.kernels.layout import Int32s, Int64s, UInt64s
 
-    from dbanon.kernels.layout import Int32s, Int64s
-
-_IN_LEAF = 4  # boxes that are looked at one by one
-_DEEPEST = 64
+BITS: Any = np.int64(64)
+AT_ONCE = 512  # words of a piece of bits, so that those of a row stay in a processor's cache
 
 
 class Cells(NamedTuple):
-    """The labels of all columns in one table, and those of each class.
+    """The labels of all columns in one table, those of each class, and the pieces of each code.
 
     sizes: (d,) int32, code of NULL; labels: (g, d) int32, of each class; bounds: (t, 3) int32,
     least and greatest code of a label, and NULL flag; members[start[t]:start[t + 1]], int32,
-    sorted: codes between them, all if empty; start: (t + 1,) int64.
+    sorted: codes between them, all if empty; start: (t + 1,) int64; pieces: int32, the row of bits
+    of each code, ascending, NULL after a row that is none's; begin: (d + 1,) int64, of a column in
+    them.
     """
 
     sizes: Int32s
@@ -34,104 +35,46 @@ class Cells(NamedTuple):
     bounds: Int32s
     start: Int64s
     members: Int32s
+    pieces: Int32s
+    begin: Int64s
 
 
-class Hierarchy(NamedTuple):
-    """Bounding boxes of classes, each before those inside it.
-
-    box: (nodes, d, 3) int32, as ``Cells.bounds``; order[begin:end], int32: the classes inside;
-    skip: (nodes,) int32, the next box that is not inside.
-    """
-
-    box: Int32s
-    order: Int32s
-    begin: Int32s
-    end: Int32s
-    skip: Int32s
-
-
-@kernel
-def hierarchy(cells: Cells) -> Hierarchy:
-    """Return the hierarchy of the boxes of g classes; O(g log^2 g)."""
-    n_classes, d = cells.labels.shape
-    middle = _middles(cells)
-    most = max(2 * n_classes, 1)
-    box = np.empty((most, d, 3), np.int32)
-    begin, end, skip = (
-        np.empty(most, np.int32),
-        np.empty(most, np.int32),
-        np.empty(most, np.int32),
-    )
-    order = np.arange(n_classes).astype(np.int32)
-    stack = np.empty((_DEEPEST, 2), np.int32)
-    stack[0, 0], stack[0, 1] = 0, n_classes
-    waiting, count = 1, 0
-    while waiting:
-        waiting -= 1
-        first, last = stack[waiting, 0], stack[waiting, 1]
-        begin[count], end[count] = first, last
-        _bound(cells, order[first:last], box[count])
-        count += 1
-        if last - first <= _IN_LEAF:
-            continue
-        _sort(order[first:last], middle)
-        half = (first + last) >> 1
-        stack[waiting, 0], stack[waiting, 1] = half, last
-        stack[waiting + 1, 0], stack[waiting + 1, 1] = first, half
-        waiting += 2
-    for node in range(count - 1, -1, -1):
-        is_leaf = end[node] - begin[node] <= _IN_LEAF
-        skip[node] = node + 1 if is_leaf else skip[skip[node + 1]]
-    return Hierarchy(box[:count], order, begin[:count], end[:count], skip[:count])
+@step
+def _mark(cells: Cells, first: int, last: int, bits: UInt64s) -> None:
+    """Set the bits of classes from ``first`` to ``last`` for all codes that they cover."""
+    for row in range(bits.shape[0]):
+        for word in range(bits.shape[1]):
+            bits[row, word] = 0
+    for one in range(first, last):
+        for column in range(cells.sizes.shape[0]):
+            _mark_ends(cells, one, column, bits[:, (one - first) // BITS], (one - first) % BITS)
+    for column in range(cells.sizes.shape[0]):
+        begin = cells.begin[column]
+        for row in range(cells.pieces[begin] + 1, cells.pieces[begin + cells.sizes[column]]):
+            for word in range(bits.shape[1]):
+                bits[row, word] ^= bits[row - 1, word]
 
 
-@kernel
-def _middles(cells: Cells) -> NDArray[np.float32]:
-    """Return the center of each class in each column, (g, d) in [0, 1], 1.5 for NULL alone."""
-    n_classes, d = cells.labels.shape
-    middle = np.empty((n_classes, d), np.float32)
-    for one in range(n_classes):
-        for column in range(d):
-            label = cells.labels[one, column]
-            lo, hi = cells.bounds[label, 0], cells.bounds[label, 1]
-            known = (lo + np.float64(hi)) / (2 * max(cells.sizes[column], 1))
-            middle[one, column] = known if hi >= lo else 1.5
-    return middle
+@step
+def _mark_ends(cells: Cells, one: int, column: int, word: UInt64s, place: int) -> None:
+    """Change the bit of a class in a column where codes that it covers begin, and end."""
+    label, begin, bit = cells.labels[one, column], cells.begin[column], np.uint64(1 << place)
+    lo, hi, pieces = cells.bounds[label, 0], cells.bounds[label, 1], cells.pieces
+    if cells.bounds[label, 2] != 0:
+        word[pieces[begin + cells.sizes[column]]] |= bit
+    if hi >= lo and cells.start[label] == cells.start[label + 1]:
+        word[pieces[begin + lo]] ^= bit
+        word[pieces[begin + hi] + 1] ^= bit
+    before = -1
+    for at in range(cells.start[label], cells.start[label + 1]):
+        piece = pieces[begin + cells.members[at]]
+        if piece != before:
+            word[piece] ^= bit
+            word[piece + 1] ^= bit
+        before = piece
 
 
-@kernel
-def _bound(cells: Cells, classes: Int32s, box: Int32s) -> None:
-    """Write the bounding box of some classes, (d, 3)."""
-    for column in range(len(box)):
-        box[column, 0], box[column, 1], box[column, 2] = cells.sizes[column], -1, 0
-        for one in classes:
-            label = cells.labels[one, column]
-            lo, hi = cells.bounds[label, 0], cells.bounds[label, 1]
-            box[column, 2] |= cells.bounds[label, 2]
-            if hi >= lo:
-                box[column, 0] = min(box[column, 0], lo)
-                box[column, 1] = max(box[column, 1], hi)
-
-
-@kernel
-def _sort(classes: Int32s, middle: NDArray[np.float32]) -> None:
-    """Sort classes by the column in which their centers vary most."""
-    along, widest = 0, -1.0
-    for column in range(middle.shape[1]):
-        total, squares = 0.0, 0.0
-        for one in classes:
-            total += middle[one, column]
-            squares += middle[one, column] ** 2
-        variance = squares / len(classes) - (total / len(classes)) ** 2
-        if variance > widest:
-            along, widest = column, variance
-    keys = np.empty(len(classes), np.float32)
-    for place in range(len(classes)):
-        keys[place] = middle[classes[place], along]
-    classes[:] = classes[np.argsort(keys)]
-
-
-@inlined
+@step
 def _is_covered(code: int, size: int, label: int, cells: Cells) -> bool:
     """Return True if a label of a column covers a code, of which ``size`` is NULL."""
     bounds, start, members = cells.bounds, cells.start, cells.members
@@ -151,54 +94,58 @@ def _is_covered(code: int, size: int, label: int, cells: Cells) -> bool:
     return first < start[label + 1] and members[first] == code
 
 
-@inlined
-def _is_in_class(codes: Int32s, one: int, cells: Cells) -> bool:
-    for column in range(len(codes)):
+@step
+def _is_in_class(codes: Int32s, row: int, one: int, cells: Cells) -> bool:
+    for column in range(codes.shape[1]):
         label = cells.labels[one, column]
-        if not _is_covered(codes[column], cells.sizes[column], label, cells):
+        if not _is_covered(codes[row, column], cells.sizes[column], label, cells):
             return False
     return True
 
 
 @inlined
-def _is_in_box(codes: Int32s, sizes: Int32s, box: Int32s) -> bool:
-    for column in range(len(codes)):
-        code = codes[column]
-        if code == sizes[column]:
-            if box[column, 2] == 0:
-                return False
-        elif code < box[column, 0] or code > box[column, 1]:
-            return False
-    return True
+def _common(bits: UInt64s, mine: Int32s, word: int) -> np.uint64:
+    """Return the classes of a word whose bits are set in all pieces of a row."""
+    common = bits[mine[0], word]
+    for column in range(1, mine.shape[0]):
+        if common == 0:
+            break
+        common &= bits[mine[column], word]
+    return common
 
 
 @kernel
-def covering(codes: Int32s, cells: Cells, tree: Hierarchy, enough: int) -> tuple[Int64s, Int32s]:
+def covering(codes: Int32s, cells: Cells) -> tuple[Int64s, Int32s]:
     """Return the classes that cover each row, sorted, and the start of each row's.
 
-    codes: (r, d); enough: search limit per row; there may be further classes.
+    codes: (r, d), the columns that exclude most classes first. O(r g / 64) words, g classes.
     """
-    n_rows = codes.shape[0]
-    first = np.zeros(n_rows + 1, np.int64)
-    found = np.empty(1024, np.int32)
-    count = 0
+    n_rows, d = codes.shape
+    n_classes = ZERO + cells.labels.shape[0]
+    words = min((n_classes + BITS - 1) // BITS, AT_ONCE)
+    bits = np.empty((cells.pieces.max() + 1, words), np.uint64)
+    mine, count = np.empty(d, np.int32), ZERO
+    found, start = np.empty((1024, 2), np.int32), np.zeros(n_rows + 1, np.int64)
+    for first in range(0, n_classes, words * BITS):
+        _mark(cells, first, min(first + words * BITS, n_classes), bits)
+        for row in range(n_rows):
+            for column in range(d):
+                mine[column] = cells.pieces[cells.begin[column] + codes[row, column]]
+            for word in range(words):
+                common, one = _common(bits, mine, word), first + word * BITS
+                while common != 0:
+                    if common & np.uint64(1) and _is_in_class(codes, row, one, cells):
+                        if count == found.shape[0]:
+                            found = np.concatenate((found, found))
+                        found[count, 0], found[count, 1] = row, one
+                        start[row + 1] += 1
+                        count += 1
+                    common >>= np.uint64(1)
+                    one += 1
     for row in range(n_rows):
-        node = 0
-        while node < len(tree.skip) and count - first[row] < enough:
-            if not _is_in_box(codes[row], cells.sizes, tree.box[node]):
-                node = tree.skip[node]
-                continue
-            node += 1
-            if tree.skip[node - 1] != node:
-                continue
-            for place in range(tree.begin[node - 1], tree.end[node - 1]):
-                one = tree.order[place]
-                if not _is_in_class(codes[row], one, cells):
-                    continue
-                if count == len(found):
-                    found = np.append(found, found)
-                found[count] = one
-                count += 1
-        first[row + 1] = count
-        found[first[row] : count].sort()
-    return first, found[:count].copy()
+        start[row + 1] += start[row]
+    classes, at = np.empty(count, np.int32), start.copy()
+    for i in range(count):
+        classes[at[found[i, 0]]] = found[i, 1]
+        at[found[i, 0]] += 1
+    return start, classes

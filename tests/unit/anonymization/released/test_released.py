@@ -191,11 +191,19 @@ def test_covering_equals_its_twin_in_several_columns(data):
     assert expected == [found.classes[a:b].tolist() for a, b in slices]
     sizes = [sum(released.size[one] for one in some) for some in expected]
     assert sizes == found.sums(released.size).tolist()
-    some = covers(released, np.arange(n), enough=1)
-    assert [bool(each) for each in expected] == (np.diff(some.start) > 0).tolist()
-    assert all(
-        one in each for one, each in zip(some.classes[some.start[:-1]], expected, strict=True)
-    )
+
+
+def test_classes_of_columns_with_many_values_are_found():
+    n = 80_000
+    values = np.random.default_rng(0).permutation(n)
+    table = encoded({"x": values.tolist(), "y": [None, *[1] * (n - 1)]})
+    outcome = outcome_of(table, ["interval", "interval"], groups_of((values // 2).tolist()))
+    released = of_outcome(table, outcome, policy_for(table))
+    rows = np.append(0, np.arange(1, n, 1_000))
+    found = covers(released, rows)
+    assert [1] * len(rows) == np.diff(found.start).tolist()
+    assert outcome.assignment.group[rows].tolist() == released.classes[rows].tolist()
+    assert released.classes[rows].tolist() == found.classes.tolist()
 
 
 def shown_of(rows, **columns):
