@@ -17,7 +17,7 @@ from dbanon.anonymization.released.cells import CellColumn, covers
 from dbanon.domain.report import Attack, Attacker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -160,11 +160,11 @@ def linkage(case: Case, generator: np.random.Generator) -> Iterator[Attack]:
         known = f", with a mistake in what is known{unsure}" if is_fuzzy else unsure
         places = _places(case, persons, generator if is_fuzzy else None)
         words = "takes any of the rows that are nearest" + known
-        found = nearest(case, persons, places)
+        targets = list(case.targets())
+        found, *with_values = nearest(case, persons, places, (None, *targets))
         tried = partial(of_rows, chances=found.chances, candidates=found.candidates)
         yield tried(name, None, expected=expected, words=words)
-        for target in case.targets():
-            found = nearest(case, persons, places, target=target)
+        for target, found in zip(targets, with_values, strict=True):
             words = f"takes any of the nearest rows that have the person's value{known}"
             title = f"{name}, with a sensitive value"
             tried = partial(of_rows, chances=found.chances, candidates=found.candidates)
@@ -207,31 +207,32 @@ def nearest(
     case: Case,
     persons: NDArray[np.int64],
     places: list[_Place],
-    *,
-    target: Target | None = None,
-) -> _Linked:
-    """Return the result of picking one of the nearest rows; persons: (p,) indices of trials.
+    targets: Sequence[Target | None] = (None,),
+) -> list[_Linked]:
+    """Return the results of picking one of the nearest rows; persons: (p,) indices of trials.
 
-    target: a column with known value. If membership is not stored, each person counts as in one of
-    the nearest classes that cover it.
+    targets: columns of which the value is known as well, None for no value. If membership is not
+    stored, each person counts as in one of the nearest classes that cover it.
     """
-    released, held = case.released, None if target is None else _rows_with(case, target)
-    chances, rows = np.zeros(len(persons)), np.zeros(len(persons))
-    step = max(_CELLS // max(released.n_classes, 1), 1)
+    released = case.released
+    held = [None if target is None else _rows_with(case, target) for target in targets]
+    links = [_Linked(np.zeros(len(persons)), np.zeros(len(persons))) for _ in targets]
+    labels = _labels_of_classes(case)
+    step = max(_CELLS // max(*labels.shape, 1), 1)
     for first in range(0, len(persons), step):
         some = slice(first, first + step)
-        part = [(codes[some], place[some]) for codes, place in places]
-        distance = _distances(case, part)
-        counts = released.size[None, :].astype(np.float64)
-        if held is not None and target is not None:
-            counts = held[target.truth[persons[some]]].toarray()
-            distance[counts == 0] = np.inf
-        near = distance <= distance.min(axis=1, keepdims=True) + _TIE
-        near &= np.isfinite(distance)
-        rows[some] = (near * counts).sum(axis=1)
-        is_there = _is_among(case, persons[some], near)
-        chances[some] = is_there / np.maximum(rows[some], 1)
-    return _Linked(chances, rows)
+        distance = _distances(case, labels, [(codes[some], place[some]) for codes, place in places])
+        for target, rows, link in zip(targets, held, links, strict=True):
+            counts, apart = released.size[:, None].astype(np.float64), distance
+            if rows is not None and target is not None:
+                counts = rows[target.truth[persons[some]]].T.toarray()
+                apart = np.where(counts == 0, np.inf, distance)
+            near = apart <= apart.min(axis=0, keepdims=True) + _TIE
+            near &= np.isfinite(apart)
+            link.rows[some] = (near * counts).sum(axis=0)
+            is_there = _is_among(case, persons[some], near.T)
+            link.chances[some] = is_there / np.maximum(link.rows[some], 1)
+    return links
 
 
 def _is_among(case: Case, persons: NDArray[np.int64], near: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -244,13 +245,22 @@ def _is_among(case: Case, persons: NDArray[np.int64], near: NDArray[np.bool_]) -
     return np.array([near[i, own].any() for i, own in enumerate(covering)], np.bool_)
 
 
-def _distances(case: Case, places: list[_Place]) -> NDArray[np.float64]:
-    """Return the distance of each person from each class, the mean over columns; (p, n_classes)."""
-    total = np.zeros((len(places[0][0]), case.released.n_classes))
-    table = case.released.table
-    for cells, column, place in zip(case.released.columns, table.quasi, places, strict=True):
-        total += of_labels(cells, column, place)[:, cells.index]
-    return total / len(table.quasi)
+def _labels_of_classes(case: Case) -> csr_matrix:
+    """Return a 1 for each label of a class, divided by their number; (n_classes, labels)."""
+    columns = case.released.columns
+    before = np.cumsum([0, *(len(cells.labels) for cells in columns)])
+    index = [cells.index + np.int32(at) for cells, at in zip(columns, before, strict=False)]
+    places, d = np.column_stack(index).ravel(), len(columns)
+    start = np.arange(0, len(places) + 1, d)
+    shape = case.released.n_classes, int(before[-1])
+    return csr_matrix((np.full(len(places), 1 / d), places, start), shape)
+
+
+def _distances(case: Case, labels: csr_matrix, places: list[_Place]) -> NDArray[np.float64]:
+    """Return the distance of each class from each person, the mean over columns; (n_classes, p)."""
+    columns = zip(case.released.columns, case.released.table.quasi, places, strict=True)
+    found = np.concatenate([of_labels(*column).T for column in columns])
+    return np.asarray(labels @ found, np.float64)
 
 
 def of_labels(cells: CellColumn, column: EncodedColumn, place: _Place) -> NDArray[np.float64]:
