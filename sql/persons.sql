@@ -147,8 +147,7 @@ SELECT p.person, p.place
 
 -- name: person_hash
 -- The keyed hash of a person.
-encode(substr(sha256(k.outer_key || sha256(k.inner_key || convert_to(
-    json_build_array({person})::text, 'UTF8'))), 1, 16), 'hex')::uuid
+encode(substr(sha256(k.outer_key || sha256(k.inner_key || convert_to({document}, 'UTF8'))), 1, 16), 'hex')::uuid
 
 -- name: places_to_read
 -- The places of new and unpublished rows, and of a row with each value; and the number of the former, on which

@@ -20,7 +20,7 @@ from dbanon.db.releases.publication import data_table, private_statement
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import STOP, Role
 from dbanon.domain.release import SourceState
-from dbanon.domain.table import Structure
+from dbanon.domain.table import ColumnKind, Structure
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
@@ -84,13 +84,19 @@ def require_all(publication: Publication, noted: int, shown: psycopg.Cursor) -> 
 
 def person_hash(texts: sql.Composable) -> sql.Composed:
     """Compose the hash of a person with key ``k``, from the texts that identify the person."""
-    return template("persons.person_hash", person=texts)
+    document = sql.SQL("json_build_array({})::text").format(texts)
+    return template("persons.person_hash", document=document)
 
 
 def _hash_of_row(info: TableInfo) -> sql.Composed:
     """Compose the hash of the person of a row ``s``, which is identified by the key."""
-    texts = (equal_text(info.column(name), sql.Identifier("s", name)) for name in info.primary_key)
-    return person_hash(sql.SQL(", ").join(texts))
+    key = [info.column(name) for name in info.primary_key]
+    texts = [equal_text(column, sql.Identifier("s", column.name)) for column in key]
+    if any(column.nullable or column.kind is not ColumnKind.INTEGER for column in key):
+        return person_hash(sql.SQL(", ").join(texts))
+    # The same array; concatenating it takes a third of the time.
+    document = sql.SQL("""'["' || {} || '"]'""").format(sql.SQL(""" || '", "' || """).join(texts))
+    return template("persons.person_hash", document=document)
 
 
 def hash_persons(session: Session, info: TableInfo, policy: Policy, key: UUID) -> None:

@@ -14,7 +14,7 @@ from psycopg import sql
 from dbanon.db import catalog
 from dbanon.db.histories import atoms, memory
 from dbanon.db.metadata import ledger
-from dbanon.db.person_hashes import require_found, require_matched
+from dbanon.db.person_hashes import person_hash, require_found, require_matched
 from dbanon.db.proofs import subjects
 from dbanon.db.queries import equal_text, identifiers, query, template
 from dbanon.db.releases import companion_relations, copies, relations
@@ -387,7 +387,7 @@ def _present_in_source(publication: Publication, known: Memory) -> sql.Composed:
     person = [equal_text(column, sql.Identifier("s", column.name)) for column in columns]
     return template(
         "histories.present_in_source",
-        person=template("persons.person_hash", person=sql.SQL(", ").join(person)),
+        person=person_hash(sql.SQL(", ").join(person)),
         source=publication.reading,
         key=sql.Literal(known.key),
     )

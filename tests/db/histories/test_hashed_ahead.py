@@ -35,13 +35,17 @@ def stays(database):
         "   FROM generate_series(1, 100) AS p ORDER BY p * 41 % 101"
     )
     database.execute("ALTER TABLE public.stays ADD PRIMARY KEY (ward, number)")
-    roles = dict.fromkeys(("ward", "number"), Role.IDENTIFIER)
+    set_policy(database, "ward", "number")
+    return database
+
+
+def set_policy(database, *identifiers):
+    roles = dict.fromkeys(identifiers, Role.IDENTIFIER)
     roles |= {"age": Role.QUASI, "disease": Role.SENSITIVE}
     rules = tuple(ColumnRule(column, role) for column, role in roles.items())
     models = (ModelSpec(K_ANONYMITY, {"k": 3}),)
     policy = Policy(STAYS, rules, models, algorithm="mdav", max_suppressed=0.1)
     dbanon.set_policy(STAYS, policy, settings=database.settings)
-    return database
 
 
 def publish(database, **options):
@@ -52,14 +56,13 @@ def remembered(database, release):
     return sorted(database.execute(REMEMBERED.format(release.id)))
 
 
-def persons(database):
+def persons(database, texts="s.ward, s.number::text"):
     """Return everybody with the disease in the source, by the key that was made last."""
-    texts = sql.SQL("s.ward, s.number::text")
     query = sql.SQL(
         "SELECT {}, s.disease FROM public.stays AS s"
         " CROSS JOIN dbanon.history AS h JOIN dbanon.history_key AS k ON k.key_id = h.key_id"
         " WHERE h.release_id = (SELECT max(release_id) FROM dbanon.history)"
-    ).format(person_hash(texts))
+    ).format(person_hash(sql.SQL(texts)))
     return sorted(database.execute(query.as_string(None)))
 
 
@@ -69,6 +72,19 @@ def test_everybody_who_is_shown_is_remembered_with_their_own_values(stays, optio
     shown = remembered(stays, release)
     assert set(shown) <= set(persons(stays))
     assert len(shown) == release.loss.n_rows - release.loss.n_suppressed
+
+
+@pytest.mark.parametrize("key", [["number"], ["number", "bed"], ["bed", "number"]])
+def test_a_key_of_numbers_is_hashed_like_any_other(stays, key):
+    stays.execute(
+        "ALTER TABLE public.stays DROP CONSTRAINT stays_pkey, ALTER number TYPE smallint,"
+        " ADD bed bigint GENERATED ALWAYS AS (-9000000000 * (number % 3)) STORED NOT NULL,"
+        f" ADD PRIMARY KEY ({', '.join(key)})"
+    )
+    set_policy(stays, "ward", "number", "bed")
+    shown = remembered(stays, publish(stays))
+    assert shown
+    assert set(shown) <= set(persons(stays, ", ".join(f"s.{name}::text" for name in key)))
 
 
 def test_a_new_series_is_remembered_by_a_key_of_its_own(stays):
