@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _DISTANCES = 30_000_000  # between persons and classes, no more of which are measured
-_CELLS = 4_000_000  # numbers that are held at once
+_CELLS = 1_000_000  # numbers that are held at once
 _ERROR, _MISTAKEN = 0.05, 0.1
 _TIE = 1e-9
 

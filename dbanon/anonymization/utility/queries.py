@@ -225,16 +225,18 @@ class _Counter:
 
     def __call__(self, wanted: NDArray[Any], first: int, last: int) -> int:
         """Return the number of rows with a requested part and a code from first to last."""
-        begins = np.searchsorted(self.keys, wanted * self.base + first)
-        ends = np.searchsorted(self.keys, wanted * self.base + last, side="right")
-        return int((ends - begins).sum())
+        return self._up_to(wanted, last) - self._up_to(wanted, first - 1)
+
+    def _up_to(self, wanted: NDArray[Any], last: int) -> int:
+        """Return the number of rows up to a code, also of parts before the requested ones."""
+        return int(self.keys.searchsorted(wanted * self.base + last, side="right").sum())
 
     def first_with(self, aim: float, wanted: NDArray[Any], first: int) -> int:
         """Return the least last code of a range with at least ``aim`` rows."""
-        low, high = first, self.last
+        low, high, before = first, self.last, self._up_to(wanted, first - 1)
         while low < high:
             middle = (low + high) // 2
-            if self(wanted, first, middle) >= aim:
+            if self._up_to(wanted, middle) - before >= aim:
                 high = middle
             else:
                 low = middle + 1

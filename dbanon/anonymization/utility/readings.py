@@ -367,6 +367,9 @@ def _sparse(
     *,
     shape: tuple[int, int],
 ) -> Any:  # noqa: ANN401 - scipy has no types
-    from scipy.sparse import coo_matrix
+    from scipy.sparse import coo_matrix, csr_matrix
 
+    if shape[0] * shape[1] <= len(first):  # counted without sorting
+        key = np.multiply(first, shape[1], dtype=np.int64) + second
+        return csr_matrix(np.bincount(key, rows, shape[0] * shape[1]).reshape(shape))
     return coo_matrix((rows.astype(np.float64), (first, second)), shape=shape).tocsr()
