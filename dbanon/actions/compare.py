@@ -13,6 +13,7 @@ from dbanon.actions.preparation import loading
 from dbanon.actions.preparation.inputs import input_tables
 from dbanon.actions.preparation.loading import find_published, load, looking
 from dbanon.actions.preparation.prepare import Source, read_source
+from dbanon.anonymization.adjusting.repair import REGROUPED
 from dbanon.anonymization.interfaces import listens, parameters
 from dbanon.anonymization.outcome import requirement_of
 from dbanon.anonymization.problem import Problem, solve
@@ -52,13 +53,22 @@ _WARM_UP_ROWS = 50
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The cost of one algorithm at one k, or the reason of a failure; seconds: of the search."""
+    """The cost of one algorithm at one k, or the reason of a failure; seconds: of the search.
+
+    regrouped: cuts of the whole table replace its groups, because most rows failed a model.
+    """
 
     algorithm: str
     k: int
     loss: LossReport | None = None
     seconds: float | None = None
     reason: str | None = None
+    regrouped: bool = False
+
+    @property
+    def title(self) -> str:
+        """The algorithm, and if its groups were replaced."""
+        return f"{self.algorithm} (regrouped)" if self.regrouped else self.algorithm
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +179,7 @@ def _warm_up(encoded: EncodedTable, policy: Policy, *, tell: Callable[[str], Non
 def _attempt(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Compared:
     if stages.stopped:
         return Compared(policy.algorithm, policy.k, reason="not run: stopped before")
-    before = stages.seconds.get("cluster", 0.0)
+    before, remarks = stages.seconds.get("cluster", 0.0), len(stages.remarks)
     try:
         with _named(stages, policy.algorithm):
             outcome = solve(source.problem(policy), seed=seed, stages=stages)
@@ -180,7 +190,10 @@ def _attempt(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Co
         # The text of an unexpected error may quote a row, so only its type is reported.
         return Compared(policy.algorithm, policy.k, reason=f"unforeseen {type(error).__name__}")
     seconds = stages.seconds["cluster"] - before
-    return Compared(policy.algorithm, policy.k, loss=outcome.loss, seconds=seconds)
+    regrouped = REGROUPED in stages.remarks[remarks:]
+    return Compared(
+        policy.algorithm, policy.k, loss=outcome.loss, seconds=seconds, regrouped=regrouped
+    )
 
 
 @contextmanager

@@ -61,17 +61,21 @@ def least(
     suppressed, groups without suppression; not after a time limit or stop. price: returns if groups
     fail the policy when published, and their loss. Raises Unsatisfiable if no candidate works.
     """
-    found, failed, heard = [], [], stages
+    found, failed, heard, before = [], [], stages, len(stages.remarks)
     candidates = _candidates(auto, table, requirement, budget=budget, seed=seed, stages=stages)
     for assignment, allowed in candidates:
         try:
-            found.append(finish(table, assignment, requirement, budget=allowed, stages=heard))
+            groups = finish(table, assignment, requirement, budget=allowed, stages=heard)
+            found.append((groups, heard.remarks))
         except Unsatisfiable as error:
             failed.append(error)
-        heard = Stages()  # other candidates report no progress
+        heard = Stages(shared=stages.shared)  # other candidates report no progress
     if not found:
         raise failed[0]
-    return min(found, key=price) if len(found) > 1 else found[0]
+    best, remarks = min(found, key=lambda one: price(one[0])) if len(found) > 1 else found[0]
+    if remarks is not stages.remarks:
+        stages.remarks[before:] = remarks
+    return best
 
 
 def _candidates(

@@ -324,7 +324,7 @@ def _row(result: Compared) -> tuple[object, ...]:
         return ()
     penalties = [loss.ncp] if loss.weighted_ncp is None else [loss.weighted_ncp, loss.ncp]
     return (
-        result.algorithm,
+        result.title,
         result.k,
         *map(percent, penalties),
         f"{loss.metrics['il']:,.0f}",

@@ -105,7 +105,8 @@ def present() -> Operations:
 class Stages:
     """Measures named stages and notifies listeners; seconds: wall time by stage, in order.
 
-    stopped: a long search should end with its best result; remarks: decisions on the way.
+    stopped: a long search should end with its best result; remarks: decisions on the way; shared:
+    results that other searches of the same rows use.
     """
 
     on_start: Callable[[str], None] | None = None
@@ -115,6 +116,7 @@ class Stages:
     seconds: dict[str, float] = field(default_factory=dict)
     stopped: bool = False
     remarks: list[str] = field(default_factory=list)
+    shared: dict[tuple[object, ...], object] = field(default_factory=dict)
     _notes: set[str] = field(default_factory=set)
 
     @contextmanager

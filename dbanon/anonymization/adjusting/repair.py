@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
@@ -84,6 +85,8 @@ _PASSES = 6  # in which regrouped rows are cut again
 _MANY = 500  # groups that would take long to merge if most of them fail
 _NOW_AND_THEN = 16
 
+REGROUPED = "regrouped by cuts, as most rows failed a model"
+
 
 def repair(table: EncodedTable, assignment: Assignment, requirement: Requirement) -> Assignment:
     """Merge every group with too few distinct sensitive values with the neighbour of least cost.
@@ -146,15 +149,15 @@ def enforce(
     size = np.bincount(assignment.group[assignment.group >= 0], minlength=assignment.n_groups)
     regrouped = None
     if regroup and 2 * size[bad].sum() > size.sum() and not stages.stopped:
-        regrouped = _regrouped(table, assignment, requirement, stages)
-        if regrouped is not None and failing(table, regrouped, requirement).any():
-            regrouped = None
+        regrouped = _regrouped_once(table, assignment, requirement, stages)
     if regrouped is not None and assignment.n_groups > _MANY:
+        stages.remark(REGROUPED)
         return regrouped
     merging = _Constrained(table, assignment, requirement.k, demands=demands)
     merged = merging.merged(np.flatnonzero(bad), stages)
     if regrouped is None or Merging(table, merged).loss() <= Merging(table, regrouped).loss():
         return merged
+    stages.remark(REGROUPED)
     return regrouped
 
 
@@ -169,6 +172,23 @@ def failing(
     for demand, whole in zip(demands, wholes(table, demands, rows), strict=True):
         bad |= ~meets(table, demand, rows, group, whole=whole)
     return bad
+
+
+def _regrouped_once(
+    table: EncodedTable, assignment: Assignment, requirement: Requirement, stages: Stages
+) -> Assignment | None:
+    """Regroup the same rows, once for all searches of ``stages``; None if a demand still fails."""
+    shown = assignment.group >= 0
+    digest = hashlib.blake2b(shown.tobytes() + table.all_codes[shown].tobytes()).digest()
+    rules = [repr(column.rule) for column in table.quasi]
+    asked = [repr((d.spec, d.column, d.among, d.jointly)) for d in requirement.demands]
+    key = (digest, requirement.k, requirement.l, *rules, *asked)
+    if key not in stages.shared:
+        regrouped = _regrouped(table, assignment, requirement, stages)
+        if regrouped is not None and failing(table, regrouped, requirement).any():
+            regrouped = None
+        stages.shared[key] = regrouped
+    return cast("Assignment | None", stages.shared[key])
 
 
 def _regrouped(

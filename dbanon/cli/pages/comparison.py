@@ -130,7 +130,7 @@ def _results(found: Comparison, done: Sequence[tuple[Compared, LossReport]]) -> 
     return tabled(
         f"What each loses ({weighted}NCP), and what it risks",
         done,
-        ("algorithm", WORDS, lambda one: one[0].algorithm),
+        ("algorithm", WORDS, lambda one: one[0].title),
         ("k", FIGURE, lambda one: number(one[0].k)),
         ("l", FIGURE, lambda _: number(found.l)),
         ("lost", FIGURE, lambda one: percent(one[1].asked)),

@@ -8,6 +8,7 @@ from compiled import called
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbanon.anonymization.adjusting import repair
 from dbanon.anonymization.auto.distribution_cuts import (
     is_pressed,
     recut,
@@ -174,6 +175,26 @@ def test_a_block_whose_greedy_groups_break_a_rule_is_cut(spec, effort):
         for name, params in (("auto", {"effort": effort}), ("mondrian", {}))
     }
     assert lost["auto"] <= 1.5 * lost["mondrian"]
+
+
+def test_searches_whose_rows_mostly_fail_share_the_cuts_that_replace_their_groups(monkeypatch):
+    table, cut = alike(400), []
+    monkeypatch.setattr(
+        repair, "start_by_shares", lambda *given: cut.append(1) or start_by_shares(*given)
+    )
+    policy = policy_of([column.name for column in table.quasi], table.sensitive_names, k=3)
+    strict = ModelSpec("t-closeness", {"t": 0.1})
+    policy = replace(policy, models=(policy.models[0], strict))
+    stages = Stages()
+    problems = [
+        Problem(table, replace(policy, algorithm=name)) for name in ("mondrian", "k-member")
+    ]
+    found = [solve(problem, seed=0, stages=stages).assignment.group for problem in problems]
+    assert 1 == len(cut)
+    assert [repair.REGROUPED] * 2 == stages.remarks
+    assert found[0].tolist() == found[1].tolist()
+    solve(replace(problems[0], policy=problems[0].policy.with_k(5)), seed=0, stages=stages)
+    assert 2 == len(cut)
 
 
 @given(st.lists(st.floats(0.0, 9.0)))
