@@ -22,7 +22,7 @@ release = version = installed("dbanon")
 extensions = ["myst_parser"]
 html_theme = "furo"
 html_title = f"dbanon {version}"
-html_extra_path = ["reference/policy.schema.json"]
+html_extra_path = ["reference/policy.schema.json", "reference/json"]
 html_copy_source = False
 html_show_copyright = False
 myst_heading_anchors = 3

@@ -2,9 +2,12 @@
 
 import sys
 
+import documents
 import pytest
 
+from dbanon import cli
 from dbanon.cli import main
+from dbanon.cli.terminal import console
 
 
 @pytest.fixture
@@ -21,3 +24,13 @@ def run(database, monkeypatch, capsys):
         return finished
 
     return command
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _documents_as_published():
+    """Compare each document that a command prints in this process with its schema."""
+    with pytest.MonkeyPatch.context() as patch:
+        compared = documents.comparing(console.document, console.plain)
+        patch.setattr(console, "document", compared)
+        patch.setattr(cli, "document", compared)
+        yield
