@@ -47,6 +47,26 @@ def sql_names(kind: str) -> tuple[str, ...]:
     return tuple(sorted(path.with_suffix("").as_posix() for path in found))
 
 
+def commit() -> str | None:
+    """Return the commit of a checkout from git's files; None if there is none, or it is unknown."""
+    git = _PACKAGE.parent / ".git"
+    try:
+        if git.is_file():  # of a worktree: the place of its own folder
+            git = git.parent / git.read_text(encoding="utf-8").removeprefix("gitdir: ").strip()
+        head = (git / "HEAD").read_text(encoding="utf-8").strip()
+        branch = head.removeprefix("ref: ")
+        if branch == head:
+            return head
+        shared = git / "commondir"
+        common = git / shared.read_text(encoding="utf-8").strip() if shared.exists() else git
+        if (common / branch).exists():
+            return (common / branch).read_text(encoding="utf-8").strip()
+        packed = (common / "packed-refs").read_text(encoding="utf-8").splitlines()
+        return next((line.split()[0] for line in packed if line.endswith(f" {branch}")), None)
+    except OSError:
+        return None
+
+
 def data(name: str) -> Path:
     """Return the path of a file of the demo data."""
     return _PACKAGE / "data" / name

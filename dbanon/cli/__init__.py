@@ -201,7 +201,10 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(f"dbanon {version('dbanon')}")
+        from dbanon.resources import commit
+
+        found = commit()
+        typer.echo(f"dbanon {version('dbanon')}{f' (commit {found[:12]})' if found else ''}")
         raise typer.Exit
 
 
