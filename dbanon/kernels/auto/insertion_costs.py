@@ -7,7 +7,7 @@ which vectorizes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,23 +22,26 @@ if TYPE_CHECKING:
 
 # A column with more values, in all or in the block, has no prices: they are computed when asked.
 MOST_VALUES, MOST_PRICED = 4096, 128
-ORDERED, DIRECT = -1, -2
+ORDERED, DIRECT, FLAT = -1, -2, -3
+PIECE: Any = np.int64(16)  # clusters that are skipped if they have all codes of a line for nothing
 
 
 class Offers(NamedTuple):
     """Costs of clusters with one more row.
 
     at: (n, d) int32, line of ``price`` for each row and column, ORDERED if ``low`` and ``high``
-    suffice, DIRECT if nothing is stored; column, code: (m,) of each line; price: (m, g) cost of
-    that column of each cluster with that code; place: (n, d) position in an ordered column; low,
-    high: (d, g) least and greatest position; more: (g,) size with one more row; paid: (g,) size *
-    cost, -inf if empty; total: (g,) work memory.
+    suffice, FLAT if they do because all values are equally far apart, DIRECT if nothing is stored;
+    column, code: (m,) of each line; price: (m, g) cost of that column of each cluster with that
+    code; above: (m, pieces) how many of these are not 0; place: (n, d) position in an ordered
+    column, code in a flat one; low, high: (d, g) least and greatest place; more: (g,) size with one
+    more row; paid: (g,) size * cost, -inf if empty; total: (g,) work memory.
     """
 
     at: NDArray[np.int32]
     column: NDArray[np.int64]
     code: NDArray[np.int32]
     price: NDArray[np.float64]
+    above: NDArray[np.int16]
     place: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
@@ -61,6 +64,10 @@ def make_offers(s: Clusters) -> Offers:
             at[:, j] = ORDERED
             for row in range(n):
                 place[row, j] = _position(s.flat, s.layout, j, s.codes[row, j])
+        elif _is_flat(s.flat, s.layout, j):
+            at[:, j] = FLAT
+            for row in range(n):
+                place[row, j] = s.codes[row, j]
         else:
             m = _list_codes(s.codes, s.layout, j, at, column, code, m)
     o = Offers(
@@ -68,6 +75,7 @@ def make_offers(s: Clusters) -> Offers:
         column[:m],
         code[:m],
         np.zeros((m, g)),
+        np.zeros((m, (g + PIECE - 1) // PIECE), np.int16),
         place,
         np.zeros((d, g)),
         np.zeros((d, g)),
@@ -78,6 +86,15 @@ def make_offers(s: Clusters) -> Offers:
     for c in range(g):
         refresh(o, s, c)
     return o
+
+
+@step
+def _is_flat(flat: NDArray[np.float64], layout: NDArray[np.int64], j: int) -> bool:
+    """Return True if different values of a large taxonomy cost as much as everything."""
+    for i in range(layout[j, STRIDE]):
+        if flat[layout[j, START] + 1 + i] != flat[layout[j, START]]:
+            return False
+    return layout[j, STRIDE] > 0
 
 
 @maker
@@ -122,18 +139,29 @@ def refresh(o: Offers, s: Clusters, c: int) -> None:
     """Recompute the costs of a changed cluster with one more row."""
     flat, layout, box, price, column, code = s.flat, s.layout, s.box, o.price, o.column, o.code
     o.more[c] = s.size[c] + 1.0
-    if s.size[c] == 0:
-        o.paid[c] = -np.inf
-        price[:, c] = 0.0
-        return
-    o.paid[c] = s.size[c] * s.cost[c]
+    o.paid[c] = s.size[c] * s.cost[c] if s.size[c] > 0 else -np.inf
     for i in range(price.shape[0]):
-        j = column[i]
-        price[i, c] = with_code(flat, layout, j, box[c, j, LO], box[c, j, HI], code[i])
-    for j in range(layout.shape[0]):
-        if layout[j, STRIDE] == 0:
+        j, new = column[i], 0.0
+        if s.size[c] > 0:
+            new = with_code(flat, layout, j, box[c, j, LO], box[c, j, HI], code[i])
+        o.above[i, c // PIECE] += (new != 0.0) - (price[i, c] != 0.0)
+        price[i, c] = new
+    for j in range(layout.shape[0] if s.size[c] > 0 else 0):
+        if o.at[0, j] == FLAT:
+            o.low[j, c], o.high[j, c] = box[c, j, LO], box[c, j, HI]
+        elif layout[j, STRIDE] == 0:
             o.low[j, c] = _position(flat, layout, j, box[c, j, LO])
             o.high[j, c] = _position(flat, layout, j, box[c, j, HI])
+
+
+@step
+def _add_line(
+    total: NDArray[np.float64], price: NDArray[np.float64], above: NDArray[np.int16]
+) -> None:
+    for piece in range(above.shape[0]):
+        if above[piece] > 0:
+            for c in range(piece * PIECE, min((piece + 1) * PIECE, total.shape[0])):
+                total[c] += price[c]
 
 
 @step
@@ -146,8 +174,11 @@ def _add_up(o: Offers, s: Clusters, row: int) -> None:
     for j in range(layout.shape[0]):
         line = o.at[row, j]
         if line >= 0:
+            _add_line(total, price[line], o.above[line])
+        elif line == FLAT:
+            x, most = place[row, j], flat[layout[j, START]]
             for c in range(g):
-                total[c] += price[line, c]
+                total[c] += 0.0 if low[j, c] == x and high[j, c] == x else most
         elif line == ORDERED:
             x, most = place[row, j], flat[layout[j, START]]
             for c in range(g):
@@ -204,6 +235,10 @@ def union_offers(o: Offers, s: Clusters, c: int) -> None:
         if first >= 0:
             for other in range(g):
                 total[other] += max(price[first, other], price[last, other])
+        elif first == FLAT:
+            lo, hi, most = o.place[a, j], o.place[b, j], flat[layout[j, START]]
+            for other in range(g):
+                total[other] += 0.0 if low[j, other] == hi and high[j, other] == lo else most
         elif first == ORDERED:
             lo, hi, most = low[j, c], high[j, c], flat[layout[j, START]]
             for other in range(g):

@@ -18,7 +18,7 @@ from dbanon.kernels.auto import clusters, diversity, insertion_costs, moves
 from dbanon.kernels.auto import improve as improving
 from dbanon.kernels.auto.clusters import NONE
 from dbanon.kernels.auto.diversity import make_rules
-from dbanon.kernels.auto.insertion_costs import DIRECT
+from dbanon.kernels.auto.insertion_costs import DIRECT, FLAT
 from dbanon.kernels.auto.moves import CANDIDATES
 from dbanon.kernels.boxes import shrinking
 from dbanon.kernels.layout import ENTROPY, RECURSIVE, SET, SHARE, STRIDE, WIDE
@@ -144,6 +144,27 @@ def test_prices_that_are_kept_are_those_that_are_computed_when_asked(drawn, data
     assert unions == pytest.approx(search.o.total[used].tolist())
     assert found == find_cheapest(search, row, own, 1e6)
     assert expected == pytest.approx(search.rise[:found].tolist())
+
+
+def test_values_that_are_equally_far_apart_cost_what_their_tree_says():
+    random = np.random.default_rng(0)
+    names = [f"v{i}" for i in range(200)]
+    columns = {"drug": [None, *names, *random.choice(names[:20], 199).tolist()], "x": [1, 2] * 200}
+    space = freeze(make_space(encoded(columns), Requirement(2), loss="ncp")).space
+    label = random.integers(0, 40, space.n_rows).astype(np.int32)
+    search = search_of(space, np.unique(label, return_inverse=True)[1].astype(np.int32))
+    flat = search.o.at == FLAT
+    assert flat[:, 0].all()
+    for row in range(space.n_rows):
+        own, totals = int(search.s.owner[row]), []
+        used = search.s.size > 0
+        for line in (FLAT, DIRECT):
+            search.o.at[flat] = line
+            union_offers(search.o, search.s, own)
+            unions = search.o.total[used].tolist()
+            found = find_cheapest(search, row, own, 1e6)
+            totals.append((unions, search.best[:found].tolist(), search.rise[:found].tolist()))
+        assert totals[0] == totals[1]
 
 
 @given(spaces(most=20), st.data())
