@@ -11,6 +11,7 @@ import numpy as np
 
 from dbanon.anonymization.adjusting.merging import Merging, numbered
 from dbanon.anonymization.auto.distribution_cuts import recut, shares_of, start_by_shares
+from dbanon.anonymization.auto.rounds import MOVES, coordinates, improve
 from dbanon.anonymization.auto.space import make_space, total_cost
 from dbanon.anonymization.loss.costs import box_losses, column_costs, weighted_costs
 from dbanon.anonymization.threads import GivenUp, aside, given_up
@@ -81,7 +82,7 @@ _NEAR = (64, 512)  # partners considered, first and at most, if all can be count
 _FEW = (64,)  # and otherwise
 _CELLS = 1 << 25  # of a table of counts
 _WIDEST = 1e3  # a gap counts no more than this
-_PASSES = 6  # in which regrouped rows are cut again
+_PASSES = 3  # in which regrouped rows are cut again
 _MANY = 500  # groups that would take long to merge if most of them fail
 _NOW_AND_THEN = 16
 
@@ -201,12 +202,15 @@ def _regrouped(
     if shares is None:
         return None
     cells = max(space.n_rows * sum(column.rule.weight for column in space.columns), 1.0)
+    points = coordinates(space)
     try:
         label = aside(partial(start_by_shares, space, shares), until=lambda: stages.stopped)
         for number in range(_PASSES):
             stages.progress(number / _PASSES, total_cost(space, label) / cells)
-            task = partial(recut, space, label, shares, seed=0, number=number)
-            label = aside(task, until=lambda: stages.stopped)
+            draw = partial(partial, seed=0, number=number)
+            moves = draw(improve, space, points=points, effort=MOVES)
+            for task in (moves, draw(recut, space, shares=shares))[number == 0 :]:
+                label = aside(partial(task, label=label), until=lambda: stages.stopped)
     except GivenUp:
         if given_up():
             raise

@@ -101,7 +101,7 @@ def _holds(space: Space, label: NDArray[np.int32]) -> bool:
 R = TypeVar("R")
 
 QUICK = "quick"
-_RECUTS, _FIRST = 4, 1_000_000  # passes before the first round, numbered apart from its own
+_FIRST = 1_000_000  # the number of the pass before the first round, apart from its own
 
 
 class Begun(NamedTuple):
@@ -233,8 +233,7 @@ class Auto:
         limited, last = self.time_limit is not None, begun[-1]
         if last.shares is not None:
             plans = [EFFORTS[name] for name in self._efforts]
-            n_clusters = int(last.label.max()) + 1
-            courses = [Course(plan.slow(n_clusters, space), last) for plan in plans]
+            courses = [Course(plan.slow(space), last) for plan in plans]
         else:
             plans = [EFFORTS[name] for name in (["balanced"] if limited else self._efforts[:2])]
             pairs = zip(plans, begun, strict=False)
@@ -352,8 +351,6 @@ def _start_by_cuts(
 ) -> NDArray[np.int32]:
     """Return the clusters of cuts; after the time limit, unfinished or quick ones."""
     label = start_by_shares(space, shares, over=over)
-    for number in range(_RECUTS):
-        if over():
-            return min(label, start_quickly(space), key=partial(total_cost, space))
-        label = recut(space, label, shares, seed=seed, number=_FIRST + number)
-    return label
+    if over():
+        return min(label, start_quickly(space), key=partial(total_cost, space))
+    return recut(space, label, shares, seed=seed, number=_FIRST)

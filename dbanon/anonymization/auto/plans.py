@@ -92,11 +92,10 @@ class Plan(NamedTuple):
             each = each._replace(heat=0.0)
         return Phase(max(self.fewest, self.hot_rounds(space)), each)
 
-    def slow(self, n_clusters: int, space: Space) -> Phase:
+    def slow(self, space: Space) -> Phase:
         """Return the rounds if sensitive values are pressed."""
-        rounds = self.phase(space, begun=SHARES).rounds
-        affordable = _PAIRS * self.work * n_clusters / space.n_rows**2
-        return Phase(min(rounds, max(self.fewest, int(min(rounds / _SLOWER, affordable)))), LIGHT)
+        rounds = min(self.most // _SLOWER, int(_CUTS * self.work / space.n_rows))
+        return Phase(max(self.fewest, rounds, 1), MOVES)
 
 
 EFFORTS = {
@@ -121,9 +120,9 @@ _TURNED = 100_000
 _FULL = 120_000
 # Clusters of this size, if k is below this, gain most in the time by moves alone.
 _MANY, _REBUILT = 250_000, 10
-# If sensitive values are pressed, a round takes longer, and longer per row the larger its
-# cluster is.
-_SLOWER, _PAIRS = 4, 37
+# If sensitive values are pressed, rounds of moves and cuts of pairs take turns; rebuilding gains
+# hardly anything there.
+_SLOWER, _CUTS = 4, 1.85
 # Rounds end once this number in a row have gained less than this share each, for these rows.
 _IN_VAIN, _FADED, _AT_ROWS = 6, 5e-4, 30_000
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dbanon.kernels.auto.diversity import SCRATCH, Rules, count, make_rules, put, rule_holds
 from dbanon.kernels.boxes.costs import box_cost, half_bits, with_code
 from dbanon.kernels.compilation import ZERO, inlined, kernel, maker, step
-from dbanon.kernels.layout import HI, HI2, LO, LO2, SET, STRIDE
+from dbanon.kernels.layout import DISTINCT, HI, HI2, LO, LO2, SET, STRIDE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +30,8 @@ class Clusters(NamedTuple):
     codes: (n, d) int32; flat, layout: costs of boxes; box: (g + 1, d, 4) int32, bounds LO and HI
     and second bounds LO2 and HI2, the last for any use; owner, following, previous: (n,) int64,
     cluster of each row and neighbours in the list, -1 at the ends; head: (g,) int64, first row;
-    size: (g,) int64, 0 if the number is free; cost: (g,) float64, of one row.
+    size: (g,) int64, 0 if the number is free; cost: (g,) float64, of one row; r: rules, with the
+    counts of each cluster if they are few.
     """
 
     codes: NDArray[np.int32]
@@ -42,6 +44,7 @@ class Clusters(NamedTuple):
     head: NDArray[np.int64]
     size: NDArray[np.int64]
     cost: NDArray[np.float64]
+    r: Rules
 
 
 @maker
@@ -51,8 +54,12 @@ def make_clusters(
     layout: NDArray[np.int64],
     label: NDArray[np.int32],
     n_slots: int,
+    r: Rules,
 ) -> Clusters:
-    """Return the clusters of rows, given their ``label``; numbers up to ``n_slots`` are free."""
+    """Return the clusters of rows, given their ``label``; numbers up to ``n_slots`` are free.
+
+    r: rules of ``n_slots`` slots.
+    """
     n, d = codes.shape
     s = Clusters(
         codes,
@@ -65,6 +72,7 @@ def make_clusters(
         np.full(n_slots, NONE, np.int64),
         np.zeros(n_slots, np.int64),
         np.zeros(n_slots),
+        r,
     )
     for row in range(n - 1, -1, -1):
         link(s, row, ZERO + label[row])
@@ -85,6 +93,8 @@ def link(s: Clusters, row: int, c: int) -> None:
         s.previous[first] = row
     s.head[c] = row
     s.size[c] += 1
+    if is_counted(s.r):
+        put(s.r, c, row, 1)
 
 
 @step
@@ -98,6 +108,68 @@ def unlink(s: Clusters, row: int) -> None:
     if after != NONE:
         s.previous[after] = before
     s.size[c] -= 1
+    if is_counted(s.r):
+        put(s.r, c, row, -1)
+
+
+@inlined
+def is_counted(r: Rules) -> bool:
+    """Return True if there are counts of each cluster."""
+    return r.counts.shape[1] > 1 and r.kinds.shape[0] > 0
+
+
+@step
+def cluster_holds(s: Clusters, c: int, out: int, into: int) -> bool:
+    """Return True if a cluster still meets the rules without row ``out``, with row ``into``.
+
+    NONE is no row. O(values) a rule, or less; O(size) more without counts of each cluster.
+    """
+    r = s.r
+    n_rules = r.kinds.shape[0]
+    if n_rules == 0 or (out == NONE and into != NONE and _only_distinct(r)):
+        return True
+    slot, n = ZERO + c, s.size[c] - (out != NONE) + (into != NONE)
+    if not is_counted(r):
+        slot = SCRATCH
+        _count_rows(s, c, 1)
+    held = n > 0
+    for rule in range(n_rules):
+        held = held and _rule_holds_after(r, rule, slot, n, out, into)
+    if not is_counted(r):
+        _count_rows(s, c, -1)
+    return held
+
+
+@step
+def _only_distinct(r: Rules) -> bool:
+    for kind in r.kinds:
+        if kind != DISTINCT:
+            return False
+    return True
+
+
+@step
+def _count_rows(s: Clusters, c: int, times: int) -> None:
+    row = s.head[c]
+    while row != NONE:
+        put(s.r, SCRATCH, row, times)
+        row = s.following[row]
+
+
+@step
+def _rule_holds_after(r: Rules, rule: int, slot: int, n: int, out: int, into: int) -> bool:
+    column, before = r.columns[rule], r.sums[rule, slot]
+    if out != NONE:
+        count(r, rule, slot, r.sensitive[out, column], -1)
+    if into != NONE:
+        count(r, rule, slot, r.sensitive[into, column], 1)
+    held = rule_holds(r, rule, slot, n)
+    if out != NONE:
+        count(r, rule, slot, r.sensitive[out, column], 1)
+    if into != NONE:
+        count(r, rule, slot, r.sensitive[into, column], -1)
+    r.sums[rule, slot] = before
+    return held
 
 
 @step
@@ -313,7 +385,9 @@ def leaving_gains(
     n_clusters: int,
 ) -> NDArray[np.float64]:
     """Return how much the total of size * cost falls without each row, (n,)."""
-    s = make_clusters(codes, flat, layout, label, n_clusters)
+    nothing = np.empty(0, np.int64)
+    r = make_rules(nothing, nothing, np.empty((0, 2)), np.empty((codes.shape[0], 0), np.int32))
+    s = make_clusters(codes, flat, layout, label, n_clusters, r)
     gains = np.zeros(codes.shape[0])
     for row in range(codes.shape[0]):
         c = s.owner[row]

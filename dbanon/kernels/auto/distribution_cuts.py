@@ -7,16 +7,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dbanon.kernels.auto.clusters import clear, cost_of
-from dbanon.kernels.auto.diversity import Rules, _counts_hold, _is_near, make_rules
+from dbanon.kernels.auto.diversity import (
+    SCRATCH,
+    Rules,
+    count,
+    forget_rule,
+    make_rules_of_slots,
+    rule_holds,
+)
 from dbanon.kernels.auto.pools import widen_pair
 from dbanon.kernels.compilation import ZERO, kernel, maker, step
-from dbanon.kernels.layout import BETWEEN
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-PLACES = 9  # cuts of a column, at most
+PLACES = 5  # cuts of a column, at most
 MANY, FEW = 2_000, 4  # of more rows, each column is cut at fewer places
 STEPS = 8  # of the rows that a pure side gives up
 GAIN = 1e-9
@@ -28,8 +34,8 @@ class Cutter(NamedTuple):
     """Rows, the requirement of their groups, and reusable work memory.
 
     key: (n,) combination of sensitive values of each row, values: (m, s) of each, share: (m,) among
-    all rows; order, aside, best: (n,) rows in a column's order, while they are sorted, and in the
-    parts of the best cut; total, before, pure, kept, rest, quota: (m,) rows by key; ratio: (m,);
+    all rows; order, aside, best: (n,) rows in a column's order, for any use, and in the parts of
+    the best cut; total, before, pure, kept, rest, quota: (m,) rows by key; ratio: (m,);
     ends: (PLACES,); box: (2, d, 4) bounds of the two parts, or sets of values.
     """
 
@@ -71,7 +77,7 @@ def _make_cutter(
     for row in range(n):
         for column in range(sensitive.shape[1]):
             values[key[row], column] = sensitive[row, column]
-    r = make_rules(rules[0], rules[1], rules[2], sensitive)
+    r = make_rules_of_slots(rules[0], rules[1], rules[2], sensitive, ZERO)
     rows, counts = np.empty((3, n), np.int32), np.zeros((6, m), np.int64)
     ends, ratio = np.empty(PLACES, np.int64), np.empty(m)
     return Cutter(
@@ -101,8 +107,8 @@ def _make_cutter(
 @step
 def _sum(counts: NDArray[np.int64]) -> int:
     total = ZERO
-    for count in counts:
-        total += count
+    for number in counts:
+        total += number
     return total
 
 
@@ -113,19 +119,11 @@ def _hold(c: Cutter, counts: NDArray[np.int64]) -> bool:
     if n < c.k:
         return False
     for rule in range(r.kinds.shape[0]):
-        column, distinct = r.columns[rule], ZERO
+        column = r.columns[rule]
         for key in range(counts.shape[0]):
-            r.counts[c.values[key, column]] += counts[key]
-        if r.kinds[rule] >= BETWEEN:
-            holds = _is_near(r.kinds[rule], r.limits[rule], r.counts, r.tops, n)
-        else:
-            for count in r.counts:
-                if count > 0:
-                    r.tops[distinct] = count
-                    distinct += 1
-            holds = _counts_hold(r, rule, n, distinct)
-        for value in range(r.counts.shape[0]):
-            r.counts[value] = 0
+            count(r, rule, SCRATCH, c.values[key, column], counts[key])
+        holds = rule_holds(r, rule, SCRATCH, n)
+        forget_rule(r, rule, SCRATCH)
         if not holds:
             return False
     return True
@@ -210,29 +208,26 @@ def _tried(c: Cutter, n: int, end: int, low: bool, best: float) -> float:
     _copy(c.kept, c.quota)
     clear(c.layout, c.box, ZERO)
     clear(c.layout, c.box, ZERO + 1)
-    n_kept = 0
+    n_kept, cost, first = _sum(c.kept), 0.0, ZERO
+    second = n_kept
     for i in range(n):
         row = c.order[i if low else n - 1 - i]
         inside = i < (end if low else n - end)
         kept = inside and c.quota[c.key[row]] > 0
         c.quota[c.key[row]] -= kept
-        n_kept += kept
-        widen_pair(c.layout, c.box, ZERO if kept else ZERO + 1, c.codes, ZERO + row)
-    cost = n_kept * cost_of(c.flat, c.layout, c.box, ZERO)
-    cost += (n - n_kept) * cost_of(c.flat, c.layout, c.box, ZERO + 1)
-    if cost >= best - GAIN:
-        return best
-    _copy(c.kept, c.quota)
-    first, second = 0, n_kept
+        c.aside[first if kept else second] = row
+        first += kept
+        second += not kept
+        if widen_pair(c.layout, c.box, ZERO if kept else ZERO + 1, c.codes, ZERO + row) != 0:
+            cost = 0.0
+            if first > 0:
+                cost += n_kept * cost_of(c.flat, c.layout, c.box, ZERO)
+            if second > n_kept:
+                cost += (n - n_kept) * cost_of(c.flat, c.layout, c.box, ZERO + 1)
+            if cost >= best - GAIN:
+                return best
     for i in range(n):
-        row = c.order[i if low else n - 1 - i]
-        if i < (end if low else n - end) and c.quota[c.key[row]] > 0:
-            c.quota[c.key[row]] -= 1
-            c.best[first] = row
-            first += 1
-        else:
-            c.best[second] = row
-            second += 1
+        c.best[i] = c.aside[i]
     c.ends[PLACES - 1] = n_kept
     return cost
 
@@ -285,6 +280,8 @@ def _cut(c: Cutter, rows: NDArray[np.int32]) -> int:
         c.total[key] = 0
     for row in rows:
         c.total[c.key[row]] += 1
+    if not _deal(c):  # then no other parts are likely to
+        return 0
     best = np.inf
     for j in range(c.layout.shape[0]):
         if _put_in_order(c, rows, j):

@@ -1,13 +1,15 @@
-"""Check the diversity of the sensitive values of some rows."""
+"""Check the diversity of rows by counts of their sensitive values, kept as rows come and go.
+
+Counts are in slots: one for each cluster of a search, and the last for rows that are checked.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.auto.clusters import NONE, Clusters
-from dbanon.kernels.compilation import ZERO, kernel, step
+from dbanon.kernels.compilation import ZERO, kernel, maker, step
 from dbanon.kernels.layout import BETWEEN, DISTINCT, ENTROPY, EQUAL, SHARE, TREE
 
 if TYPE_CHECKING:
@@ -15,15 +17,19 @@ if TYPE_CHECKING:
 
 
 TIE = 1e-9
+SCRATCH: Any = np.int64(-1)
+# More counts than these would not fit into a processor's cache, nor several times into memory.
+MOST_COUNTS = 1 << 22
 
 
 class Rules(NamedTuple):
-    """Rules of every cluster, and work memory.
+    """Rules of every cluster, and counts of sensitive values.
 
     kinds, columns: (r,) int64, rule and sensitive column; limits: (r, w) float64 (l of DISTINCT;
     greatest share of SHARE; least entropy of ENTROPY; c and l of RECURSIVE, unlimited for l = 1);
-    sensitive: (n, s) int32; counts: (values,) int64, 0 between calls; members: (n + 1,) int64;
-    tops: (n + values + 1,) int64.
+    sensitive: (n, s) int32; counts: (r, slots, values) int32, rows of each value; sums: (r, slots),
+    number of values of DISTINCT, sum of n ln n of ENTROPY; logs: n ln n of each number of rows,
+    empty without ENTROPY; members, tops: work memory.
 
     Rules from BETWEEN compare with a distribution over m values. Their numbers start with a limit,
     m, and the m shares; then follow the greatest and the least share of each value (BETWEEN);
@@ -36,9 +42,40 @@ class Rules(NamedTuple):
     columns: NDArray[np.int64]
     limits: NDArray[np.float64]
     sensitive: NDArray[np.int32]
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int32]
+    sums: NDArray[np.float64]
+    logs: NDArray[np.float64]
     members: NDArray[np.int64]
     tops: NDArray[np.int64]
+
+
+@maker
+def make_rules_of_slots(
+    kinds: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    limits: NDArray[np.float64],
+    sensitive: NDArray[np.int32],
+    slots: int,
+) -> Rules:
+    """Return the rules with counts of so many clusters, or of none if these are too many."""
+    n, n_rules, n_values = sensitive.shape[0], kinds.shape[0], ZERO + 1
+    for row in range(n):
+        for j in range(sensitive.shape[1]):
+            n_values = max(n_values, sensitive[row, j] + 1)
+    if n_rules * slots * n_values > MOST_COUNTS:
+        slots = ZERO
+    n_logs = ZERO
+    for kind in kinds:
+        if kind == ENTROPY:
+            n_logs = n + 1
+    logs = np.empty(n_logs)
+    for i in range(n_logs):
+        logs[i] = i * np.log(max(i, 1))
+    counts = np.zeros((n_rules, slots + 1, n_values), np.int32)
+    sums = np.zeros((n_rules, slots + 1))
+    tops = np.empty(n_values + limits.shape[1] + 1, np.int64)
+    members = np.empty(n + 1, np.int64)
+    return Rules(kinds, columns, limits, sensitive, counts, sums, logs, members, tops)
 
 
 @kernel
@@ -48,43 +85,112 @@ def make_rules(
     limits: NDArray[np.float64],
     sensitive: NDArray[np.int32],
 ) -> Rules:
-    """Return the rules with work memory for these rows."""
-    n = sensitive.shape[0]
-    n_values = 1
-    for row in range(n):
-        for j in range(sensitive.shape[1]):
-            n_values = max(n_values, sensitive[row, j] + 1)
-    counts, members = np.zeros(n_values, np.int64), np.empty(n + 1, np.int64)
-    tops = np.empty(n + n_values + 1, np.int64)
-    return Rules(kinds, columns, limits, sensitive, counts, members, tops)
+    """Return the rules with counts of some rows at a time."""
+    return make_rules_of_slots(kinds, columns, limits, sensitive, ZERO)
 
 
 @step
-def _rule_holds(r: Rules, rule: int, rows: NDArray[np.int64], n: int) -> bool:
-    column = r.columns[rule]
-    distinct = ZERO
-    for i in range(n):
-        value = r.sensitive[rows[i], column]
-        distinct += r.counts[value] == 0
-        r.counts[value] += 1
-    near = r.kinds[rule] < BETWEEN or _is_near(r.kinds[rule], r.limits[rule], r.counts, r.tops, n)
-    met = 0
-    for i in range(n):
-        value = r.sensitive[rows[i], column]
-        if r.counts[value] > 0:
-            r.tops[met] = r.counts[value]
-            r.counts[value] = 0
+def count(r: Rules, rule: int, slot: int, value: int, times: int) -> None:
+    """Add a value so many times to the counts of a slot; O(1)."""
+    before = r.counts[rule, slot, value]
+    after = before + times
+    r.counts[rule, slot, value] = after
+    if r.kinds[rule] == DISTINCT:
+        r.sums[rule, slot] += (after > 0) - (before > 0)
+    elif r.kinds[rule] == ENTROPY:
+        r.sums[rule, slot] += r.logs[after] - r.logs[before]
+
+
+@step
+def put(r: Rules, slot: int, row: int, times: int) -> None:
+    """Add a row to the counts of a slot, or remove it (-1); O(1) a rule."""
+    for rule in range(r.kinds.shape[0]):
+        count(r, rule, slot, r.sensitive[row, r.columns[rule]], times)
+
+
+@step
+def forget(r: Rules, slot: int) -> None:
+    """Empty a slot; O(values) a rule."""
+    for rule in range(r.kinds.shape[0]):
+        forget_rule(r, rule, slot)
+
+
+@step
+def forget_rule(r: Rules, rule: int, slot: int) -> None:
+    """Empty a slot for one rule."""
+    for value in range(r.counts.shape[2]):
+        r.counts[rule, slot, value] = 0
+    r.sums[rule, slot] = 0.0
+
+
+@step
+def forget_rows(r: Rules, rows: NDArray[np.int64], n: int) -> None:
+    """Empty the last slot, which has the first ``n`` rows; O(n) a rule."""
+    for rule in range(r.kinds.shape[0]):
+        column = r.columns[rule]
+        for i in range(n):
+            r.counts[rule, SCRATCH, r.sensitive[rows[i], column]] = 0
+        r.sums[rule, SCRATCH] = 0.0
+
+
+@step
+def slot_holds(r: Rules, slot: int, n: int) -> bool:
+    """Return True if the n rows of a slot meet every rule; O(values) a rule, or less."""
+    for rule in range(r.kinds.shape[0]):
+        if not rule_holds(r, rule, slot, n):
+            return False
+    return True
+
+
+@step
+def rule_holds(r: Rules, rule: int, slot: int, n: int) -> bool:
+    """Return True if the n rows of a slot meet a rule."""
+    kind, limit = r.kinds[rule], r.limits[rule, 0]
+    if kind == DISTINCT:
+        return r.sums[rule, slot] >= limit
+    if kind == ENTROPY:
+        return r.logs[n] - r.sums[rule, slot] >= n * (limit - TIE)
+    counts = r.counts[rule, slot]
+    if kind == SHARE:
+        greatest = ZERO
+        for value in range(counts.shape[0]):
+            greatest = max(greatest, counts[value])
+        return greatest <= limit * n + TIE
+    if kind >= BETWEEN:
+        return _is_near(kind, r.limits[rule], counts, r.tops, n)
+    return _is_recursive(r, rule, counts, n)
+
+
+@step
+def _is_recursive(r: Rules, rule: int, counts: NDArray[np.int32], n: int) -> bool:
+    limit, l, met = r.limits[rule, 0], int(r.limits[rule, 1]), ZERO
+    for value in range(counts.shape[0]):
+        if counts[value] > 0:
+            r.tops[met] = counts[value]
             met += 1
-    if r.kinds[rule] >= BETWEEN:
-        return near
-    return _counts_hold(r, rule, n, distinct)
+    tops = r.tops[:met]
+    greatest, others = _put_greatest_first(tops, ZERO), n
+    for i in range(min(l - 1, met)):
+        others -= _put_greatest_first(tops, i)
+    return l <= 1 or greatest < limit * others
+
+
+@step
+def _put_greatest_first(counts: NDArray[np.int64], start: int) -> int:
+    """Swap the greatest count from ``start`` with the one there; return it."""
+    at = start
+    for i in range(start + 1, counts.shape[0]):
+        if counts[i] > counts[at]:
+            at = i
+    counts[start], counts[at] = counts[at], counts[start]
+    return counts[start]
 
 
 @step
 def _is_near(
     kind: int,
     numbers: NDArray[np.float64],
-    counts: NDArray[np.int64],
+    counts: NDArray[np.int32],
     sums: NDArray[np.int64],
     n: int,
 ) -> bool:
@@ -93,23 +199,26 @@ def _is_near(
     more = 2 + int(numbers[1])
     if kind == TREE:
         return _is_near_in_tree(numbers, counts, sums, n)
-    moved, carried = 0.0, 0
-    for value in range(m):
-        share = counts[value] / n
-        if kind == BETWEEN:
+    if kind == BETWEEN:
+        for value in range(m):
+            share = counts[value] / n
             if share > numbers[more + value] or share < numbers[more + int(numbers[1]) + value]:
                 return False
-        elif kind == EQUAL:
-            moved += max(share - numbers[2 + value], 0.0)
-        else:
+        return True
+    moved, carried, part = 0.0, ZERO, 1.0 / n
+    if kind == EQUAL:
+        for value in range(m):
+            moved += max(counts[value] * part - numbers[2 + value], 0.0)
+    else:
+        for value in range(m):
             carried += counts[value]
-            moved += abs(carried / n - numbers[more + value])
+            moved += abs(carried * part - numbers[more + value])
     return moved <= numbers[0] + TIE
 
 
 @step
 def _is_near_in_tree(
-    numbers: NDArray[np.float64], counts: NDArray[np.int64], sums: NDArray[np.int64], n: int
+    numbers: NDArray[np.float64], counts: NDArray[np.int32], sums: NDArray[np.int64], n: int
 ) -> bool:
     m = int(numbers[1])
     place = 2 + m
@@ -129,45 +238,12 @@ def _is_near_in_tree(
 
 @step
 def is_wanted(r: Rules, rule: int, size: int, row: int) -> bool:
-    """Return True if a row adds a new value, or one that is too rare for a rule."""
+    """Return True if a row adds a value that the last slot lacks, or that is too rare there."""
     value = r.sensitive[row, r.columns[rule]]
-    count = r.counts[value]
+    found = r.counts[rule, SCRATCH, value]
     if r.kinds[rule] < BETWEEN:
-        return count == 0
-    return count + 0.5 <= r.limits[rule, 2 + value] * (size + 1)
-
-
-@step
-def _counts_hold(r: Rules, rule: int, n: int, distinct: int) -> bool:
-    """Check the first ``distinct`` counts in ``tops``, which add up to n."""
-    kind, limit = r.kinds[rule], r.limits[rule, 0]
-    if kind == DISTINCT:
-        return distinct >= limit
-    tops = r.tops[:distinct]
-    if kind == ENTROPY:
-        entropy = np.log(n)
-        for count in tops:
-            entropy -= count * np.log(count) / n
-        return entropy >= limit - TIE
-    greatest = _put_greatest_first(tops, ZERO)
-    if kind == SHARE:
-        return greatest <= limit * n + TIE
-    l = int(r.limits[rule, 1])
-    others = n
-    for i in range(min(l - 1, distinct)):
-        others -= _put_greatest_first(tops, i)
-    return l <= 1 or greatest < limit * others
-
-
-@step
-def _put_greatest_first(counts: NDArray[np.int64], start: int) -> int:
-    """Swap the greatest count from ``start`` with the one there; return it."""
-    at = start
-    for i in range(start + 1, counts.shape[0]):
-        if counts[i] > counts[at]:
-            at = i
-    counts[start], counts[at] = counts[at], counts[start]
-    return counts[start]
+        return found == 0
+    return found + 0.5 <= r.limits[rule, 2 + value] * (size + 1)
 
 
 @kernel
@@ -178,40 +254,12 @@ def rows_hold(r: Rules, rows: NDArray[np.int64]) -> bool:
 
 @step
 def hold(r: Rules, rows: NDArray[np.int64], n: int) -> bool:
-    """Return True if the first ``n`` rows together meet every rule; O(n) a rule."""
-    for rule in range(r.kinds.shape[0]):
-        if not _rule_holds(r, rule, rows, n):
-            return False
-    return True
-
-
-@step
-def _only_distinct(r: Rules) -> bool:
-    for kind in r.kinds:
-        if kind != DISTINCT:
-            return False
-    return True
-
-
-@step
-def cluster_holds(r: Rules, s: Clusters, c: int, out: int, into: int) -> bool:
-    """Return True if a cluster still meets the rules without row ``out``, with row ``into``.
-
-    NONE is no row. O(size); O(1) if another row cannot break a rule.
-    """
-    if r.kinds.shape[0] == 0 or (out == NONE and into != NONE and _only_distinct(r)):
-        return True
-    n = ZERO
-    row = s.head[c]
-    while row != NONE:
-        if row != out:
-            r.members[n] = row
-            n += 1
-        row = s.following[row]
-    if into != NONE:
-        r.members[n] = into
-        n += 1
-    return hold(r, r.members, n)
+    """Return True if the first ``n`` rows together meet every rule; O(n + values) a rule."""
+    for i in range(n):
+        put(r, SCRATCH, rows[i], 1)
+    held = slot_holds(r, SCRATCH, n)
+    forget_rows(r, rows, n)
+    return held
 
 
 @kernel

@@ -10,7 +10,9 @@ from dbanon.kernels.auto.clusters import (
     NONE,
     Clusters,
     clear,
+    cluster_holds,
     cost_of,
+    is_counted,
     join,
     leave,
     left_cost,
@@ -22,7 +24,7 @@ from dbanon.kernels.auto.clusters import (
     without,
 )
 from dbanon.kernels.auto.cuts import Cutter, cut_all, make_cutter
-from dbanon.kernels.auto.diversity import cluster_holds, make_rules
+from dbanon.kernels.auto.diversity import forget, make_rules_of_slots
 from dbanon.kernels.auto.insertion_costs import refresh, union_offers
 from dbanon.kernels.auto.moves import (
     LEAST_GAIN,
@@ -182,7 +184,7 @@ def _rebuild(w: Search, b: Rebuild, carver: Carver | None, found: int, how: Ways
     budget = paid + heat - LEAST_GAIN
     for g in range(groups):
         budget -= p.size[g] * cost_of(p.flat, p.layout, p.box, g)
-    if budget <= 0.0 or not groups_hold(p, n, groups, w.r):
+    if budget <= 0.0 or not groups_hold(p, n, groups, s.r):
         return 0.0
     for i in range(n):
         b.old[i] = s.owner[p.rows[i]]
@@ -206,7 +208,7 @@ def _group(w: Search, b: Rebuild, carver: Carver | None, n: int, found: int, how
         return _cut_pool(w, b, n)
     groups = ZERO
     if builder != CARVE:
-        groups = grow_groups(p, n, w.r, w.k, w.dice, builder == GROW_FAR, most)
+        groups = grow_groups(p, n, w.s.r, w.k, w.dice, builder == GROW_FAR, most)
     elif carver is not None:
         groups = _carve_pool(w, b, carver, n, most)
     if not how.anywhere:
@@ -223,7 +225,7 @@ def _insert_rest(w: Search, b: Rebuild, n: int, budget: float) -> float:
             continue
         row, target = p.rows[i], NONE
         for j in range(find_cheapest(w, row, NONE, budget)):
-            if cluster_holds(w.r, s, w.best[j], NONE, row):
+            if cluster_holds(s, w.best[j], NONE, row):
                 target = w.best[j]
                 budget -= w.rise[j]
                 break
@@ -259,7 +261,7 @@ def _cut_pool(w: Search, b: Rebuild, n: int) -> int:
         b.q.factor[j] = 1.0 + CUT_NOISE * uniform(w.dice)
     for i in range(n):
         rows[i] = p.rows[i]
-    groups = cut_all(b.q, rows, w.r, w.k, ZERO, b.ends)
+    groups = cut_all(b.q, rows, w.s.r, w.k, ZERO, b.ends)
     start = 0
     for g in range(groups):
         stop = b.ends[g]
@@ -315,6 +317,8 @@ def _replace(w: Search, b: Rebuild, found: int, n: int, groups: int) -> bool:
         s.head[b.chosen[i]] = NONE
         s.size[b.chosen[i]] = 0
         s.cost[b.chosen[i]] = 0.0
+        if is_counted(s.r):
+            forget(s.r, b.chosen[i])
     c = ZERO
     for g in range(groups):
         if g < found:
@@ -500,7 +504,7 @@ def _follow(w: Search, a: Ring, chosen: NDArray[np.int64]) -> float:
             c = chosen[into - 1]
             gain += s.size[c] * s.cost[c] - a.price[into - 1, j - 1]
             if into != j:
-                holds = holds and cluster_holds(w.r, s, c, a.rows[into - 1], a.rows[j - 1])
+                holds = holds and cluster_holds(s, c, a.rows[into - 1], a.rows[j - 1])
             length += 1
             j = into
         if length > 1 and gain > LEAST_GAIN and holds:
@@ -547,9 +551,10 @@ def improve_block(
     k, n_clusters = numbers[0], numbers[1]
     n = codes.shape[0]
     n_slots = min(n_clusters + n_clusters // 2 + 4, n // k + 1)
-    s = make_clusters(codes, flat, layout, label, max(n_slots, n_clusters))
-    r = make_rules(rules[0], rules[1], rules[2], sensitive)
-    w = make_search(s, r, k, make_dice(numbers[5], numbers[6]))
+    n_slots = max(n_slots, n_clusters)
+    r = make_rules_of_slots(rules[0], rules[1], rules[2], sensitive, n_slots)
+    s = make_clusters(codes, flat, layout, label, n_slots, r)
+    w = make_search(s, k, make_dice(numbers[5], numbers[6]))
     order = np.arange(n)
     absorb_failing(w, order)
     saved = 0.0

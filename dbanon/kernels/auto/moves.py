@@ -9,6 +9,7 @@ import numpy as np
 from dbanon.kernels.auto.clusters import (
     NONE,
     Clusters,
+    cluster_holds,
     exchanged_cost,
     join,
     leave,
@@ -17,7 +18,6 @@ from dbanon.kernels.auto.clusters import (
     rescan,
     unlink,
 )
-from dbanon.kernels.auto.diversity import Rules, cluster_holds
 from dbanon.kernels.auto.insertion_costs import Offers, cheapest_offers, make_offers, refresh
 from dbanon.kernels.compilation import ZERO, inlined, maker, step
 from dbanon.kernels.layout import WIDE
@@ -41,12 +41,11 @@ STALE = -1.0
 class Search(NamedTuple):
     """A block under search.
 
-    s: clusters; r: rules; k: least size; dice: random state; best, rise: (CANDIDATES,) cheapest
+    s: clusters; k: least size; dice: random state; best, rise: (CANDIDATES,) cheapest
     clusters for a row and their rises; o: costs with one more row.
     """
 
     s: Clusters
-    r: Rules
     k: int
     dice: NDArray[np.uint64]
     best: NDArray[np.int64]
@@ -55,11 +54,9 @@ class Search(NamedTuple):
 
 
 @maker
-def make_search(s: Clusters, r: Rules, k: int, dice: NDArray[np.uint64]) -> Search:
+def make_search(s: Clusters, k: int, dice: NDArray[np.uint64]) -> Search:
     """Return a search over clusters, with work memory."""
-    return Search(
-        s, r, k, dice, np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES), make_offers(s)
-    )
+    return Search(s, k, dice, np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES), make_offers(s))
 
 
 @step
@@ -97,12 +94,12 @@ def pass_rows(w: Search, order: NDArray[np.int64]) -> float:
 def _move(w: Search, row: int, found: int, gain: float) -> float:
     """Move a row to the cheapest cluster that stays diverse; its own may lose a row."""
     s = w.s
-    if gain - w.rise[0] <= LEAST_GAIN or not cluster_holds(w.r, s, s.owner[row], row, NONE):
+    if gain - w.rise[0] <= LEAST_GAIN or not cluster_holds(s, s.owner[row], row, NONE):
         return 0.0
     for i in range(found):
         if gain - w.rise[i] <= LEAST_GAIN:
             break
-        if cluster_holds(w.r, s, w.best[i], NONE, row):
+        if cluster_holds(s, w.best[i], NONE, row):
             origin = s.owner[row]
             leave(s, row)
             join(s, w.best[i], row)
@@ -123,9 +120,9 @@ def _chain(w: Search, row: int) -> float:
         return 0.0
     best, change = _best_of_donor(s, row, best, change)
     if not (
-        cluster_holds(w.r, s, c, row, best)
-        and cluster_holds(w.r, s, s.owner[best], best, NONE)
-        and cluster_holds(w.r, s, target, NONE, row)
+        cluster_holds(s, c, row, best)
+        and cluster_holds(s, s.owner[best], best, NONE)
+        and cluster_holds(s, target, NONE, row)
     ):
         return 0.0
     donor = s.owner[best]
@@ -201,23 +198,22 @@ def _swap(w: Search, row: int, found: int) -> float:
         best, least = best_exchange(s, row, other, paid - LEAST_GAIN)
         if best == NONE:
             continue
-        if cluster_holds(w.r, s, c, row, best) and cluster_holds(w.r, s, other, best, row):
-            leave(s, row)
-            leave(s, best)
-            join(s, c, best)
-            join(s, other, row)
-            refresh(w.o, s, c)
-            refresh(w.o, s, other)
-            return paid - least
+        leave(s, row)
+        leave(s, best)
+        join(s, c, best)
+        join(s, other, row)
+        refresh(w.o, s, c)
+        refresh(w.o, s, other)
+        return paid - least
     return 0.0
 
 
 @step
 def best_exchange(s: Clusters, row: int, other: int, most: float) -> tuple[int, float]:
-    """Return the best row of a cluster to swap ``row`` with, and the cost of both then."""
+    """Return the best possible row of a cluster to swap ``row`` with, and the cost of both then."""
     codes, flat, layout, box, following = s.codes, s.flat, s.layout, s.box, s.following
     c = s.owner[row]
-    here, there = s.size[c], s.size[other]
+    here, there, ruled = s.size[c], s.size[other], s.r.kinds.shape[0] > 0
     best = NONE
     candidate = s.head[other]
     while candidate != NONE:
@@ -226,12 +222,18 @@ def best_exchange(s: Clusters, row: int, other: int, most: float) -> tuple[int, 
         if total < most:
             bound = (most - total) / here
             total += here * exchanged_cost(flat, layout, box, c, codes, row, candidate, bound)
-            if total < most:
+            if total < most and _may_swap(s, row, candidate):
                 best, most = candidate, total
-        if s.cost[other] == 0.0:
+        if s.cost[other] == 0.0 and not ruled:
             break
         candidate = following[candidate]
     return best, most
+
+
+@step
+def _may_swap(s: Clusters, a: int, b: int) -> bool:
+    """Return True if the clusters of two rows meet the rules with each other's row."""
+    return cluster_holds(s, s.owner[a], a, b) and cluster_holds(s, s.owner[b], b, a)
 
 
 @step
@@ -239,7 +241,7 @@ def absorb_failing(w: Search, members: NDArray[np.int64]) -> None:
     """Dissolve every cluster that is too small or violates a rule, at any cost."""
     s = w.s
     for c in range(s.size.shape[0]):
-        if s.size[c] > 0 and (s.size[c] < w.k or not cluster_holds(w.r, s, c, NONE, NONE)):
+        if s.size[c] > 0 and (s.size[c] < w.k or not cluster_holds(s, c, NONE, NONE)):
             _dissolve(w, c, members, np.inf)
 
 
@@ -280,7 +282,7 @@ def _dissolve(w: Search, c: int, members: NDArray[np.int64], budget: float) -> f
         row = members[i]
         target = NONE
         for j in range(find_cheapest(w, row, c, budget)):
-            if cluster_holds(w.r, s, w.best[j], NONE, row):
+            if cluster_holds(s, w.best[j], NONE, row):
                 target = w.best[j]
                 budget -= w.rise[j]
                 break

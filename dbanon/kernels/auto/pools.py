@@ -11,7 +11,16 @@ import numpy as np
 
 from dbanon.kernels.auto.clusters import NONE, clear
 from dbanon.kernels.auto.cuts import cut_all, make_cutter
-from dbanon.kernels.auto.diversity import Rules, hold, is_wanted, make_rules
+from dbanon.kernels.auto.diversity import (
+    SCRATCH,
+    Rules,
+    forget_rows,
+    hold,
+    is_wanted,
+    make_rules,
+    put,
+    slot_holds,
+)
 from dbanon.kernels.boxes.costs import box_cost, half_bits, with_code
 from dbanon.kernels.compilation import ZERO, kernel, maker, step
 from dbanon.kernels.layout import BETWEEN, DISTINCT, HI, LO, SET, SIZE, START, STRIDE, TABLE
@@ -177,9 +186,11 @@ def _grow(p: Pool, n_left: int, r: Rules, k: int, g: int, seed: int) -> int:
         row = rows[left[place]]
         picked[size] = row
         size += 1
+        put(r, SCRATCH, row, 1)
         taken[place] = np.inf
         changed = widen_pair(layout, box, g, codes, row)
-        if size >= k and (not ruled or hold(r, picked, size)):
+        if size >= k and (not ruled or slot_holds(r, SCRATCH, size)):
+            forget_rows(r, picked, size)
             p.size[g] = size
             return size
         cost[place] = np.inf
@@ -193,6 +204,7 @@ def _grow(p: Pool, n_left: int, r: Rules, k: int, g: int, seed: int) -> int:
             for i in range(n_left):
                 if cost[i] < least:
                     place, least = i, cost[i]
+    forget_rows(r, picked, size)
     for i in range(n_left):
         taken[i] = 0.0
     return 0
@@ -241,37 +253,25 @@ def widen_pair(
 @step
 def _cheapest_new(p: Pool, n_left: int, r: Rules, k: int, size: int) -> int:
     """Return the cheapest row of a value that a rule needs, NONE, or HOPELESS if none is left."""
-    rule = _pressing_rule(p, r, k, size)
+    rule = _pressing_rule(r, k, size)
     if rule == NONE:
         return NONE
-    values = r.sensitive[:, r.columns[rule]]
-    for i in range(size):
-        r.counts[values[p.picked[i]]] += 1
     best, least = NONE, np.inf
     for i in range(n_left):
         if p.cost[i] < least and is_wanted(r, rule, size, p.rows[p.left[i]]):
             best, least = i, p.cost[i]
-    for i in range(size):
-        r.counts[values[p.picked[i]]] = 0
     return HOPELESS if best == NONE and r.kinds[rule] == DISTINCT else best
 
 
 @step
-def _pressing_rule(p: Pool, r: Rules, k: int, size: int) -> int:
+def _pressing_rule(r: Rules, k: int, size: int) -> int:
     """Return a rule that fails unless the next row has a new value, or NONE."""
     for rule in range(r.kinds.shape[0]):
         if r.kinds[rule] != DISTINCT:
             if size >= k or r.kinds[rule] >= BETWEEN:
                 return rule
             continue
-        column, met = r.columns[rule], 0
-        for i in range(size):
-            value = r.sensitive[p.picked[i], column]
-            met += r.counts[value] == 0
-            r.counts[value] += 1
-        for i in range(size):
-            r.counts[r.sensitive[p.picked[i], column]] = 0
-        missing = r.limits[rule, 0] - met
+        missing = r.limits[rule, 0] - r.sums[rule, SCRATCH]
         if missing > 0 and k - size <= missing:
             return rule
     return NONE

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from samples import people as people_samples
 from samples.datasets import Dataset, encode_made, kind_of, load, read
 from samples.distinct import TREES, make
 from samples.people import skewed
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.problem import Problem
 
 K, ROWS = 5, 100_000
-WARDS_SKEW = 1.1
+WARDS_SKEW, ANSWERS = 1.1, 14
 WARDS, DISTINCT_ROWS, PERSONS, EACH = 40, 65_000, 50_000, 10
 MANY_CATEGORIES, CATEGORICAL_ROWS = 15, 10_000
 
@@ -122,6 +123,17 @@ def visits(rows: int, folder: Path) -> Dataset:
     return encode_made(pa.table(columns), "\n".join(lines) + "\n", trees, folder=folder)
 
 
+def people(rows: int, folder: Path) -> Dataset:
+    """The large table of people, of whom one of 14 skewed answers is sensitive."""
+    import pyarrow as pa
+
+    source = people_samples.make(rows).drop_columns([people_samples.PROTECTED])
+    drawn = skewed(ANSWERS, rows, np.random.default_rng((SEED, rows)))
+    source = source.append_column("answer", pa.array([f"answer {i:02}" for i in drawn]))
+    text = people_samples.policy_text(k=5, l=1).replace(people_samples.PROTECTED, "answer")
+    return encode_made(source, text, people_samples.trees(), folder=folder)
+
+
 def adult(rows: int, _: Path) -> Dataset:
     return load("adult", rows=rows)
 
@@ -146,6 +158,14 @@ SHAPES = {
         ROWS,
         K,
         (("t-closeness", {"t": 0.2, **OF_WORK}),),
+        {"auto": (34.0, 15.0)},
+        ("mondrian",),
+    ),
+    "spread": Shape(
+        people,
+        ROWS,
+        K,
+        (("t-closeness", {"t": 0.2}),),
         {"auto": (34.0, 15.0)},
         ("mondrian",),
     ),
