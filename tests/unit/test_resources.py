@@ -70,7 +70,8 @@ def test_git_names_the_same_commit():
     assert named.stdout.strip() == resources.commit()
 
 
-def test_pages_and_the_changelog_name_the_version_of_the_project():
+def test_pages_the_changelog_and_the_citation_name_the_version_of_the_project():
+    assert f"\nversion: {VERSION}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
     number = ".".join(VERSION.split(".")[:2])
     for name in ("README.md", "docs/index.md"):
         assert f"Version {number} is" in (ROOT / name).read_text("utf-8")
