@@ -222,7 +222,7 @@ class Auto:
 
     @property
     def _efforts(self) -> list[str]:
-        """The efforts up to this one; each extends the previous one."""
+        """The efforts up to this one; each extends the previous one, of few rows its start too."""
         if self.time_limit is not None:
             return [self.effort]
         names = [*EFFORTS]
@@ -257,14 +257,15 @@ class Auto:
                     return [Begun(label, SHARES, shares)]
                 begun: dict[Carved | None, Begun] = {}
                 begin = partial(start, space, seed=seed, before_rounds=wait, clock=clock)
-                carvings = [EFFORTS[name].carving for name in self._efforts]
+                efforts = self._efforts if space.n_rows <= SMALL else self._efforts[-1:]
+                carvings = [EFFORTS[name].carving for name in efforts]
                 ways = [carved_by(space, carving, clock) for carving in carvings]
                 for way, carving in zip(ways, carvings, strict=True):
                     if way not in begun:
                         found = aside(partial(begin, carving=carving), until=self._is_stopped)
                         begun[way] = Begun(*found, None)
                 self.stages.remark(f"start: {begun[ways[-1]].name}{_late(clock)}")
-                return [begun[way] for way in ways]
+                return [begun[way] for way in ways] * (len(self._efforts) // len(ways))
         except GivenUp:
             if given_up():
                 raise

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from builders import encoded
 
-from dbanon.anonymization.auto import rounds, start
+from dbanon.anonymization.auto import algorithm, rounds, start
 from dbanon.anonymization.auto.algorithm import Auto
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.kernels import compilation
@@ -67,7 +67,8 @@ def test_no_round_is_run_before_the_other_process_has_ended(uncached, monkeypatc
         seen.append((folder / "done").exists())
         return improve(*given, **named)
 
-    monkeypatch.setattr(start, "improve", spied)
+    for module in (start, algorithm):
+        monkeypatch.setattr(module, "improve", spied)
     search()
     assert {True} == set(seen)
 
