@@ -33,11 +33,9 @@ def comparing(document, plain):
 
     def compared(value):
         words = [word for word in sys.argv[1:] if not word.startswith("-")]
-        command = next(
-            name
-            for length in (3, 2, 1)
-            if (name := " ".join(words[:length])) in json_schemas.COMMANDS
-        )
+        names = (" ".join(words[:length]) for length in (3, 2, 1))
+        known = (name for name in names if name in json_schemas.COMMANDS)
+        command = next(known, f"{words[0]} set")  # which the command line lets people leave out
         try:
             require_valid(command, json.loads(json.dumps(plain(value))))
         except ValidationError as error:
