@@ -85,6 +85,8 @@ def test_the_whole_way_of_a_steward(run, database, tmp_path):
     assert "nothing to compare: release 1 alone has" in shown.stdout
     assert "history.svg written" in shown.stderr.replace("\n", "")
     assert drawing.read_text().startswith("<?xml")
+    assert json.loads(run("history", "patients", "--json").stdout)
+    assert json.loads(run("policy", "show", "patients", "--json").stdout)["table"]
     refused = run("history", "nothing_here", "--plot", "history.gif", code=1).stderr
     assert "try: --plot history.svg" in refused
     releases = json.loads(run("release", "list", "--json").stdout)
@@ -92,6 +94,7 @@ def test_the_whole_way_of_a_steward(run, database, tmp_path):
     assert "k-anonymity" in run("release", "show", releases[0]["id"]).stdout
     assert "no leak found" in run("doctor").stdout
     run("release", "drop", releases[0]["id"])
+    assert json.loads(run("release", "forget", releases[0]["id"], "--yes", "--json").stdout)
     assert database.execute("SELECT to_regclass('anon.patients')") == [(None,)]
     run("policy", "drop", "patients")
     assert json.loads(run("policy", "list", "--json").stdout) == []
@@ -104,12 +107,13 @@ def test_the_whole_life_of_a_taxonomy(run, database, tmp_path):
     file.write_text("F;*\nM;*\n")
     assert "version 1" in run("taxonomy", "import", "sex", file).stdout
     assert "version 2" in run("taxonomy", "derive", "sex", "patients", "sex").stdout
-    run("taxonomy", "derive", "age", "patients", "age", "--kind", "intervals", "--width", "10")
+    tens = ("--kind", "intervals", "--width", "10", "--json")
+    assert json.loads(run("taxonomy", "derive", "age", "patients", "age", *tens).stdout)["version"]
     assert "[20, 30)" in run("taxonomy", "show", "age").stdout
     listed = json.loads(run("taxonomy", "list", "--json").stdout)
     assert [(row["name"], row["version"]) for row in listed] == [("age", 1), ("sex", 2), ("sex", 1)]
     assert run("taxonomy", "export", "sex").stdout == "F;*\nM;*\n"
-    assert "us-state" in run("taxonomy", "builtin", "list").stdout
+    assert "us-state" in json.loads(run("taxonomy", "builtin", "list", "--json").stdout)
     added = run("taxonomy", "builtin", "add", "us-state", "--as", "state").stdout
     assert "taxonomy state, version 1: 51 leaves" in added
     query = run("taxonomy", "missing", "sex", "public.patients", "sex").stdout

@@ -20,7 +20,9 @@ from typer.main import get_command
 from unit.cli.test_help import commands
 
 import dbanon
+from dbanon.actions.server import Compiled, ServerStatus
 from dbanon.cli import app
+from dbanon.cli.terminal import console
 
 FOLDER = Path(__file__).parent
 SQL = re.compile(
@@ -129,6 +131,26 @@ def test_a_document_may_have_more_keys_than_its_schema_but_those_of_this_version
 def test_a_document_of_other_types_is_found(change):
     with pytest.raises(ValidationError):
         require_valid("init", STATUS | change)
+
+
+SERVER = ServerStatus(
+    running=False,
+    pid=None,
+    version="18.4",
+    data_directory=Path("data"),
+    socket_directory=Path("run"),
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "value"),
+    [
+        ("server status", SERVER),
+        ("server warm", Compiled(Path("cache"), 0.0)),
+    ],
+)
+def test_the_documents_of_the_server_are_as_published(command, value):
+    require_valid(command, console.plain(value))
 
 
 def test_an_error_is_a_document_of_every_command():
