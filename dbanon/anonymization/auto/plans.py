@@ -64,7 +64,7 @@ class Plan(NamedTuple):
         """Return the rounds with the greatest gain per time; begun: the name of the start."""
         n = space.n_rows
         hot, each = self.hot_rounds(space), _hot(space)
-        if hot >= _LEAST_HOT and (each != ANNEALED or n <= SMALL):
+        if hot >= _LEAST_HOT and (each != ANNEALED or n <= _still_hot(space)):
             return Phase(hot, each)
         affordable = self.work * (1 + SMALL / n) / (n * (1 + space.k / _HALF_AT))
         affordable *= min(max(space.k / _USUAL, _PAIRS_GAIN), _LARGE_GAIN)
@@ -113,7 +113,7 @@ SMALL = 10_000
 """So many rows can afford more rounds, and all candidates."""
 _FEW, _ROWS_OF_A_ROUND, _MORE = 10, 50, 4
 # Fewer rounds than these have no time to cool; one of many columns takes as long as some others.
-_LEAST_HOT, _WIDE_TAKES = 10, 6
+_LEAST_HOT, _WIDE_TAKES, _MIDDLE = 10, 6, 8
 # Of more rows, changing places gains less in its time than moving.
 _TURNED = 100_000
 # More rows than these have fewer rounds.
@@ -125,6 +125,11 @@ _MANY, _REBUILT = 250_000, 10
 _SLOWER, _CUTS = 4, 1.85
 # Rounds end once this number in a row have gained less than this share each, for these rows.
 _IN_VAIN, _FADED, _AT_ROWS = 6, 5e-4, 30_000
+
+
+def _still_hot(space: Space) -> int:
+    """Return how many rows have hot rounds; larger clusters gain more from them."""
+    return 4 * SMALL if space.k >= _MIDDLE else SMALL
 
 
 def _hot(space: Space) -> Effort:
