@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbanon.actions.preparation.loading import find_source, looking, warnings_of_release
@@ -45,7 +46,6 @@ from dbanon.formats.support import Mode, require
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from dbanon.anonymization.released.cells import Released
@@ -156,6 +156,7 @@ def _released_data(
             and policy.weight is None
         ):
             population_counts = replace(population_counts, counted=released, name=_SAMPLE)
+    pa.default_memory_pool().release_unused()  # of the texts that were read
     return ReleasedData(
         released=released,
         population_counts=population_counts,
