@@ -53,7 +53,7 @@ with _without("yaml", "scipy.linalg.cython_blas"):
     from numba import njit
     from numba.core import caching, config, event
     from numba.core.codegen import JITCodeLibrary
-    from numba.core.compiler import Compiler, Flags
+    from numba.core.compiler import Compiler
     from numba.np import arraymath  # noqa: F401 - looks for a BLAS
 
 _settings: Any = config  # numba makes its settings at import
@@ -262,7 +262,6 @@ def kernel(function: F) -> F:
     compiler: Any = njit  # not all options are typed
     # A dispatcher, called like its function; it counts references for any first caller.
     compiled: Any = compiler(nogil=True, _nrt=True)(function)
-    compiled._compiler._customize_flags = _Flags  # noqa: SLF001 - a hook of numba's own dispatchers
     cache = cache_of(function)
     if cache is not None:
         compiled._cache = cache  # noqa: SLF001 - as Dispatcher.enable_caching does
@@ -292,23 +291,8 @@ def inlined(function: F) -> F:
 def _part(function: F, **options: bool) -> F:
     compiler: Any = njit  # not all options are typed
     alone = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    made: Any = compiler(nogil=True, pipeline_class=_PartCompiler, **alone, **options)(function)
-    made._compiler._customize_flags = _Flags  # noqa: SLF001
-    compiled: F = made
+    compiled: F = compiler(nogil=True, pipeline_class=_PartCompiler, **alone, **options)(function)
     return compiled
-
-
-class _Flags(Flags):
-    """Numba's flags, which it compares whenever it looks up a type: by what is set alone."""
-
-    def __eq__(self, other: object) -> bool:
-        """Compare the set values; numba collects the defaults as well, a tenth of its time."""
-        mine, others = (getattr(flags, "_values", None) for flags in (self, other))
-        return mine == others
-
-    def __hash__(self) -> int:
-        """Return the same for all, as numba does."""
-        return 0
 
 
 class _PartLibrary(JITCodeLibrary):
