@@ -26,7 +26,7 @@ def run(database, monkeypatch, capsys):
     return command
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True)
 def _documents_as_published():
     """Compare each document that a command prints in this process with its schema."""
     with pytest.MonkeyPatch.context() as patch:

@@ -13,9 +13,8 @@ from typing import Annotated, get_args, get_origin
 import generated
 import json_schemas
 import pytest
-from documents import require_valid
+from documents import flaw
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
 from typer.main import get_command
 from unit.cli.test_help import commands
 
@@ -122,15 +121,13 @@ STATUS = {"former": None, "revision": "1", "changed": True, "lost": [], "lacking
 
 def test_a_document_may_have_more_keys_than_its_schema_but_those_of_this_version_have_none():
     Draft202012Validator(json_schemas.schema("init")).validate(STATUS | {"added": 1})
-    require_valid("init", STATUS)
-    with pytest.raises(ValidationError, match="added"):
-        require_valid("init", STATUS | {"added": 1})
+    assert flaw("init", STATUS) is None
+    assert "added" in flaw("init", STATUS | {"added": 1})
 
 
 @pytest.mark.parametrize("change", [{"changed": "yes"}, {"lost": None}, {"revision": 1}])
 def test_a_document_of_other_types_is_found(change):
-    with pytest.raises(ValidationError):
-        require_valid("init", STATUS | change)
+    assert flaw("init", STATUS | change).endswith(f"$.{next(iter(change))}")
 
 
 SERVER = ServerStatus(
@@ -150,13 +147,13 @@ SERVER = ServerStatus(
     ],
 )
 def test_the_documents_of_the_server_are_as_published(command, value):
-    require_valid(command, console.plain(value))
+    assert flaw(command, console.plain(value)) is None
 
 
 def test_an_error_is_a_document_of_every_command():
     error = {"kind": "ConfigError", "message": "m", "hint": None, "done": None, "exit_code": 1}
-    for command in json_schemas.COMMANDS:
-        require_valid(command, {"error": error})
+    refused = {command: flaw(command, {"error": error}) for command in json_schemas.COMMANDS}
+    assert set(refused.values()) == {None}, refused
 
 
 if __name__ == "__main__":
