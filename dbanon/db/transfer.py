@@ -333,6 +333,7 @@ def _reader_settings(session: Session, snapshot: str) -> Iterator[str]:
         yield sql.SQL("SET LOCAL ROLE {}").format(role).as_string(session.pg)
     for statement in settings_statements():
         yield statement.as_string(session.pg)
+    yield "SET max_parallel_workers_per_gather = 0"  # workers would mix their rows
 
 
 def copy_statement(table: sql.Composable, columns: Sequence[str]) -> sql.Composed:

@@ -144,6 +144,29 @@ def test_what_is_published_does_not_depend_on_settings(patients):
     ) == [("heap",)]
 
 
+@pytest.mark.parametrize("settings", [{}, {"parallel_setup_cost": "0", "cpu_operator_cost": "9"}])
+def test_rows_are_read_in_the_order_of_the_table(bare_database, settings):
+    """Otherwise a scan begins where another one is, and workers mix their rows."""
+    bare_database.execute("CREATE TABLE public.wide (id int PRIMARY KEY, filler text)")
+    bare_database.execute("ALTER TABLE public.wide ALTER filler SET STORAGE PLAIN")
+    bare_database.execute(
+        "INSERT INTO public.wide SELECT n, repeat('x', 8000) FROM generate_series(1, 10000) AS n"
+    )
+    bare_database.execute("VACUUM ANALYZE public.wide")
+    set_for_role(bare_database, **settings)
+    with bare_database.connect() as other, connect(bare_database.settings) as session:
+        other.execute("SELECT 1 FROM (SELECT id FROM public.wide OFFSET 5000 LIMIT 1) AS half")
+        with session.transaction(snapshot=True):
+            (snapshot,) = session.pg.execute("SELECT pg_export_snapshot()").fetchone()
+            with (
+                transfer._reader(session, snapshot) as reader,  # noqa: SLF001 - the very session
+                AdbcStatement(reader) as query,
+            ):
+                query.set_sql_query("SELECT id FROM public.wide WHERE filler <> ''")
+                read = transfer._fetch(query, ["id"], keys=1)  # noqa: SLF001
+    assert list(range(1, 10_001)) == read.column("id").to_pylist()
+
+
 def test_what_cannot_be_undone_is_refused_with_a_hint(patients):
     set_for_role(patients, session_replication_role="replica")
     with pytest.raises(NotPermitted, match="session_replication_role") as refused:
