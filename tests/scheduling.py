@@ -19,7 +19,7 @@ COMPILING = (
 # What searches at length, opens a browser or draws.
 LENGTHY = (
     "tests/unit/benchmarks/",
-    "tests/unit/cli/pages/test_browser.py",
+    "tests/unit/pages/test_browser.py",
     "tests/unit/cli/terminal/test_plot.py",
 )
 

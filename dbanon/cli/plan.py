@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from dbanon.cli import options
-from dbanon.cli.pages import comparison, rendering
-from dbanon.cli.pages import report as page
 from dbanon.cli.refresh import losses
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal import plot as drawing
 from dbanon.cli.terminal.console import OnInterrupt, interruptible
-from dbanon.cli.terminal.report import percent
 from dbanon.domain.text import command
 from dbanon.formats.support import Mode, require
+from dbanon.pages import comparison, figures, rendering
+from dbanon.pages import report as page
+from dbanon.pages.figures import percent
 from dbanon.request import LARGEST_COUNT, Request
 
 if TYPE_CHECKING:
@@ -174,13 +174,13 @@ def _show(
 
 
 def _draw(found: Plan, *, verbose: bool) -> None:
-    console.say(f"{found.policy.table} as {found.relation}, by {report.search(found.policy)}")
+    console.say(f"{found.policy.table} as {found.relation}, by {figures.search(found.policy)}")
     published = {c.name: (c.recoding, c.type) for c in found.columns}
     report.loss(found.loss, found.policy, verbose=verbose, published=published, advice=found.advice)
     others = [(c.name, _spelled(c.others)) for c in found.columns if c.others]
     if verbose and others:
         console.table(("quasi-identifier", "loss by recoding, in these classes"), others)
-    console.say(f"every class meets {report.models(found.policy.models)}")
+    console.say(f"every class meets {figures.models(found.policy.models)}")
     if found.sharing is not None:
         console.say(f"  {found.sharing}")
     console.say(f"publish then runs: {', '.join(step.name for step in found.steps)}")

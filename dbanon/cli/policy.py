@@ -8,7 +8,7 @@ import typer
 
 import dbanon
 from dbanon.cli import options
-from dbanon.cli.terminal import console, report
+from dbanon.cli.terminal import console
 from dbanon.domain.messages import settings_in_words
 from dbanon.domain.policy import (
     DEFAULT_NAME,
@@ -21,6 +21,7 @@ from dbanon.domain.policy import (
     policy_option,
 )
 from dbanon.domain.text import command
+from dbanon.pages import figures
 
 if TYPE_CHECKING:
     from dbanon.domain.policy_warning import PolicyWarning
@@ -157,7 +158,7 @@ def show(
         title=f"{found.table}, policy {found.name}",
     )
     models = ", ".join(_spell(model) for model in found.models) or "none"
-    console.say(f"models: {models}; algorithm: {report.search(found)}")
+    console.say(f"models: {models}; algorithm: {figures.search(found)}")
     for title, text in settings_in_words(found, where=_conditions(found)):
         console.say(f"{title}: {text}")
 
@@ -215,7 +216,7 @@ def list_(*, dsn: options.Dsn = None, json: options.Json = False) -> None:
 
 def _listed(stored: "StoredPolicy") -> tuple[object, ...]:
     policy, served = stored.policy, ", ".join(map(str, stored.served_by))
-    what = (policy.k, report.diversity(policy), policy.algorithm, len(policy.columns))
+    what = (policy.k, figures.diversity(policy), policy.algorithm, len(policy.columns))
     return (policy.table, policy.name, *what, stored.updated_at, served or None)
 
 

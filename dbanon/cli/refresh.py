@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 import dbanon
 from dbanon.cli import options
 from dbanon.cli.terminal import console
-from dbanon.cli.terminal.report import percent
+from dbanon.pages.figures import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,6 +12,7 @@ from dbanon.cli import options
 from dbanon.cli.terminal import console, plot, report
 from dbanon.domain.errors import ConfigError
 from dbanon.domain.outcomes import Stages
+from dbanon.pages import figures
 from dbanon.request import LARGEST_NUMBER
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def list_(
             r.relation,
             r.kind.value,
             r.policy.k,
-            report.diversity(r.policy),
+            figures.diversity(r.policy),
             r.loss.ncp,
             r.served,
             hidden[r.id].total if r.id in hidden else None,

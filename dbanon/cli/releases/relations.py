@@ -15,6 +15,7 @@ from dbanon.domain.table import quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.finders import given
 from dbanon.formats.support import Mode
+from dbanon.pages import figures
 from dbanon.request import LARGEST_COUNT, LARGEST_NUMBER
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def _show_described(found: Described) -> None:
     rows = [(column.name, column.type, column.words) for column in found.columns]
     title = f"{found.relation}, release {found.release}{proved}"
     console.table(("column", "type", "what it holds"), rows, title=title)
-    console.say(f"every class meets {report.models(found.models)}")
+    console.say(f"every class meets {figures.models(found.models)}")
     for name, share in found.former.items():
         console.say(f"{quote_identifier(name)}: {share:.1%} of the rows show former values")
     console.say("a class is all rows that are alike in the quasi-identifiers")

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dbanon.cli import options
-from dbanon.cli.pages import rendering
-from dbanon.cli.pages import report as page
 from dbanon.cli.terminal import console
 from dbanon.cli.terminal import report as shown
-from dbanon.cli.terminal.report import number, percent
 from dbanon.domain.messages import alike_in_words
 from dbanon.domain.notices import Notice, Topic
 from dbanon.domain.release import CheckFailed, CheckReport
 from dbanon.domain.report import SAMPLES, THRESHOLD, Change, Difference, Report
 from dbanon.formats.finders import given
 from dbanon.formats.support import Mode
+from dbanon.pages import figures, rendering
+from dbanon.pages import report as page
+from dbanon.pages.figures import number, percent
 from dbanon.request import LARGEST_COUNT, LARGEST_NUMBER
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def _show(found: Report) -> None:
             f" {found.hidden:,}"
         )
     if found.policy.anatomy:
-        console.say(shown.anatomy(found.policy))
+        console.say(figures.anatomy(found.policy))
     shown.risk(found.risk)
     shown.uniqueness(found.risk, sampled=found.sampled)
     shown.attacks(found.risk.attacks)

@@ -9,8 +9,8 @@ from io import BytesIO
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from dbanon.cli import files
 from dbanon.domain import errors
+from dbanon.pages import files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,51 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.cli.terminal import console
-from dbanon.domain.messages import MEANINGS, Meaning, alike_in_words, anatomy_in_words
+from dbanon.domain.messages import MEANINGS, Meaning, alike_in_words
 from dbanon.domain.policy import (
     INDEPENDENT,
     K_ANONYMITY,
-    L_DIVERSITY,
     VOUCHED,
-    ModelSpec,
     Policy,
-    anatomy_level,
 )
 from dbanon.domain.release import CheckReport, Composition, Exposure, Verdict
-from dbanon.models.base import COLUMNS
-from dbanon.models.registry import MODELS, texts, title
+from dbanon.pages.figures import at_most, number, percent, strength
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.report import Attack, Risk, Utility
-
-
-_WHOLE_SHARE, _WHOLE = 10, 1_000  # shares and figures from which decimals are omitted
-
-
-def percent(share: float) -> str:
-    """Format a rate or a loss in percent."""
-    return f"{share:,.0%}" if abs(share) >= _WHOLE_SHARE else f"{share:.2%}"
-
-
-def number(value: float | None) -> str:
-    """Format a figure with its leading digits; a large one as a whole number."""
-    if value is None:
-        return "-"
-    is_whole = float(value).is_integer() or abs(value) >= _WHOLE
-    return f"{value:,.0f}" if is_whole else f"{value:.4g}"
-
-
-def strength(value: float | None) -> str:
-    """Format a correlation, or an area under a curve."""
-    return "-" if value is None else f"{value:.2f}"
-
-
-def at_most(share: float, *, is_bound: bool) -> str:
-    """Format a share in percent, with "at most" for a bound."""
-    return f"at most {percent(share)}" if is_bound else percent(share)
 
 
 _WORST = 10  # rows in the short tables of checks and losses
@@ -196,44 +166,10 @@ def label_loss(columns: Mapping[str, float]) -> None:
         console.table(("quasi-identifier", "loss"), rows, title=title)
 
 
-def search(policy: Policy) -> str:
-    """Format the algorithm of a policy with its parameters."""
-    chosen = {**policy.params} | ({} if policy.block is None else {"block": policy.block})
-    spelled = ", ".join(f"{name} = {value}" for name, value in chosen.items())
-    return f"{policy.algorithm} ({spelled})" if spelled else policy.algorithm
-
-
-def models(specs: Iterable[ModelSpec]) -> str:
-    """Format every requested model, with its columns."""
-    return ", ".join(map(asked, specs))
-
-
-def asked(spec: ModelSpec) -> str:
-    """Format a requested model, with its columns."""
-    columns = texts(spec, COLUMNS)
-    spelled = title(spec) if spec.name in MODELS else spec.name
-    return f"{spelled} of {' and '.join(columns)}" if columns else spelled
-
-
-def anatomy(policy: Policy) -> str:
-    """Return notes on an anatomy release; empty for others."""
-    return anatomy_in_words(anatomy_level(policy)) if policy.anatomy else ""
-
-
 def independence(policy: Policy) -> None:
     """Print a note on releases that cannot be compared with others."""
     if policy.refresh == INDEPENDENT:
         console.say(f"independent release: {VOUCHED}")
-
-
-def diversity(policy: Policy) -> str:
-    """Format the minimum number of distinct values, with the columns unless it is all."""
-    spec = policy.model(L_DIVERSITY)
-    if spec is None:
-        return "1"
-    columns = spec.params.get(COLUMNS)
-    named = f" ({', '.join(columns)})" if isinstance(columns, tuple) and columns else ""
-    return f"{spec.params['l']:,}{named}"
 
 
 _BELIEFS = (

@@ -10,6 +10,7 @@ from dbanon.domain.messages import MEANINGS
 from dbanon.domain.policy import ModelSpec
 from dbanon.domain.release import CheckReport, CheckResult, Verdict
 from dbanon.domain.table import TableName
+from dbanon.pages import figures
 
 POLICY = policy_of(["age"], ["pay"], k=5, l=1)
 LOSS = LossReport(
@@ -75,7 +76,7 @@ def test_models_are_spelled_with_the_columns_of_which_they_are_asked():
     policy = policy_of(["age"], ["pay", "job"], k=5, l=1)
     asked = (policy.models[0], ModelSpec("t-closeness", {"t": 0.2, "columns": ("pay", "job")}))
     policy = replace(policy, models=asked)
-    assert "5-anonymity, 0.2-closeness (equal) of pay and job" == report.models(asked)
+    assert "5-anonymity, 0.2-closeness (equal) of pay and job" == figures.models(asked)
 
 
 def test_advice_is_printed_if_there_is_any(capsys):
@@ -93,6 +94,6 @@ def test_persons_hide_in_buckets_by_anatomy(anatomy, words, capsys):
 
 def test_no_l_is_told_where_none_is_promised():
     by_anatomy = replace(POLICY, anatomy=True)
-    assert "one in" not in report.anatomy(replace(by_anatomy, models=()))
+    assert "one in" not in figures.anatomy(replace(by_anatomy, models=()))
     promised = (ModelSpec("probabilistic-l-diversity", {"l": 3}),)
-    assert "one in 3 of" in report.anatomy(replace(by_anatomy, models=promised))
+    assert "one in 3 of" in figures.anatomy(replace(by_anatomy, models=promised))

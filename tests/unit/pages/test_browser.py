@@ -7,7 +7,7 @@ from browsers import hindrances
 from playwright.sync_api import expect
 from selection import each_once
 
-from dbanon.cli.pages.report import render
+from dbanon.pages.report import render
 
 FULL = ["report", "hostile"]
 NARROW, WIDE = {"width": 400, "height": 800}, {"width": 1280, "height": 800}

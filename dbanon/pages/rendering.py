@@ -11,10 +11,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dbanon.cli import files
-from dbanon.cli.terminal.report import number, percent
 from dbanon.domain import errors
 from dbanon.domain.text import visible
+from dbanon.pages import files
+from dbanon.pages.figures import number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from dbanon.cli import files
-from dbanon.cli.files import DRAWING, PAGE
-from dbanon.cli.pages.rendering import require
 from dbanon.cli.terminal import plot
 from dbanon.domain.errors import ConfigError
+from dbanon.pages import files
+from dbanon.pages.files import DRAWING, PAGE
+from dbanon.pages.rendering import require
 
 MARK = '<meta name="generator" content="dbanon 0.1.0">'
 BEFORE = f"<!DOCTYPE html>\n{MARK}"

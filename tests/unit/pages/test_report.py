@@ -8,7 +8,6 @@ from html.parser import HTMLParser
 
 import pytest
 
-from dbanon.cli.pages.report import association_table, beyond, choices, of_loss, of_risk, render
 from dbanon.domain.policy import ColumnRule, Comparison, Condition, ModelSpec, Policy, Role
 from dbanon.domain.release import CheckReport, CheckResult, Verdict
 from dbanon.domain.report import (
@@ -21,6 +20,7 @@ from dbanon.domain.report import (
     UniqueSet,
     Utility,
 )
+from dbanon.pages.report import association_table, beyond, choices, of_loss, of_risk, render
 
 EMPTY = {"meta", "link", "br", "input", "img", "base", "wbr"}
 HAS_LINKS = {"href", "src", "srcset", "action", "data", "poster", "style"}

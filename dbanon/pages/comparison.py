@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from dbanon.cli import files
-from dbanon.cli.pages.rendering import FIGURE, ROOM, WORDS, Table, rendered, tabled, used
-from dbanon.cli.terminal.report import number, percent
+from dbanon.pages import files
+from dbanon.pages.figures import number, percent
+from dbanon.pages.rendering import FIGURE, ROOM, WORDS, Table, rendered, tabled, used
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

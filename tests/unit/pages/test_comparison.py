@@ -7,9 +7,9 @@ import pytest
 from browsers import hindrances
 
 from dbanon.actions.compare import Compared, Comparison
-from dbanon.cli.pages.comparison import Axis, render
 from dbanon.domain.assignment import LossReport
 from dbanon.domain.table import TableName
+from dbanon.pages.comparison import Axis, render
 
 KS = (2, 5, 10)
 

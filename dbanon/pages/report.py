@@ -6,23 +6,6 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from dbanon.cli import files
-from dbanon.cli.pages.rendering import (
-    FIGURE,
-    ROOM,
-    WORDS,
-    Bar,
-    Ink,
-    Mark,
-    Noted,
-    Ruling,
-    Sign,
-    Table,
-    rendered,
-    tabled,
-    used,
-)
-from dbanon.cli.terminal.report import anatomy, asked, at_most, number, percent, search, strength
 from dbanon.domain.messages import (
     MEANINGS,
     RECODED,
@@ -52,6 +35,23 @@ from dbanon.domain.report import (
     Utility,
 )
 from dbanon.models.registry import MODELS
+from dbanon.pages import files
+from dbanon.pages.figures import anatomy, asked, at_most, number, percent, search, strength
+from dbanon.pages.rendering import (
+    FIGURE,
+    ROOM,
+    WORDS,
+    Bar,
+    Ink,
+    Mark,
+    Noted,
+    Ruling,
+    Sign,
+    Table,
+    rendered,
+    tabled,
+    used,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
