@@ -271,10 +271,9 @@ def _record(to: Sender, plan: PublicationPlan, work: Work) -> Work:
     share = partial(companion_relations.publish_labels, session, publication, columns)
     to.do(share, printed=companion_relations.label_statements(publication))
     deal = partial(companion_relations.publish_buckets, session, publication)
-    made = companion_relations.served_bucket_statements(publication)
-    filled = companion_relations.fill_bucket_statements(publication)
-    dealt = to.do(deal, printed=[*made, *filled])
-    done = partial(_admitted, session, plan, work, entered=entered, aside=(left, dealt))
+    dealt = to.do(deal, printed=companion_relations.moved_bucket_statements(publication))
+    dealt = dealt or companion_relations.Dealt()
+    done = partial(_admitted, session, plan, work, entered=entered, left=left, dealt=dealt)
     return to.do(done) or work
 
 
@@ -466,12 +465,14 @@ def _admitted(
     work: Work,
     *,
     entered: _Entered | None,
-    aside: Sequence[TableName | None],
+    left: TableName | None,
+    dealt: companion_relations.Dealt,
 ) -> Work:
     """Return a table whose readers have no access to hidden data, with its served release."""
     assert entered is not None  # noqa: S101 - it is served
     info, view = work.publication.info, work.publication.view
-    notes = _require_separated(session, work, entered.release, grants=plan.request.grants)
+    served = partial(_require_separated, session, work, entered.release)
+    notes = served(grants=plan.request.grants, is_copy=dealt.is_copy)
     readers.mark(session, view, release=entered.release.id)
     if plan.restart == UNREAD:  # GRANT waits from now on
         require_unread(session, work.publication)
@@ -481,7 +482,7 @@ def _admitted(
     identity.require_admitted(session)
     if work.previous is not None:
         withdrawal.retire(session, work.previous, by=entered.release)
-    notes += [set_aside_in_words(view, name) for name in aside if name is not None]
+    notes += [set_aside_in_words(view, name) for name in (left, dealt.aside) if name]
     prepared, composition = work.prepared, work.composition
     found = replace(entered.release, warnings=prepared.warnings, sharing=prepared.sharing)
     return replace(work, release=replace(found, composition=composition), notes=tuple(notes))
@@ -539,9 +540,12 @@ def _sums(session: Session, work: Work, published: TableInfo) -> Sums:
 
 
 def _require_separated(
-    session: Session, work: Work, release: Release, *, grants: Sequence[str]
+    session: Session, work: Work, release: Release, *, grants: Sequence[str], is_copy: bool
 ) -> list[str]:
-    """Raise NotPermitted if a reader of the published view could read its sources; return notes."""
+    """Raise NotPermitted if a reader of the published view could read its sources; return notes.
+
+    is_copy: the buckets beside the view are a copy of the proved ones, so they are proved again.
+    """
     assert work.candidate is not None  # noqa: S101 - it was proved
     publication, view = work.publication, work.publication.view
     companion_relations.keep_counts(session, view)
@@ -549,7 +553,7 @@ def _require_separated(
         identity.dismiss(session, name)
     published = catalog.describe_published(session, view)
     identity.require_release(session, published, publication.data_id)
-    if publication.policy.anatomy:  # what is beside the view is a copy of what was proved
+    if is_copy:
         identity.admit(session, published)
         _prove(session, replace(work, candidate=published))
     rights.require_readable(session, grants, published=published.oid)

@@ -98,12 +98,12 @@ class Companion:
             )
         return found
 
-    def statements(self, view: TableName, create: sql.Composed) -> list[sql.Composed]:
-        """Return the statements that create it, empty and without rights; create: CREATE TABLE."""
+    def statements(self, view: TableName, *create: sql.Composed) -> list[sql.Composed]:
+        """Return the statements that make it, without rights; create: what gives it its name."""
         name = relation(self.name(view))
         comment = sql.Literal(self.comment(view))
         return [
-            create,
+            *create,
             private_statement(name),
             sql.SQL("COMMENT ON TABLE {} IS {}").format(name, comment),
         ]
@@ -295,59 +295,70 @@ def values_of_buckets(
     return template("companions.values_of_buckets", **slots)
 
 
-def served_bucket_statements(publication: Publication) -> list[sql.Composed]:
-    """Return the statements that create the view's empty relation, if the policy uses anatomy."""
+def moved_bucket_statements(publication: Publication) -> list[sql.Composed]:
+    """Return the statements that make the proved relation that of the view, if it uses anatomy."""
     if not publication.policy.anatomy:
         return []
-    view = publication.view
-    name, candidate = (relation(BUCKETS.name(one)) for one in (view, publication.candidate))
+    view, candidate = publication.view, BUCKETS.name(publication.candidate)
+    name, schema = BUCKETS.name(view), view.schema or "public"
     (rule,) = publication.policy.with_role(Role.SENSITIVE)
-    create = sql.SQL("CREATE TABLE {} (LIKE {})").format(name, candidate)
+    move, rename = sql.SQL("ALTER TABLE {} SET SCHEMA {}"), sql.SQL("ALTER TABLE {} RENAME TO {}")
+    moved = relation(TableName(schema, candidate.name))
     words = {**OF_BUCKETS, rule.column: in_words(rule.column, Role.SENSITIVE)}
     comment = sql.SQL("COMMENT ON COLUMN {}.{} IS {}")
     return [
-        *BUCKETS.statements(view, create),
+        *BUCKETS.statements(
+            view,
+            move.format(relation(candidate), sql.Identifier(schema)),
+            rename.format(moved, sql.Identifier(name.name)),
+        ),
         *(
-            comment.format(name, sql.Identifier(column), sql.Literal(words[column]))
+            comment.format(relation(name), sql.Identifier(column), sql.Literal(words[column]))
             for column in (BUCKET, rule.column, COUNT)
         ),
     ]
 
 
-def fill_bucket_statements(publication: Publication) -> list[sql.Composed]:
-    """Return the statements that copy the proved values into the relation of the view."""
-    if not publication.policy.anatomy:
-        return []
-    views = publication.view, publication.candidate
-    name, candidate = (relation(BUCKETS.name(one)) for one in views)
-    return [
-        sql.SQL("INSERT INTO {} TABLE {}").format(name, candidate),
-        sql.SQL("DROP TABLE {}").format(candidate),
-    ]
+class Dealt(NamedTuple):
+    """What became of the buckets: their readers may use the relation, so its rows are replaced.
+
+    aside: the new name of a relation with other columns on which others depend; is_copy: whether
+    the rows were copied from the proved relation, and not moved.
+    """
+
+    aside: TableName | None = None
+    is_copy: bool = False
 
 
-def publish_buckets(session: Session, publication: Publication) -> TableName | None:
+def publish_buckets(session: Session, publication: Publication) -> Dealt:
     """Publish the values of the buckets, or retire the relation if the policy has no anatomy.
 
-    Returns the new name of the previous relation if it had other columns and others depend on it.
     Raises ConfigError if the name is taken.
     """
     view = publication.view
     if not publication.policy.anatomy:
         BUCKETS.retire(session, view)
-        return None
+        return Dealt()
     name, left = BUCKETS.name(view), None
     oid = BUCKETS.require_free(session, view).oid
     candidate = BUCKETS.name(publication.candidate)
-    if oid is not None and not same_shape(session, relation(name), relation(candidate)):
-        left = BUCKETS.set_aside(session, view, oid=oid)
-        oid = None
-    session.run(served_bucket_statements(publication) if oid is None else ())
-    BUCKETS.empty(session, view)
-    session.run(fill_bucket_statements(publication))
+    is_copy = oid is not None and same_shape(session, relation(name), relation(candidate))
+    if is_copy:
+        BUCKETS.empty(session, view)
+        session.run(_copied_bucket_statements(relation(name), relation(candidate)))
+    else:
+        left = None if oid is None else BUCKETS.set_aside(session, view, oid=oid)
+        session.run(moved_bucket_statements(publication))
     identity.dismiss(session, candidate)
     BUCKETS.share(session, view)
-    return left
+    return Dealt(left, is_copy)
+
+
+def _copied_bucket_statements(
+    name: sql.Composable, candidate: sql.Composable
+) -> Iterator[sql.Composed]:
+    yield sql.SQL("INSERT INTO {} TABLE {}").format(name, candidate)
+    yield sql.SQL("DROP TABLE {}").format(candidate)
 
 
 _PERSONS = "persons"

@@ -11,6 +11,7 @@ from pages import page
 from tables import make_patients, patients_policy
 
 import dbanon
+from dbanon.db.proofs import checks
 from dbanon.domain.errors import ConfigError, DbanonError, PolicyError, Unsatisfiable
 from dbanon.domain.policy import ColumnRule, ModelSpec
 
@@ -192,6 +193,24 @@ def test_the_second_relation_comes_and_goes_with_the_release(patients):
     dbanon.drop_release(release.id, settings=patients.settings)
     there = "SELECT to_regclass('anon.patients_sensitive') IS NOT NULL"
     assert [(False,)] == patients.execute(there)
+
+
+def test_the_buckets_that_were_proved_are_those_that_readers_get(patients, monkeypatch):
+    proved, prove = [], checks.prove
+
+    def noted(session, info, *rest, **options):
+        beside = f"{info.name}_sensitive"
+        proved.append(session.one("SELECT to_regclass(%s)::oid::bigint", (beside,))[0])
+        return prove(session, info, *rest, **options)
+
+    monkeypatch.setattr(checks, "prove", noted)
+    served = "SELECT 'anon.patients_sensitive'::regclass::oid::bigint"
+    publish(patients)
+    assert [(oid,) for oid in proved] == patients.execute(served)
+    (first,) = proved
+    publish(patients)  # readers may use the relation, so it stays, and the copied rows are proved
+    assert [first] == proved[2:]
+    assert [(first,)] == patients.execute(served)
 
 
 def test_the_same_rows_are_published_again_in_the_same_buckets(patients):
