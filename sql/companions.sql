@@ -1,14 +1,14 @@
 -- Companion relations of a release: buckets, counts and labels.
 
 -- name: create_buckets
--- The number of persons with each sensitive value per bucket, in an order independent of the source.
+-- The number of persons with each sensitive value per bucket. Rows in the order of their own values tell no other.
 CREATE TABLE {buckets} AS
 SELECT g.q1 AS bucket, {value} AS {sensitive}, count(*) AS count
   FROM {source} AS s
   JOIN {rows} AS r ON {join}
   JOIN {groups} AS g ON g.group_id = r.group_id
  GROUP BY 1, 2
- ORDER BY {order}
+ ORDER BY 1, 2
 
 -- name: create_counts
 -- The noisy number of persons for each combination of values.

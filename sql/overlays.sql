@@ -69,7 +69,7 @@ SELECT p.person, sha256(convert_to(p.classes || coalesce(e.equals, ''), 'UTF8'))
 -- name: classes_of_overlay
 -- The same input, without values.
 classes AS (
-    SELECT c.class, sum(c.members)::bigint AS members, count(*) AS distinct_values
+    SELECT c.class, sum(c.members::double precision)::bigint AS members, count(*) AS distinct_values
       FROM cells AS c
      GROUP BY c.class
 )
@@ -477,7 +477,7 @@ shown AS (
      GROUP BY o.class, c.code
 ),
 left_over AS (
-    SELECT sum(s.persons) AS persons, count(s.code) AS candidates
+    SELECT sum(s.persons::double precision)::bigint AS persons, count(s.code) AS candidates
       FROM shown AS s
      GROUP BY s.class
 )

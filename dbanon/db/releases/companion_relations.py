@@ -257,8 +257,7 @@ def bucket_statements(publication: Publication) -> Iterator[sql.Composed]:
     if not publication.policy.anatomy:
         return
     buckets = relation(BUCKETS.name(publication.candidate))
-    slots = {"buckets": buckets, "order": template("releases.random_order")}
-    yield template("companions.create_buckets", **slots, **_value_slots(publication))
+    yield template("companions.create_buckets", buckets=buckets, **_value_slots(publication))
 
 
 def _value_slots(publication: Publication) -> dict[str, sql.Composable]:
@@ -339,26 +338,20 @@ def publish_buckets(session: Session, publication: Publication) -> Dealt:
     if not publication.policy.anatomy:
         BUCKETS.retire(session, view)
         return Dealt()
-    name, left = BUCKETS.name(view), None
-    oid = BUCKETS.require_free(session, view).oid
+    left, oid = None, BUCKETS.require_free(session, view).oid
     candidate = BUCKETS.name(publication.candidate)
-    is_copy = oid is not None and same_shape(session, relation(name), relation(candidate))
+    tables = relation(BUCKETS.name(view)), relation(candidate)
+    is_copy = oid is not None and same_shape(session, *tables)
     if is_copy:
         BUCKETS.empty(session, view)
-        session.run(_copied_bucket_statements(relation(name), relation(candidate)))
+        copy = sql.SQL("INSERT INTO {} TABLE {}").format(*tables)
+        session.run([copy, sql.SQL("DROP TABLE {}").format(tables[1])])
     else:
         left = None if oid is None else BUCKETS.set_aside(session, view, oid=oid)
         session.run(moved_bucket_statements(publication))
     identity.dismiss(session, candidate)
     BUCKETS.share(session, view)
     return Dealt(left, is_copy)
-
-
-def _copied_bucket_statements(
-    name: sql.Composable, candidate: sql.Composable
-) -> Iterator[sql.Composed]:
-    yield sql.SQL("INSERT INTO {} TABLE {}").format(name, candidate)
-    yield sql.SQL("DROP TABLE {}").format(candidate)
 
 
 _PERSONS = "persons"

@@ -213,6 +213,12 @@ def test_the_buckets_that_were_proved_are_those_that_readers_get(patients, monke
     assert [(first,)] == patients.execute(served)
 
 
+def test_the_values_of_a_bucket_lie_in_their_own_order_whatever_that_of_the_source_is(patients):
+    publish(patients)
+    stored = "SELECT bucket, disease, count FROM anon.patients_sensitive"
+    assert patients.execute(f"{stored} ORDER BY bucket, disease") == patients.execute(stored)
+
+
 def test_the_same_rows_are_published_again_in_the_same_buckets(patients):
     publish(patients)
     before = patients.execute("SELECT note, bucket FROM anon.patients ORDER BY note")
