@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from dbanon.actions.jobs.worker import work
     from dbanon.actions.plan import plan, plan_dataset, plan_with_report
     from dbanon.actions.policy import (
+        approve_policy,
         check_policy,
         diff_policies,
         drop_policy,
         export_policy,
         list_policies,
         load_policy,
+        policy_approval,
         policy_history,
         set_policy,
         suggest_policy,
@@ -94,8 +96,8 @@ _HOMES = {
     "actions.jobs.schedules": "list_schedules remove_schedule set_schedule",
     "actions.jobs.worker": "work",
     "actions.plan": "plan plan_dataset plan_with_report",
-    "actions.policy": "check_policy diff_policies drop_policy export_policy list_policies"
-    " load_policy policy_history set_policy suggest_policy",
+    "actions.policy": "approve_policy check_policy diff_policies drop_policy export_policy"
+    " list_policies load_policy policy_approval policy_history set_policy suggest_policy",
     "actions.publish": "publish publish_dataset",
     "actions.refresh": "refresh",
     "actions.releases.attack": "attack attack_both",
@@ -147,6 +149,7 @@ __all__ = [
     "Unsatisfiable",
     "Verdict",
     "anonymize",
+    "approve_policy",
     "attack",
     "attack_both",
     "check",
@@ -184,6 +187,7 @@ __all__ = [
     "plan",
     "plan_dataset",
     "plan_with_report",
+    "policy_approval",
     "policy_history",
     "posterior",
     "publish",

@@ -36,7 +36,7 @@ from dbanon.actions.releases.ledger import Forgotten, Hidden, History
 from dbanon.actions.releases.report import DatasetReport, Report
 from dbanon.actions.releases.report import Difference as FigureDifference
 from dbanon.actions.server import Compiled, ServerStatus
-from dbanon.domain.policy import Policy
+from dbanon.domain.policy import Approval, Policy
 from dbanon.domain.release import Release, Verification
 from dbanon.domain.table import TableName
 
@@ -107,6 +107,7 @@ COMMANDS: dict[str, tuple[Any, ...]] = {
     "taxonomy builtin list": (Mapping[str, str],),
     "taxonomy list": (list[ListedTaxonomy],),
     "policy show": (Policy,),
+    "policy approve": (Approval,),
     "policy list": (list[StoredPolicy],),
     "policy diff": (list[Difference],),
     "policy history": (list[Event],),

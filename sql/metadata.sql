@@ -22,7 +22,7 @@ VALUES (%(schema)s,
 -- Record a release as the served one of its relation; returns what only the server knows, and the policy as stored.
 INSERT INTO dbanon.release (release_id, table_schema, table_name, relation_schema, relation_name, kind, policy,
                             overrides, taxonomies, seed, checks, loss, fingerprint, growth, source_state, content,
-                            data_id, served)
+                            data_id, policy_version, served)
 VALUES (%(release)s,
         %(schema)s,
         %(table)s,
@@ -40,6 +40,7 @@ VALUES (%(release)s,
         %(state)s,
         %(content)s,
         %(data_id)s,
+        %(policy_version)s,
         true)
 RETURNING created_at,
           created_by,
@@ -71,9 +72,31 @@ RETURNING taxonomy_id, version
 INSERT INTO dbanon.verification (release_id, verdict, results, reason)
 VALUES (%(release)s, %(verdict)s, %(results)s, %(reason)s)
 
+-- name: approve
+-- Approve a version of a policy with its digest, once by each role.
+INSERT INTO dbanon.policy_approval (table_schema, table_name, name, version, digest)
+VALUES (%(schema)s, %(table)s, %(name)s, %(version)s, %(digest)s)
+ON CONFLICT DO NOTHING
+
 -- name: copy_nodes
 -- Store the nodes of a taxonomy.
 COPY dbanon.taxonomy_node (taxonomy_id, {columns}) FROM STDIN
+
+-- name: demand_again
+-- Restore a lost demand for approvals if anything was ever approved.
+INSERT INTO dbanon.approval_demand (is_only)
+SELECT true
+ WHERE EXISTS (SELECT FROM dbanon.policy_approval)
+
+-- name: demand_approval
+-- Demand that policies are approved before they publish.
+INSERT INTO dbanon.approval_demand (is_only)
+VALUES (true)
+ON CONFLICT DO NOTHING
+
+-- name: demands_approval
+-- Test if policies must be approved before they publish.
+SELECT EXISTS (SELECT FROM dbanon.approval_demand)
 
 -- name: drop_policy
 -- Delete a policy of a table.
@@ -86,6 +109,11 @@ DELETE FROM dbanon.policy AS p
 -- Delete all versions of a taxonomy.
 DELETE FROM dbanon.taxonomy AS t
  WHERE t.name = %s
+
+-- name: end_demand
+-- Let policies publish without an approval.
+DELETE FROM dbanon.approval_demand AS d
+ WHERE d.is_only
 
 -- name: entries
 -- Releases without their policies, newest first.
@@ -259,21 +287,42 @@ SELECT 'function', p.proname::text
  WHERE p.pronamespace = to_regnamespace('dbanon')
 
 -- name: policies
--- The stored policies of all tables, or the named one of a table; each compared with its newest version.
+-- The stored policies of all tables, or the named one of a table; each compared with its newest version, with the
+-- first approval of it. The digest is NULL unless an approval is demanded, or the digest is asked for.
 SELECT p.table_schema,
        p.table_name,
        p.name,
        p.document,
        p.baseline,
        p.updated_at,
-       coalesce(p.document = (SELECT v.document
-                                FROM dbanon.policy_version AS v
-                               WHERE v.table_schema = p.table_schema
-                                 AND v.table_name = p.table_name
-                                 AND v.name = p.name
-                               ORDER BY v.version DESC
-                               LIMIT 1), false) AS is_newest
+       coalesce(p.document = v.document, false) AS is_newest,
+       v.version,
+       v.stored_by AS author,
+       d.demanded_by IS NOT NULL AS is_demanded,
+       g.digest,
+       a.approved_by,
+       a.approved_at
   FROM dbanon.policy AS p
+  LEFT JOIN dbanon.approval_demand AS d ON true
+  LEFT JOIN LATERAL (SELECT v.version, v.document, v.stored_by
+                       FROM dbanon.policy_version AS v
+                      WHERE v.table_schema = p.table_schema
+                        AND v.table_name = p.table_name
+                        AND v.name = p.name
+                      ORDER BY v.version DESC
+                      LIMIT 1) AS v ON true
+  LEFT JOIN LATERAL (SELECT dbanon.policy_digest(v.document) AS digest
+                      WHERE d.demanded_by IS NOT NULL OR %(digest)s) AS g ON true
+  LEFT JOIN LATERAL (SELECT a.approved_by, a.approved_at
+                       FROM dbanon.policy_approval AS a
+                      WHERE a.table_schema = p.table_schema
+                        AND a.table_name = p.table_name
+                        AND a.name = p.name
+                        AND a.version = v.version
+                        AND a.digest = g.digest
+                        AND a.approved_by <> v.stored_by
+                      ORDER BY a.approved_at
+                      LIMIT 1) AS a ON true
  WHERE %(table)s::text IS NULL
     OR p.table_schema = %(schema)s AND p.table_name = %(table)s AND p.name = %(name)s
  ORDER BY p.table_schema, p.table_name, p.name
@@ -367,6 +416,7 @@ SELECT r.release_id,
        r.fingerprint,
        r.compared,
        r.growth,
+       r.policy_version,
        r.created_at,
        r.created_by,
        (SELECT count(*)

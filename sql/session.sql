@@ -13,6 +13,13 @@ SELECT rolname
 SELECT set_config('work_mem', '256MB', true)
  WHERE pg_size_bytes(current_setting('work_mem')) < pg_size_bytes('256MB')
 
+-- name: grant_approval
+-- What a role needs to approve policies, and to read what it approves.
+GRANT USAGE ON SCHEMA dbanon TO {role};
+GRANT SELECT ON dbanon.alembic_version, dbanon.policy, dbanon.policy_version, dbanon.policy_approval TO {role};
+GRANT SELECT ON dbanon.approval_demand, dbanon.taxonomy, dbanon.taxonomy_node, dbanon.release TO {role};
+GRANT INSERT ON dbanon.policy_approval TO {role};
+
 -- name: grant_everyday
 -- What an ordinary role needs to publish; the grant options let it hand releases to readers.
 GRANT USAGE ON SCHEMA dbanon TO {role} WITH GRANT OPTION;

@@ -41,6 +41,7 @@ from dbanon.domain.errors import (
     TableNotFound,
 )
 from dbanon.domain.messages import unaccounted_in_words, unaccounted_remedy
+from dbanon.domain.policy import policy_option
 from dbanon.domain.release import Release, Verdict
 from dbanon.domain.table import TableInfo, TableName, quote_identifier
 from dbanon.domain.text import command, visible
@@ -195,6 +196,14 @@ def _policies(session: Session) -> Iterator[Finding]:
     store.list_policies(session, on_unreadable=found.append)
     for error in found:
         yield _failure("policies", str(error), error.hint)
+    for table, approval in store.approvals(session):
+        if approval.is_open:
+            message = f"version {approval.version} of policy {approval.policy} of {table} is"
+            message += " not approved: it publishes nothing"
+            hint = command("dbanon policy approve", table, options=policy_option(approval.policy))
+            yield Finding(Level.WARNING, "policies", message, hint)
+    if store.demands_approval(session):
+        yield Finding(Level.OK, "policies", "only approved policies are published")
 
 
 def _leftovers(session: Session, served: Sequence[Release]) -> Iterator[Finding]:

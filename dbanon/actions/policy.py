@@ -24,6 +24,7 @@ from dbanon.domain.notices import Notice, Topic
 from dbanon.domain.outcomes import Operation
 from dbanon.domain.policy import (
     DEFAULT_NAME,
+    Approval,
     Difference,
     Event,
     Policy,
@@ -308,6 +309,50 @@ def drop_policy(
                 return
         names = [n for s in schemas for n in store.policy_names(session, TableName(s, where.name))]
         raise no_policy(where, name, names=names)
+
+
+def approve_policy(
+    table: str | TableName,
+    *,
+    name: str = DEFAULT_NAME,
+    digest: str | None = None,
+    settings: Settings | None = None,
+) -> Approval:
+    """Approve the stored version of a policy, as a role that cannot act as its author.
+
+    ``digest``: approve only the version with a digest that begins so, as ``policy_approval`` has
+    it. Raises PolicyError, and NotPermitted for the author and for a role without the right.
+    """
+    where, operation = TableName.parse(table), _operation(table, name, "approved")
+    with current_session(settings or Settings.load(), operation=operation) as session:
+        found, stored = _stored_version(session, where, name)
+        if digest is not None and not (stored.digest or "").startswith(digest.lower() or "-"):
+            raise PolicyError(
+                f"version {stored.version} of the policy {name} of {found} has another digest",
+                hint=command("dbanon policy show", found, options=policy_option(name)),
+            )
+        store.approve(session, found, stored)
+        return _stored_version(session, found, name)[1]
+
+
+def policy_approval(
+    table: str | TableName, *, name: str = DEFAULT_NAME, settings: Settings | None = None
+) -> Approval:
+    """Return the stored version of a policy with its digest, and who approved it first."""
+    with current_session(settings or Settings.load()) as session:
+        return _stored_version(session, TableName.parse(table), name)[1]
+
+
+def _stored_version(session: Session, where: TableName, name: str) -> tuple[TableName, Approval]:
+    """Return the full name of a table, and the stored version of a policy of it."""
+    schemas = session.search_path if where.schema is None else (where.schema,)
+    tables = [TableName(schema, where.name) for schema in schemas]
+    for table in tables:
+        found = store.load_approval(session, table, name)
+        if found is not None:
+            return table, found
+    names = [known for table in tables for known in store.policy_names(session, table)]
+    raise no_policy(where, name, names=names)
 
 
 def diff_policies(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.inputs import digest_of_rows, fingerprint, of_classes
-from dbanon.actions.preparation.loading import Loaded, find_source, load_for
+from dbanon.actions.preparation.loading import Loaded, find_source, load_for, require_approved
 from dbanon.db import catalog, identity, schemas
 from dbanon.db.metadata import ledger, store
 from dbanon.db.metadata.migrate import require_current
@@ -58,11 +58,14 @@ def carry_out(session: Session, plan: PublicationPlan, stages: Stages) -> list[W
     """Group the rows of a plan, and serve its releases, in the transaction of ``publishing``.
 
     Enters the releases and the states of their sources in the ledger, or what was compared if a
-    refresh has nothing to publish. Returns the tables with their releases.
+    refresh has nothing to publish. Returns the tables with their releases. Raises PolicyError if an
+    approval is demanded and missing; a dry run warns.
     """
     from dbanon.actions.publication.incremental import build_next
     from dbanon.actions.publication.steps import serve
 
+    if not plan.request.dry_run:
+        require_approved(one.unapproved for one in plan.members)
     is_incremental = plan.mode is Mode.REFRESH
     works = (build_next if is_incremental else _in_groups)(session, plan, stages)
     works = [replace(one, state=_state(session, plan, one)) for one in works]

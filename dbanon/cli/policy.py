@@ -24,6 +24,7 @@ from dbanon.domain.text import command
 from dbanon.pages import figures
 
 if TYPE_CHECKING:
+    from dbanon.domain.policy import Approval
     from dbanon.domain.policy_warning import PolicyWarning
 
 app = typer.Typer(help="Manage publication policies.", no_args_is_help=True)
@@ -145,7 +146,8 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Show a stored policy of a table."""
-    found = dbanon.load_policy(table, name=policy, settings=options.settings(dsn))
+    settings = options.settings(dsn)
+    found = dbanon.load_policy(table, name=policy, settings=settings)
     if json:
         console.document(found)
         return
@@ -161,6 +163,47 @@ def show(
     console.say(f"models: {models}; algorithm: {figures.search(found)}")
     for title, text in settings_in_words(found, where=_conditions(found)):
         console.say(f"{title}: {text}")
+    console.say(_approved(dbanon.policy_approval(found.table, name=policy, settings=settings)))
+
+
+_DIGITS = 12
+"""Digits of a digest that are printed: too many for another policy with the same."""
+
+
+def _approved(found: "Approval") -> str:
+    digest = (found.digest or "")[:_DIGITS]
+    stored = f"version {found.version}, digest {digest}, stored by {found.author}"
+    if found.by is None:
+        return f"{stored}; not approved{', as the database demands' if found.is_demanded else ''}"
+    return f"{stored}; approved by {found.by}, {found.at:%Y-%m-%d %H:%M %Z}"
+
+
+@app.command()
+def approve(
+    table: options.Table,
+    *,
+    policy: options.PolicyName = DEFAULT_NAME,
+    digest: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HEX", show_default=False, help="only the version of this digest, as in show"
+        ),
+    ] = None,
+    dsn: options.Dsn = None,
+    json: options.Json = False,
+) -> None:
+    """Approve the stored version of a policy, as another role than its author.
+
+    \b
+    dbanon policy show patients
+    dbanon policy approve patients --digest 3f0a91c2b7de
+    """
+    settings = options.settings(dsn)
+    found = dbanon.approve_policy(table, name=policy, digest=digest, settings=settings)
+    if json:
+        console.document(found)
+    else:
+        console.say(f"{_called(policy)} of {table}: {_approved(found)}")
 
 
 def _number(value: float) -> str:

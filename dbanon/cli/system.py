@@ -23,21 +23,41 @@ if TYPE_CHECKING:
     from dbanon.actions.demo import Published
 
 
+PrintInit = Annotated[
+    bool, typer.Option("--print-sql", help="print the SQL for a DBA; do not connect")
+]
+Publisher = Annotated[
+    str | None,
+    typer.Option(
+        "--role", metavar="ROLE", show_default=False, help="grant this role the rights to publish"
+    ),
+]
+Approver = Annotated[
+    str | None,
+    typer.Option(
+        "--approver",
+        metavar="ROLE",
+        show_default=False,
+        help="grant this role the right to approve policies",
+    ),
+]
+Demand = Annotated[
+    bool | None,
+    typer.Option(
+        "--require-approval/--no-require-approval",
+        show_default=False,
+        help="publish approved policies only",
+    ),
+]
+
+
 def init(
     *,
-    print_sql: Annotated[
-        bool, typer.Option("--print-sql", help="print the SQL for a DBA; do not connect")
-    ] = False,
-    role: Annotated[
-        str | None,
-        typer.Option(
-            "--role",
-            metavar="ROLE",
-            show_default=False,
-            help="grant this role the rights to publish",
-        ),
-    ] = None,
+    print_sql: PrintInit = False,
+    role: Publisher = None,
     schema: options.Schema = "anon",
+    approver: Approver = None,
+    require_approval: Demand = None,
     dsn: options.Dsn = None,
     owner: options.Owner = None,
     allow_superuser: options.AllowSuperuser = False,
@@ -52,12 +72,15 @@ def init(
     dbanon init --print-sql | less
     dbanon init --print-sql --role publisher > init.sql
     dbanon init --role publisher --schema published
+    dbanon init --approver officer --require-approval
     """
+    roles: dict[str, Any] = {"role": role, "schema": schema, "approver": approver}
     if print_sql:
-        console.verbatim(dbanon.init_sql(role=role, owner=owner, schema=schema))
+        demand = bool(require_approval)
+        console.verbatim(dbanon.init_sql(**roles, owner=owner, require_approval=demand))
         return
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
-    result = dbanon.init(settings, role=role, schema=schema)
+    result = dbanon.init(settings, **roles, require_approval=require_approval)
     if json:
         console.document(result)
     else:

@@ -684,6 +684,28 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
+class Approval:
+    """The stored version of a policy, and the role that approved it, None if nobody did.
+
+    digest: of version and taxonomies, None if not computed; is_demanded: the database refuses to
+    publish a version without approval.
+    """
+
+    policy: str
+    version: int | None
+    author: str | None
+    digest: str | None
+    by: str | None = None
+    at: datetime | None = None
+    is_demanded: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """True if an approval is demanded and missing."""
+        return self.is_demanded and self.by is None
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """A key with different values in two policies, None if missing."""
 

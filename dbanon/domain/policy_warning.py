@@ -25,6 +25,7 @@ class Code(StrEnum):
     ALIKE_VALUES = "alike-values"
     LOOKS_LIKE_IDENTIFIER = "looks-like-identifier"
     NEW_COLUMN = "new-column"
+    NOT_APPROVED = "not-approved"
     LOOKS_LIKE_SSN = "looks-like-ssn"
     LOOKS_LIKE_EMAIL = "looks-like-email"
     LOOKS_LIKE_PHONE = "looks-like-phone"
@@ -47,7 +48,7 @@ class Code(StrEnum):
 
 _OF_POLICY = frozenset(
     {Code.K_OF_ONE, Code.NO_DIVERSITY, Code.NO_SUBJECT, Code.UNIQUE_TOGETHER, Code.NEW_COLUMN}
-    | {Code.ANATOMY, Code.PSEUDONYM, Code.UNKNOWN_VALUE}
+    | {Code.ANATOMY, Code.PSEUDONYM, Code.UNKNOWN_VALUE, Code.NOT_APPROVED}
 )
 
 
@@ -138,6 +139,11 @@ EXPLANATIONS: Mapping[Code, Explanation] = {
         'a column is new, and rest = "drop" leaves it out',
         "None; readers may miss it. --strict does not refuse it.",
         "set the policy again with a role for the column",
+    ),
+    Code.NOT_APPROVED: Explanation(
+        "the database demands approvals, and the policy in force is not an approved one",
+        "None yet; publish and refresh will refuse it.",
+        "dbanon policy approve, by a role that is not its author. To acknowledge it has no effect",
     ),
     Code.LOOKS_LIKE_SSN: Explanation(_LOOKS_LIKE.format("social security numbers"), _NAMES, _DROP),
     Code.LOOKS_LIKE_EMAIL: Explanation(_LOOKS_LIKE.format("e-mail addresses"), _NAMES, _DROP),

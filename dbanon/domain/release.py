@@ -584,7 +584,8 @@ class Release(Entry):
     ``policy``: in force, including the command line's ``overrides``, which a refresh repeats;
     ``taxonomies``: versions used; ``fingerprint``: detects changes of the source; ``compared``: the
     fingerprint at the last refresh without a publication, if any; ``earlier``: number of earlier
-    releases of the table, with which this one can be compared. ``warnings``, ``composition``
+    releases of the table, with which this one can be compared; ``policy_version``: number of the
+    stored version, None if an older dbanon published. ``warnings``, ``composition``
     (combined disclosure of all releases) and ``sharing`` (reuse of published groups) are reported
     on publication but not stored. ``created_at`` and ``created_by`` are None until it is in the
     ledger. ``growth``: changes since the release before, at the last refresh, if its classes are
@@ -600,6 +601,7 @@ class Release(Entry):
     taxonomies: Mapping[str, int] = field(default_factory=dict)
     compared: str | None = field(default=None, metadata=UNPRINTED)
     growth: Delta | None = None
+    policy_version: int | None = None
     earlier: int = 0
     created_at: datetime | None = None
     created_by: str | None = None

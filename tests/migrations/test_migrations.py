@@ -115,7 +115,9 @@ def test_the_number_of_new_rows_of_a_release_gets_its_present_name(bare_database
         """UPDATE dbanon.release SET growth = '{"kept": 7, "births": 2}' WHERE release_id = 1"""
     )
     database.execute(growth)
-    database.execute("DROP TABLE dbanon.history_class")
+    database.execute("DROP TABLE dbanon.history_class, dbanon.policy_approval")
+    database.execute("DROP TABLE dbanon.approval_demand")
+    database.execute("ALTER TABLE dbanon.release DROP COLUMN policy_version")
     database.execute("UPDATE dbanon.alembic_version SET version_num = '0020'")
     database.execute("COMMENT ON SCHEMA dbanon IS 'dbanon metadata: revision 0020, functions 0'")
     assert "0020" == init(database.settings)["former"]

@@ -76,6 +76,10 @@ def of_policies():
     yield from _of_values(RULE, Contents(MANY, MANY), is_key=False)
     reason = f'column {LONG} is new: rest = "drop" leaves it out'
     yield PolicyWarning(Code.NEW_COLUMN, LONG, reason)
+    reason = f"version {MANY} of policy default of {TABLE} is not approved"
+    yield PolicyWarning(Code.NOT_APPROVED, None, reason)
+    reason = f"options change the approved policy default of {TABLE}"
+    yield PolicyWarning(Code.NOT_APPROVED, None, reason)
 
 
 def of_releases():

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from dbanon.actions.preparation.loading import unapproved
 from dbanon.db import catalog
 from dbanon.db.metadata import ledger
 from dbanon.domain.errors import ConfigError, PolicyError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.db.session import Session
+    from dbanon.domain.policy_warning import PolicyWarning
     from dbanon.domain.release import Release
     from dbanon.request import Request
 
@@ -31,7 +33,8 @@ class InputTable:
     """A loaded table of a publication, with the policy in force.
 
     In a dataset ``policy`` and ``info`` include the quasi-identifiers of the persons, as the table
-    is published; ``own`` is the policy of its own columns. versions: of each taxonomy.
+    is published; ``own`` is the policy of its own columns. versions: of each taxonomy; unapproved:
+    why the policy must not be published, although the database demands approvals.
     """
 
     loaded: Loaded
@@ -39,6 +42,7 @@ class InputTable:
     policy: Policy
     info: TableInfo
     versions: Mapping[str, int]
+    unapproved: PolicyWarning | None = None
 
 
 def input_tables(loaded: Sequence[Loaded], request: Request) -> list[InputTable]:
@@ -46,6 +50,11 @@ def input_tables(loaded: Sequence[Loaded], request: Request) -> list[InputTable]
 
     All tables of a dataset require the same k. Raises PolicyError, ConfigError.
     """
+    members = _input_tables(loaded, request)
+    return [replace(one, unapproved=unapproved(one.loaded, request)) for one in members]
+
+
+def _input_tables(loaded: Sequence[Loaded], request: Request) -> list[InputTable]:
     if len(loaded) == 1:
         (one,) = loaded
         policy = in_force(one, request)

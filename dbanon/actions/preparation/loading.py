@@ -43,6 +43,7 @@ from dbanon.formats.policy_warnings import (
 )
 from dbanon.formats.suggestions import candidates, find
 from dbanon.models.registry import MODELS
+from dbanon.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -52,8 +53,8 @@ if TYPE_CHECKING:
     from dbanon.db.metadata.store import Stored
     from dbanon.db.session import Session
     from dbanon.domain.assignment import Taxonomy
+    from dbanon.domain.policy import Approval
     from dbanon.domain.release import Entry, Release
-    from dbanon.request import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,11 @@ class Loaded:
     """Of all policies of the table."""
     is_draft: bool = False
     """Whether the policy is not stored, but only tried."""
+
+    @property
+    def approval(self) -> Approval | None:
+        """The stored version with its approval, None for a draft."""
+        return None if self.stored is None else self.stored.approval
 
     @property
     def policy(self) -> Policy:
@@ -264,6 +270,37 @@ def notes(loaded: Loaded) -> Iterator[PolicyWarning]:
         note = PolicyWarning(Code.NEW_COLUMN, change.column, str(change), change.hint)
         if not change.stops and not is_allowed(note, loaded.policy):
             yield note
+
+
+def unapproved(loaded: Loaded, request: Request) -> PolicyWarning | None:
+    """Return why the policy in force is not an approved one, if approvals are demanded.
+
+    Options of the request must not change what was approved.
+    """
+    approval, name = loaded.approval, loaded.info.name
+    if approval is None or not approval.is_demanded:
+        return None
+    option = policy_option(loaded.wanted)
+    if approval.is_open:
+        message = f"version {approval.version} of policy {loaded.wanted} of {name} is not approved"
+        hint = command("dbanon policy approve", name, options=option)
+        return PolicyWarning(Code.NOT_APPROVED, None, message, f"by another role: {hint}")
+    if request.over(loaded.policy) != Request().over(loaded.policy):
+        return PolicyWarning(
+            Code.NOT_APPROVED,
+            None,
+            f"options change the approved policy {loaded.wanted} of {name}",
+            "leave them out; or write them into the policy, then:"
+            f" {command('dbanon policy set', name, options=f'--file ... {option}'.rstrip())}",
+        )
+    return None
+
+
+def require_approved(found: Iterable[PolicyWarning | None]) -> None:
+    """Raise PolicyError for what ``unapproved`` found of the tables of a publication."""
+    reasons = [one for one in found if one is not None]
+    if reasons:
+        raise PolicyError("\n  ".join(one.message for one in reasons), hint=reasons[0].hint)
 
 
 def targets_of(session: Session, release: Entry) -> list[Mapping[str, object]]:
@@ -467,8 +504,11 @@ def warnings_of_rows(
 
 
 def require_no_warnings(found: Sequence[PolicyWarning]) -> None:
-    """Raise PolicyError with every warning, if there is one; new columns stop nothing."""
-    found = [one for one in found if one.code is not Code.NEW_COLUMN]
+    """Raise PolicyError with every warning, if there is one.
+
+    New columns stop nothing, and a missing approval stops every publication.
+    """
+    found = [one for one in found if one.code not in {Code.NEW_COLUMN, Code.NOT_APPROVED}]
     if found:
         count = "a warning" if len(found) == 1 else f"{len(found)} warnings"
         lines = [f"the policy has {count}, and --strict refuses:", *map(str, found)]

@@ -204,6 +204,7 @@ def source_warnings(
         *warnings_of_rows(session, member.own, member.loaded.info, columns, filled=filled),
         *repeated(member.own, others),
         *notes(member.loaded),
+        *filter(None, [member.unapproved]),
     )
     require_no_warnings(found if strict else ())
     return found

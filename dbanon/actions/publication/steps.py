@@ -494,6 +494,7 @@ def _entry(session: Session, plan: PublicationPlan, work: Work) -> Release:
     assert work.candidate is not None  # noqa: S101 - it was proved
     publication, prepared, request = work.publication, work.prepared, plan.request
     content, state = _content(session, work)
+    approval = work.member.loaded.approval
     return Release(
         id=publication.id,
         table=publication.info.name,
@@ -508,6 +509,7 @@ def _entry(session: Session, plan: PublicationPlan, work: Work) -> Release:
         source_state=state,
         overrides=request.to_ledger(),
         taxonomies=work.member.versions,
+        policy_version=None if approval is None else approval.version,
         content=content,
         data_id=publication.data_id,
         policy_name=publication.policy.name,

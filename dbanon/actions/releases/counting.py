@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbanon.actions.preparation.loading import Loaded, require_no_warnings, warnings_of_rows
+from dbanon.actions.preparation.loading import (
+    Loaded,
+    require_approved,
+    require_no_warnings,
+    unapproved,
+    warnings_of_rows,
+)
 from dbanon.actions.publish import publishing
 from dbanon.actions.releases.released_data import served
 from dbanon.anonymization.encoding.encode import encode
@@ -98,6 +104,8 @@ def _count(
     dry_run: bool,
 ) -> NoisyCounts:
     policy, info = loaded.policy.completed(loaded.info), loaded.info
+    if not dry_run:
+        require_approved([unapproved(loaded, Request())])
     rules = _rules(session, loaded, by)
     spent = _spent(session, release, info) + _exact(epsilon)
     _require_budget(policy, info, spent=spent, epsilon=epsilon)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # ``tables``, which needs SQLAlchemy.
 TABLES = {
     "account": "table_schema! table_name! table_oid! entries!",
+    "approval_demand": "is_only! demanded_at demanded_by",
     "history": "release_id! table_schema! table_name! relation_schema! relation_name! person!"
     " key_id! series several forgotten_at",
     "history_class": "release_id! classes! value_ids! persons!",
@@ -31,11 +32,12 @@ TABLES = {
     "job": "job_id! table_schema! table_name! due_at state attempts entered_at not_before begun_at"
     " begun_after ended_at result reason",
     "policy": "table_schema! table_name! document! updated_at baseline name!",
+    "policy_approval": "table_schema! table_name! name! version! digest! approved_at approved_by!",
     "policy_version": "table_schema! table_name! name! version! document stored_at stored_by",
     "publishing": "source! turns",
     "release": "release_id! table_schema! table_name! relation_schema! relation_name! kind! policy!"
     " overrides! taxonomies! seed! checks! loss! fingerprint! served! created_at created_by content"
-    " data_id! compared relation_mark growth source_state",
+    " data_id! compared relation_mark growth source_state policy_version",
     "replacement": "key_id! kind! words!",
     "sampling_key": "is_only! key",
     "schedule": "table_schema! table_name! cron! zone! stored_at stored_by",

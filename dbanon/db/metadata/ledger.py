@@ -64,6 +64,7 @@ def add_release(session: Session, release: Release) -> Release:
         "state": _state(release.source_state),
         "content": release.content,
         "data_id": release.data_id,
+        "policy_version": release.policy_version,
     }
     with at_once(session.pg):
         session.pg.execute(query("metadata.withdraw_served"), row)
@@ -252,6 +253,7 @@ def _release(row: Mapping[str, Any]) -> Release:
         fingerprint=row["fingerprint"],
         compared=row["compared"],
         growth=None if row["growth"] is None else Delta(**row["growth"]),
+        policy_version=row["policy_version"],
         earlier=row["earlier"],
         created_at=row["created_at"],
         created_by=row["created_by"],

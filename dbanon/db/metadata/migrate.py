@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dbanon.settings import Settings
 
 # The newest revision under migrations/versions; a test holds the two together.
-REVISION = "0021"
+REVISION = "0022"
 
 _INIT = "dbanon init"
 _FIRST = "0015"  # the first revision; those before it were never released
@@ -172,6 +172,7 @@ _CONTENTS = {
     "spending": "metadata.note_loss",
     "account": "metadata.open_accounts",
     "policy_version": "metadata.first_versions",
+    "approval_demand": "metadata.demand_again",
 }
 
 
@@ -213,15 +214,28 @@ def grant_everyday(session: Session, role: str, *, views: str) -> None:
     session.pg.execute(_everyday_rights(role, views))
 
 
+def grant_approval(session: Session, role: str) -> None:
+    """Grant a role the rights to read and approve policies."""
+    session.pg.execute(template("session.grant_approval", role=sql.Identifier(role)))
+
+
 # An empty database has no trigger that could be dropped before one is made.
 _NO_NOTICES = "SET LOCAL client_min_messages = warning"
 
 
-def script(*, role: str | None = None, owner: str | None = None, views: str) -> str:
+def script(
+    *,
+    role: str | None = None,
+    owner: str | None = None,
+    views: str,
+    approver: str | None = None,
+    require_approval: bool = False,
+) -> str:
     """Return the SQL of ``install`` on an empty database, for a DBA.
 
     role: the everyday role, which gets all rights for publishing except on tables; owner: the owner
-    of all objects, by default the current role; views: the schema of published views.
+    of all objects, by default the current role; views: the schema of published views; approver: a
+    role that may approve policies; require_approval: whether others publish nothing.
     """
     from alembic import command
 
@@ -235,8 +249,13 @@ def script(*, role: str | None = None, owner: str | None = None, views: str) -> 
         tables,
         functions,
     ]
+    if require_approval:
+        parts.append(_statements([query("metadata.demand_approval")]))
     if owner is not None:
         parts.append("RESET ROLE;")
+    if approver is not None:
+        grants = template("session.grant_approval", role=sql.Identifier(approver))
+        parts.append(printed(grants).rstrip())
     if role is not None:
         parts.append(printed(_everyday_rights(role, views)).rstrip())
     return "\n\n".join([*parts, "COMMIT;\n"])

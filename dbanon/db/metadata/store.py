@@ -9,13 +9,14 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from dbanon.db.queries import identifiers, printed, query, relation, template
 from dbanon.domain.drift import Baseline
-from dbanon.domain.errors import DatabaseError, PolicyError
-from dbanon.domain.policy import Policy, Version, policy_option
+from dbanon.domain.errors import DatabaseError, NotPermitted, PolicyError
+from dbanon.domain.policy import Approval, Policy, Version, policy_option
 from dbanon.domain.table import TableInfo, TableName
 from dbanon.domain.text import command
 from dbanon.formats import policies, taxonomies
@@ -108,6 +109,7 @@ class Stored(NamedTuple):
 
     policy: Policy
     before: Baseline | None
+    approval: Approval | None = None
 
 
 def load_stored(session: Session, table: TableName, name: str) -> Stored | None:
@@ -124,13 +126,71 @@ def load_stored(session: Session, table: TableName, name: str) -> Stored | None:
 
 def _load(session: Session, table: TableName, name: str) -> tuple[Stored | None, bool]:
     """Return the stored policy of a table and name, and True if it equals its newest version."""
-    rows = session.records(query("metadata.policies"), _named(table, name))
+    rows = _rows(session, table, name)
     if not rows:
         return None, True
     (row,), before = rows, None
     if row["baseline"] is not None:
         before = _baseline(table, name, row["baseline"])
-    return Stored(_policy(table, name, row["document"]), before), row["is_newest"]
+    policy = _policy(table, name, row["document"])
+    return Stored(policy, before, _approval(row)), row["is_newest"]
+
+
+def _rows(
+    session: Session, table: TableName | None, name: str | None, *, digest: bool = False
+) -> list[dict[str, Any]]:
+    return session.records(query("metadata.policies"), {**_named(table, name), "digest": digest})
+
+
+def _approval(row: Mapping[str, Any]) -> Approval:
+    return Approval(
+        policy=row["name"],
+        version=row["version"],
+        author=row["author"],
+        digest=row["digest"],
+        by=row["approved_by"],
+        at=row["approved_at"],
+        is_demanded=row["is_demanded"],
+    )
+
+
+def load_approval(session: Session, table: TableName, name: str) -> Approval | None:
+    """Return the stored version of a policy, and who approved it, None if there is no policy."""
+    rows = _rows(session, table, name, digest=True)
+    if rows and not rows[0]["is_newest"]:
+        raise _forged(table, name)
+    return _approval(rows[0]) if rows else None
+
+
+def approvals(session: Session) -> list[tuple[TableName, Approval]]:
+    """Return the stored version of every policy, and who approved it, by table and name."""
+    rows = _rows(session, None, None)
+    return [(TableName(row["table_schema"], row["table_name"]), _approval(row)) for row in rows]
+
+
+def demands_approval(session: Session) -> bool:
+    """Return True if a policy must be approved before it publishes."""
+    return session.one(query("metadata.demands_approval")) == (True,)
+
+
+def approve(session: Session, table: TableName, approval: Approval) -> None:
+    """Approve a version of a policy as the role of the session; raises NotPermitted."""
+    named = {**_named(table, approval.policy), "version": approval.version}
+    try:
+        session.pg.execute(query("metadata.approve"), {**named, "digest": approval.digest})
+    except psycopg.errors.ObjectNotInPrerequisiteState as refused:  # by the trigger
+        found = refused.diag
+        raise NotPermitted(found.message_primary or "", hint=found.message_hint) from None
+    except psycopg.errors.InsufficientPrivilege:
+        raise NotPermitted(
+            "this role may not approve policies",
+            hint="let the owner of the metadata run: dbanon init --approver ROLE",
+        ) from None
+
+
+def demand_approval(session: Session, *, demand: bool) -> None:
+    """Demand that policies are approved before they publish, or end that; for the owner alone."""
+    session.pg.execute(query("metadata.demand_approval" if demand else "metadata.end_demand"))
 
 
 def _forged(table: TableName, name: str) -> PolicyError:
@@ -188,7 +248,7 @@ def baseline(session: Session, info: TableInfo, known: Mapping[str, Taxonomy]) -
 
 def present_name(session: Session, table: TableName, name: str) -> TableName | None:
     """Return the present name of the table of a policy, None if unknown."""
-    rows = session.records(query("metadata.policies"), _named(table, name))
+    rows = _rows(session, table, name)
     found = rows[0]["baseline"] if rows else None
     before = None if found is None else Baseline.from_document(found).shape
     if before is None or before.oid is None:
@@ -209,7 +269,7 @@ def list_policies(
 
     ``on_unreadable`` gets an error for each other one, and for each that is not its newest version.
     """
-    rows = session.records(query("metadata.policies"), _named(None, None))
+    rows = _rows(session, None, None)
     found = []
     for row in rows:
         table, name = TableName(row["table_schema"], row["table_name"]), row["name"]

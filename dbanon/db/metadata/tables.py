@@ -80,6 +80,29 @@ policy_version = sa.Table(
     comment="Every policy that was ever stored; one without a document was dropped.",
 )
 
+policy_approval = sa.Table(
+    "policy_approval",
+    metadata,
+    sa.Column("table_schema", sa.Text, primary_key=True),
+    sa.Column("table_name", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("digest", sa.Text, primary_key=True),
+    sa.Column("approved_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
+    sa.Column("approved_by", sa.Text, primary_key=True, server_default=sa.text("session_user")),
+    comment="Who approved which version of a policy, with which taxonomies.",
+)
+
+approval_demand = sa.Table(
+    "approval_demand",
+    metadata,
+    sa.Column("is_only", sa.Boolean, primary_key=True, server_default=sa.text("true")),
+    sa.Column("demanded_at", sa.DateTime(timezone=True), nullable=False, server_default=_now),
+    sa.Column("demanded_by", sa.Text, nullable=False, server_default=sa.text("session_user")),
+    sa.CheckConstraint("is_only", name="approval_demand_is_only_check"),
+    comment="Its row demands that a policy is approved before it publishes.",
+)
+
 release = sa.Table(
     "release",
     metadata,
@@ -106,6 +129,7 @@ release = sa.Table(
     sa.Column("relation_mark", sa.Text),
     sa.Column("growth", sa.JSON),
     sa.Column("source_state", JSONB),
+    sa.Column("policy_version", sa.Integer),
     sa.CheckConstraint("kind IN ('table', 'view')", name="release_release_kind_check_check"),
     sa.Index(
         "release_served_key",
