@@ -48,6 +48,14 @@ COMPLETE |= {"max_wal_size": "256MB"}  # it may all be in memory
 # As servers have it that nobody configured. A recursion in a catalog clears all that it may.
 COMPLETE |= {"work_mem": "4MB"}
 
+# Waits for the end of the process that made a folder, by whatever signal, then stops the servers in
+# it and removes it.
+GUARD = r"""
+read -r _
+find "$1" -name postmaster.pid -exec head -n 1 {} \; | while read -r pid; do kill -QUIT "$pid"; done
+until rm -rf "$1"; do sleep 0.1; done
+"""
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -291,13 +299,21 @@ def _of_binaries(binaries: Path, kind: str) -> Choice:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Make a folder that the server's account can pass through, unlike pytest's tmp_path."""
+    """Make a folder that the server's account can pass through, unlike pytest's tmp_path.
+
+    Servers in it and the folder go with this process, even if that is killed.
+    """
     folder = Path(tempfile.mkdtemp(prefix="dbanon-test-", dir=_memory()))
     folder.chmod(0o711)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder)
+    command = ["/bin/sh", "-c", GUARD, "guard", str(folder)]
+    nothing = subprocess.DEVNULL
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing, start_new_session=True
+    ):  # its input ends with this process
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder)
 
 
 def _memory() -> Path | None:

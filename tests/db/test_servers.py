@@ -1,11 +1,30 @@
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import psycopg
 import pytest
 from psycopg import sql
-from servers import Server
+from servers import Server, available
 
 HAS_ROLE = "SELECT count(*) FROM pg_catalog.pg_roles WHERE rolname = {}"
+# A run that is killed while its server runs.
+KILLED = """
+import os, sys
+from pathlib import Path
+import servers
+with next(c for c in servers.available(None)[0] if c.id == sys.argv[1]).open() as dsn:
+    import psycopg
+    data = psycopg.connect(dsn).execute("SHOW data_directory").fetchone()[0]
+    pid = Path(data, "postmaster.pid").read_text().split()[0]
+    print(data, pid, flush=True)
+    os.kill(os.getpid(), int(sys.argv[2]))
+"""
 
 
 def count(server, query, *words):
@@ -80,3 +99,29 @@ def test_an_administrator_need_not_be_a_superuser(server):
 @pytest.mark.pg(">= 16")
 def test_the_marker_keeps_older_servers_away(server):
     assert server.version >= 16
+
+
+def is_there(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_server_of_a_killed_run_ends_and_its_folder_is_removed(number):
+    choice = next((c for c in available(None)[0] if not c.id.endswith("docker")), None)
+    if choice is None:
+        pytest.skip("no server that runs without a container")
+    command = [sys.executable, "-c", KILLED, choice.id, str(int(number))]
+    path = os.pathsep.join(sys.path)
+    run = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == -number, run.stderr
+    data, pid = run.stdout.split()
+
+    waited = time.monotonic() + 30
+    while (is_there(pid) or Path(data).exists()) and time.monotonic() < waited:
+        time.sleep(0.05)
+    assert (False, False) == (is_there(pid), Path(data).parents[1].exists())
