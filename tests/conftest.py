@@ -13,7 +13,7 @@ from drivers import connecting, really_connect
 from forked import forking
 from hypothesis import HealthCheck, Phase, settings
 from packaging.specifiers import SpecifierSet
-from scheduling import is_fast, one_compiler, turn
+from scheduling import is_fast, one_compiler, processes, turn
 from servers import Choice, Server, available
 
 from dbanon.settings import LIBPQ_VARIABLES
@@ -77,6 +77,11 @@ def pytest_generate_tests(metafunc):
             choices = choices[:1]  # half of all tests would be made only to be left out
         ids = [choice.id if choice else "no-server" for choice in choices]
         metafunc.parametrize("server", choices, indirect=True, ids=ids, scope="session")
+
+
+@pytest.hookimpl(optionalhook=True)  # pytest-xdist calls it for -n auto, the default
+def pytest_xdist_auto_num_workers(config):
+    return processes(config.args)
 
 
 @pytest.hookimpl(optionalhook=True)  # pytest-xdist calls it, for a run in several processes

@@ -396,7 +396,7 @@ class Judge:
             for stream in (sys.stdout, sys.stderr):
                 os.dup2(nowhere.fileno(), stream.fileno())
         verdict = Verdict(self.killers)
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "default"]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-n", "0", "-W", "default"]
         options.append("--hypothesis-profile=mutants")
         code = pytest.main([*options, "--dsn", self.dsn, *names], plugins=[verdict])
         said.send(verdict.failed or ("" if code == 0 else f"exit code {code}"))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pytest
     from xdist.scheduler import Scheduling
 
@@ -22,6 +25,16 @@ LENGTHY = (
     "tests/unit/pages/test_browser.py",
     "tests/unit/cli/terminal/test_plot.py",
 )
+
+
+def processes(named: Iterable[str]) -> int:
+    """Return the processes of a run of some files or folders, 0 for this one alone.
+
+    A run of folders takes one more than there are cores, as each of them waits now and then, for
+    locks, other processes and deadlines. Tests of a file are done sooner here than others start.
+    """
+    is_small = any(".py" in name for name in named)
+    return 0 if is_small else len(os.sched_getaffinity(0)) + 1
 
 
 def turn(nodeid: str) -> int:
