@@ -408,11 +408,16 @@ CREATE TEMPORARY TABLE {rows} ON COMMIT DROP AS
 -- Test if a copy has as many rows as the stored membership, in total and in each touched class, and if the class
 -- number of each row of these classes belongs to its published values. touched: the classes that lost or gained rows.
 WITH touched AS MATERIALIZED ({touched}),
-counted AS (
-    SELECT s.{class_column} AS class, count(*) AS rows
+shown AS MATERIALIZED (  -- a published column may have any other name
+    SELECT {quasi}, ARRAY[s.{class_column}, count(*)] AS {class_column}
       FROM ONLY {release} AS s
      WHERE s.{class_column} IN (SELECT t.class FROM touched AS t)
-     GROUP BY s.{class_column}
+     GROUP BY {alike}, s.{class_column}
+),
+counted AS (
+    SELECT s.{class_column}[1] AS class, sum(s.{class_column}[2]) AS rows
+      FROM shown AS s
+     GROUP BY s.{class_column}[1]
 ),
 remembered AS (
     SELECT p.class, sum(p.rows) AS rows
@@ -426,12 +431,6 @@ remembered AS (
      WHERE p.class IN (SELECT t.class FROM touched AS t)
      GROUP BY p.class
     HAVING sum(p.rows) <> 0
-),
-numbered AS (
-    SELECT {quasi}, s.{class_column} AS class
-      FROM ONLY {release} AS s
-     WHERE s.{class_column} IN (SELECT t.class FROM touched AS t)
-     GROUP BY {alike}, s.{class_column}
 )
 SELECT (SELECT count(*) FROM ONLY {release})
        = (SELECT count(*) FROM pg_temp.history_present) + (SELECT count(*) FROM pg_temp.history_before)
@@ -442,9 +441,9 @@ SELECT (SELECT count(*) FROM ONLY {release})
                      FULL JOIN remembered AS m USING (class)
                     WHERE c.rows IS DISTINCT FROM m.rows)
    AND NOT EXISTS (SELECT
-                     FROM numbered AS s
+                     FROM shown AS s
                      LEFT JOIN dbanon.history_key AS k ON k.key_id = {key}
-                    WHERE {class} IS DISTINCT FROM s.class)
+                    WHERE {class} IS DISTINCT FROM s.{class_column}[1])
 
 -- name: series
 -- The series of each remembered release of a table: the release that started it, 0 for the first one;
@@ -498,7 +497,8 @@ SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
 
 -- name: unpack_touched
 -- Write the membership of the persons that a refresh may concern: those that changed since the first release, and
--- those with changed, unpublished or deleted rows.
+-- those with changed, unpublished or deleted rows. The persons of each part are sorted, and those of all parts: a
+-- person is found by two searches instead of unpacking all. Arrays of a stored row would be read for each search.
 WITH later AS MATERIALIZED (
     SELECT m.release_id, e.person, e.class, e.value_id
       FROM dbanon.history_member AS m
@@ -507,28 +507,41 @@ WITH later AS MATERIALIZED (
 ),
 touched AS MATERIALIZED (
     SELECT l.person FROM later AS l
-     UNION ALL
+     UNION
     SELECT c.person FROM pg_temp.history_came AS c
-     UNION ALL
+     UNION
     SELECT w.person FROM pg_temp.history_went AS w
-     UNION ALL
+     UNION
     SELECT p.person FROM pg_temp.history_pending AS p
-     UNION ALL
+     UNION
     SELECT u.person
       FROM dbanon.history_leaver AS g
      CROSS JOIN LATERAL unnest(g.persons) AS u (person)
      WHERE g.relation_schema = {view_schema}
        AND g.relation_name = {view_name}
+),
+part AS MATERIALIZED (
+    SELECT m.part, m.persons || ARRAY[]::uuid[] AS persons, m.classes || ARRAY[]::bigint[] AS classes,
+           m.value_ids || ARRAY[]::integer[] AS value_ids
+      FROM dbanon.history_member AS m
+     WHERE m.release_id = {first}
+),
+begun AS MATERIALIZED (
+    SELECT array_agg(p.part ORDER BY p.part) AS parts, array_agg(p.persons[1] ORDER BY p.part) AS persons
+      FROM part AS p
+     WHERE cardinality(p.persons) > 0
 )
 INSERT INTO pg_temp.history_entries
 SELECT e.release_id, {first}, e.person, e.class, e.value_id,
        lead(e.release_id) OVER (PARTITION BY e.person ORDER BY e.release_id),
        e.class, e.value_id, 1, 1
-  FROM (SELECT m.release_id, f.person, f.class, f.value_id
-          FROM dbanon.history_member AS m
-         CROSS JOIN LATERAL unnest(m.persons, m.classes, m.value_ids) AS f (person, class, value_id)
-         WHERE m.release_id = {first}
-           AND f.person IN (SELECT t.person FROM touched AS t)
+  FROM (SELECT {first} AS release_id, t.person, p.classes[f.place] AS class, p.value_ids[f.place] AS value_id
+          FROM (SELECT t.person, b.parts[width_bucket(t.person, b.persons)] AS part
+                  FROM touched AS t
+                 CROSS JOIN begun AS b) AS t
+          JOIN part AS p ON p.part = t.part
+         CROSS JOIN LATERAL (SELECT width_bucket(t.person, p.persons) AS place OFFSET 0) AS f
+         WHERE p.persons[f.place] = t.person
          UNION ALL
         SELECT l.release_id, l.person, l.class, l.value_id
           FROM later AS l) AS e

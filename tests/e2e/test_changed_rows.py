@@ -197,6 +197,35 @@ def obstacles(monkeypatch):
     return found
 
 
+PARTS_OF_FIFTY = """
+CREATE TABLE public.stored AS SELECT * FROM dbanon.history_member;
+DELETE FROM dbanon.history_member;
+INSERT INTO dbanon.history_member (release_id, part, persons, classes, value_ids)
+SELECT s.release_id, i, s.persons[a:z], s.classes[a:z], s.value_ids[a:z]
+  FROM public.stored AS s
+ CROSS JOIN generate_series(0, (cardinality(s.persons) - 1) / 50) AS i
+ CROSS JOIN LATERAL (VALUES (50 * i + 1, 50 * i + 50)) AS p (a, z)
+"""
+
+
+def test_persons_are_found_in_each_part_of_what_is_stored_of_the_first_release(people):
+    people.execute(PARTS_OF_FIFTY)
+    assert [(12,)] == people.execute("SELECT count(*) FROM dbanon.history_member")
+    people.execute(CHANGE)
+    assert refresh_as_if_all_were_read(people).changed
+    people.execute("DELETE FROM people WHERE id % 5 = 0")
+    assert refresh_as_if_all_were_read(people).changed
+
+
+def test_a_column_may_be_named_as_the_class(database):
+    database.execute(MAKE)
+    database.execute("ALTER TABLE public.people RENAME COLUMN sex TO class")
+    columns = [replace(c, column="class") if c.column == "sex" else c for c in COLUMNS]
+    publish(database, replace(POLICY, columns=tuple(columns)))
+    database.execute(CHANGE)
+    assert refresh_as_if_all_were_read(database).changed
+
+
 @pytest.mark.parametrize("model", [DIVERSE, OF_MOODS], ids=lambda one: one.name)
 def test_only_changed_rows_are_read_of_a_table_whose_subject_is_its_key(
     database, model, monkeypatch
