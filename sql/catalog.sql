@@ -180,6 +180,27 @@ SELECT f.*,
        (SELECT json_agg(c) FROM ({columns}) AS c ({names}))
   FROM found AS f
 
+-- name: estimated_distinct
+-- The estimated number of distinct values of a column, if the role may see its statistics.
+SELECT s.n_distinct
+  FROM pg_stats AS s
+  JOIN pg_namespace AS n ON n.nspname = s.schemaname
+  JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.tablename
+ WHERE c.oid = %(relation)s
+   AND s.attname = %(column)s
+   AND NOT s.inherited
+
+-- name: estimated_rows
+-- About how many rows a table and its partitions have, by their present size.
+SELECT coalesce(sum(
+           CASE WHEN c.relpages > 0 AND c.reltuples > 0
+                THEN c.reltuples / c.relpages
+                ELSE 40
+           END * (pg_relation_size(c.oid) / current_setting('block_size')::bigint)), 0)::bigint
+  FROM pg_class AS c
+ WHERE c.relkind = 'r'
+   AND (c.oid = %(relation)s OR c.oid IN (SELECT t.relid FROM pg_partition_tree(%(relation)s) AS t))
+
 -- name: foreign_keys
 -- The foreign keys of a table, or of the tables below a view: their columns and the referenced relation.
 -- The copies for partitions of a referenced table are left out.
@@ -209,6 +230,16 @@ SELECT ARRAY(SELECT a.attname::text
                     WHERE above.oid = k.conparentid
                       AND above.conrelid = k.conrelid)
  ORDER BY columns, n.nspname, r.relname
+
+-- name: frequent_values
+-- The most frequent values of a column, without those of too few rows.
+(SELECT {number}, {value}, count(*)
+   FROM seen
+  WHERE {value} IS NOT NULL
+  GROUP BY {value}
+ HAVING count(*) >= {least}
+  ORDER BY count(*) DESC, {value}
+  LIMIT {most})
 
 -- name: name_of_relation
 -- The schema and the name of a relation, given by OID.
@@ -250,6 +281,19 @@ SELECT a.attname::text
    AND a.attnum > 0
    AND NOT a.attisdropped
    AND has_column_privilege(a.attrelid, a.attnum, 'SELECT')
+
+-- name: readable_tables
+-- The relations that the role may read, with their estimated rows and their size.
+SELECT n.nspname, c.relname, c.relkind::text, c.reltuples::bigint, pg_relation_size(c.oid)
+  FROM pg_class AS c
+  JOIN pg_namespace AS n ON n.oid = c.relnamespace
+ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
+   AND NOT c.relispartition
+   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'dbanon', 'dbanon_data')
+   AND n.nspname !~ '^pg_(toast|temp)'
+   AND has_schema_privilege(n.oid, 'USAGE')
+   AND has_any_column_privilege(c.oid, 'SELECT')
+ ORDER BY 1, 2
 
 -- name: relation_comment
 -- The comment of a relation.

@@ -18,7 +18,7 @@ from dbanon.anonymization.interfaces import listens, parameters
 from dbanon.anonymization.outcome import requirement_of
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.registry import algorithm_named
-from dbanon.db import identity
+from dbanon.db import catalog, identity
 from dbanon.db.session import connect
 from dbanon.domain.errors import DbanonError, PolicyError
 from dbanon.domain.outcomes import Stages
@@ -98,13 +98,18 @@ class Comparison:
         return any(loss.weighted_ncp is not None for loss in losses)
 
 
-def compare_request(table: str | TableName, request: Request) -> Comparison:
+def compare_request(
+    table: str | TableName, request: Request, *, most_rows: int | None = None
+) -> Comparison:
     """Run algorithms on one table, read once, and return the cost of each; writes nothing.
 
     ks: values of k to try instead of the policy's; those above the number of rows are skipped. Each
     algorithm gets its own parameters of ``params``. A failed one has a reason in the result. Raises
     as ``plan`` before the first algorithm runs, and PolicyError for an unknown algorithm or a
     parameter that none has.
+
+    most_rows: of a larger table, a sample of pages with about so many rows is compared instead,
+    which loses more than all rows do.
     """
     stages = request.stages or Stages()
     request, given = loading.requested(request)
@@ -117,6 +122,8 @@ def compare_request(table: str | TableName, request: Request) -> Comparison:
     ):
         identity.admit(session, info)
         loaded = load(session, info, request.policy, draft=given)
+        if most_rows is not None:
+            loaded = replace(loaded, info=catalog.sampled(session, loaded.info, most=most_rows)[1])
         (member,) = input_tables([loaded], replace(request, params={}, block=None))
         policy = member.policy
         require(Mode.COMPARISON, request.for_table(policy, loaded.info))

@@ -136,10 +136,7 @@ def demo(
 
     Idempotent. Raises ConfigError if another table of that name exists.
     """
-    if dataset not in DATASETS:
-        raise ConfigError(f"there is no data set {dataset}", hint=f"one of {', '.join(DATASETS)}")
-    chosen = DATASETS[dataset]
-    settings = settings or Settings.load()
+    chosen, settings = _chosen(dataset), settings or Settings.load()
     stages = stages or Stages()
     with stages("install"):
         init(settings)
@@ -149,6 +146,21 @@ def demo(
             _define(chosen, table, settings)
     releases = _refreshed(chosen, settings, stages) or _published(chosen, settings, stages)
     return Demonstration(chosen, tuple(_shown(release, settings, stages) for release in releases))
+
+
+def load(dataset: str = "patients", *, settings: Settings | None = None) -> None:
+    """Load tables that ship with dbanon and their taxonomies, without a policy or a release."""
+    chosen, settings = _chosen(dataset), settings or Settings.load()
+    init(settings)
+    for table in chosen.names:
+        _load(chosen, table, settings)
+    _import(chosen, settings)
+
+
+def _chosen(dataset: str) -> Sample:
+    if dataset not in DATASETS:
+        raise ConfigError(f"there is no data set {dataset}", hint=f"one of {', '.join(DATASETS)}")
+    return DATASETS[dataset]
 
 
 def _published(chosen: Sample, settings: Settings, stages: Stages) -> list[Release]:
@@ -194,10 +206,14 @@ def _load(sample: Sample, table: TableName, settings: Settings) -> None:
             demo_tables.load(session, table, file.read(), delimiter=sample.delimiter)
 
 
-def _define(sample: Sample, table: TableName, settings: Settings) -> None:
+def _import(sample: Sample, settings: Settings) -> None:
     known = {row["name"] for row in list_taxonomies(settings=settings)}
     for name, file in sample.taxonomies.items():
         if name not in known:
             import_taxonomy(name, resources.data(file), settings=settings)
+
+
+def _define(sample: Sample, table: TableName, settings: Settings) -> None:
+    _import(sample, settings)
     file = f"{sample.name}/{table.name}.toml" if sample.tables else f"{table.name}.toml"
     set_policy(table, resources.data(file), settings=settings)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.loading import looking
 from dbanon.db import catalog, identity
+from dbanon.db.catalog import CountedValue
 from dbanon.db.session import Session, connect
 from dbanon.domain.outcomes import Operation, Stages
 from dbanon.domain.policy import ColumnRule, Role
@@ -45,6 +47,10 @@ MOST_ROWS = 50_000
 _MANY = 15  # quasi-identifiers, from which a small set is proposed
 _SAMPLED = 2_000  # rows of which texts are compared with patterns
 _SPARSE = 0.9  # of the rows without a value
+PROFILED = 20_000
+"""Rows of a larger table by which its columns are described, about."""
+_MOST_BARS = 16  # values of a column in a profile
+_RANGES = 4  # into which the middle half of the numbers is divided
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +111,80 @@ def inspect(
         return _inspected(session, info, stages or Stages())
 
 
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The columns of a relation, described by some of its rows.
+
+    inspection: of these rows; n_rows: of all, about, if ``is_sample``; values: by column, those
+    that at least ``least`` of the rows have, numbers in ranges and moments in years.
+    """
+
+    inspection: Inspection
+    n_rows: int
+    is_sample: bool
+    least: int
+    values: Mapping[str, Sequence[CountedValue]]
+
+
+def profile(table: str | TableName, *, least: int = 5, settings: Settings | None = None) -> Profile:
+    """Describe the columns of a table by a sample of its pages; needs SELECT only.
+
+    No value of fewer than ``least`` rows is returned. Views are read whole. Raises as ``inspect``.
+    """
+    with (
+        connect(settings or Settings.load()) as session,
+        looking(session, partial(catalog.describe, session, TableName.parse(table))) as (info,),
+    ):
+        identity.admit(session, info)
+        n_rows, rows = catalog.sampled(session, info, most=PROFILED)
+        found = _inspected(session, rows, Stages())
+        widths = {column.info.name: _width(column) for column in found.columns if column.stats}
+        named = catalog.spreads(session, rows, [n for n, width in widths.items() if width])
+        widths = {name: _step(named.get(name)) if widths[name] else None for name in widths}
+        values = catalog.frequent_values(session, rows, widths, least=least, most=_MOST_BARS)
+        values = {name: _in_ranges(those, widths[name]) for name, those in values.items()}
+    is_sample = rows.sampled is not None
+    return Profile(found, n_rows if is_sample else found.n_rows, is_sample, least, values)
+
+
+def source_rows(
+    table: str | TableName, *, limit: int = 10, settings: Settings | None = None
+) -> dict[str, list[str | None]]:
+    """Return the first rows of a table as they are, by column, cut off after some characters."""
+    with (
+        connect(settings or Settings.load()) as session,
+        looking(session, partial(catalog.describe, session, TableName.parse(table))) as (info,),
+    ):
+        identity.admit(session, info)
+        names = [column.name for column in info.columns]
+        return catalog.first_rows(session, info, names, limit=limit, length=LONGEST)
+
+
+def _width(column: InspectedColumn) -> float | None:
+    """Return 1.0 for numbers of so many values that they are shown in ranges."""
+    many = column.stats is not None and column.stats.n_distinct > _MOST_BARS
+    return 1.0 if column.info.kind.is_number and many else None
+
+
+def _step(spread: float | None) -> float:
+    """Return a round width that divides the middle half of the rows into about four ranges."""
+    wanted = (spread or 0.0) / _RANGES
+    if not 0.0 < wanted < math.inf:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(wanted))
+    return next(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= wanted)
+
+
+def _in_ranges(found: Sequence[CountedValue], width: float | None) -> list[CountedValue]:
+    if width is None:
+        return [*found]
+    places = sorted((float(one.label), one.rows) for one in found)
+    return [
+        CountedValue(f"{place * width:,.6g} to {(place + 1) * width:,.6g}", rows)
+        for place, rows in places
+    ]
+
+
 def inspect_query(
     query: str,
     *,
@@ -140,7 +220,8 @@ def _inspected(session: Session, info: TableInfo, stages: Stages) -> Inspection:
     persons = find(info, keys, stats)
     pairs = {} if persons is None else pairs_of.get(persons.column, {})
     key = info.primary_key
-    if not key and not info.volatile:  # otherwise a key of this moment would not last
+    # A key of this moment, or of a sample, would not last.
+    if not key and not info.volatile and info.sampled is None:
         key = key_of(info, stats, persons, pairs=pairs)
     matches = _matches(session, info, stats)
     suggested = suggest(replace(info, primary_key=key), stats, persons, keys=keys, matches=matches)

@@ -28,7 +28,7 @@ from dbanon.domain import errors
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.messages import GAINED, MUCH, SEVERAL, advice_on
 from dbanon.domain.outcomes import Stages
-from dbanon.domain.policy import K_ANONYMITY, Policy
+from dbanon.domain.policy import K_ANONYMITY, Policy, Role
 from dbanon.domain.release import CheckReport, GroupReuse
 from dbanon.domain.report import Report
 from dbanon.domain.table import TableInfo, TableName, quote_identifier
@@ -188,6 +188,50 @@ def plan_report_request(table: str | TableName, request: Request) -> tuple[Plan,
     with _grouped([table], request, given) as grouped:
         (found,) = _planned(grouped)
     return found, _report(found, grouped.prepared[0], request, stages)
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A plan with its report, and some rows as they would be published.
+
+    columns: quasi-identifiers and unmasked sensitive columns; rows: their labels, None for NULL;
+    omitted: other published columns.
+    """
+
+    plan: Plan
+    report: Report
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+    omitted: tuple[str, ...] = ()
+
+
+def preview_request(table: str | TableName, request: Request, *, n_rows: int = 20) -> Preview:
+    """Plan a publication with its report, and return ``n_rows`` rows of it in random order.
+
+    Takes the options of ``plan`` and raises its errors. By anatomy, whose quasi-identifiers are
+    published as they are, no row is returned.
+    """
+    errors.require_library("sklearn", what="a report", extra="report")
+    stages = request.stages or Stages()
+    request, given = loading.requested(replace(request, stages=stages))
+    with _grouped([table], request, given) as grouped:
+        (found,) = _planned(grouped)
+    prepared = grouped.prepared[0]
+    report = _report(found, prepared, request, stages)
+    quasi = prepared.outcome.values.columns
+    sensitive = [r.column for r in found.policy.with_role(Role.SENSITIVE)]
+    sensitive = [name for name in sensitive if not found.policy.masked(name)]
+    group = prepared.outcome.assignment.group
+    drawn = np.random.default_rng(request.seed).permutation(np.flatnonzero(group >= 0))[:n_rows]
+    columns = [[one.labels[i] for i in one.index[group[drawn]].tolist()] for one in quasi]
+    for name in sensitive:
+        values = prepared.source.columns[name].take(drawn).to_pylist()
+        columns.append([None if value is None else str(value) for value in values])
+    names = (*(column.name for column in quasi), *sensitive)
+    published = {name for rule in found.policy.columns for name in rule.published_as}
+    omitted = tuple(sorted(published - {*names, *found.policy.published_quasi}))
+    rows = () if found.policy.anatomy else tuple(zip(*columns, strict=True))
+    return Preview(found, report, names, rows, omitted)
 
 
 def _report(found: Plan, prepared: Prepared, request: Request, stages: Stages) -> Report:

@@ -43,6 +43,7 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from dbanon.actions.inspect import Inspection, Profile
     from dbanon.domain.assignment import Taxonomy
     from dbanon.domain.policy_warning import PolicyWarning
     from dbanon.domain.release import Release
@@ -92,10 +93,11 @@ def served_otherwise(policy: Policy, *, settings: Settings | None = None) -> lis
     """Return the served releases of a stored policy whose classes were made by another one."""
     with current_session(settings or Settings.load()) as session:
         served = ledger.releases(session, table=policy.table, served=True)
-    return [r for r in served if r.policy_name == policy.name and _is_other(r, policy)]
+    return [r for r in served if r.policy_name == policy.name and is_outdated(r, policy)]
 
 
-def _is_other(release: Release, policy: Policy) -> bool:
+def is_outdated(release: Release, policy: Policy) -> bool:
+    """Return True if the classes of a release were made by another policy than the stored one."""
     try:
         new = Request.from_ledger(release.overrides).over(policy)
     except DbanonError:  # its options do not fit any more
@@ -238,7 +240,15 @@ def _operation(table: str | TableName, policy: str, done: str) -> Operation:
 
 def suggest_policy(table: str | TableName, *, settings: Settings | None = None) -> str:
     """Return a policy file to edit: a role for every column, with the reason as a comment."""
-    inspection = inspect(table, settings=settings)
+    return _drafted(inspect(table, settings=settings))
+
+
+def policy_of_profile(found: Profile) -> Policy:
+    """Return the suggested policy of a table whose columns were described by a sample."""
+    return policies.parse(_drafted(found.inspection))
+
+
+def _drafted(inspection: Inspection) -> str:
     suggested = [(column.suggestion, column.reason) for column in inspection.columns]
     return draft(
         inspection.info,

@@ -51,6 +51,11 @@ def import_taxonomy(
     return _store(taxonomy, settings)
 
 
+def import_text(name: str, text: str, *, settings: Settings | None = None) -> Taxonomy:
+    """Store CSV text as ``import_taxonomy`` stores a file."""
+    return _store(taxonomies.read_csv(text, name=name), settings)
+
+
 BUILT_IN: Mapping[str, str] = {
     "country": "ISO 3166 alpha-2 codes, sub-region and region by UN M49",
     "country-alpha-3": "ISO 3166 alpha-3 codes, sub-region and region by UN M49",

@@ -33,6 +33,7 @@ COMMANDS = {
     ),
     "taxonomy": ("taxonomy:app", "Manage taxonomies (generalization hierarchies)."),
     "policy": ("policy:app", "Manage publication policies."),
+    "studio": ("studio:studio", "Decide, publish and read reports in a browser."),
     "plan": (
         "plan:plan",
         "Predict the cost of a publication or refresh; store nothing.",

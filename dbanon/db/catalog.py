@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
 from psycopg import sql
 
-from dbanon.db.identity import admit, harmless, readable
+from dbanon.db.identity import admit, harmless, readable, rows_of
 from dbanon.db.queries import equal_text, identifiers, query, relation, template, text_of
 from dbanon.db.session import only
 from dbanon.domain.errors import ConfigError, NotPermitted, TableNotFound
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 _OF_PARTS = frozenset({"p", "v", "m"})  # partitioned tables and views
+_SMALL = 1.5  # times the rows of a sample that are read at once
 _MOST_NEAR = 3  # names that are offered for one that does not exist
 _KINDS = {
     "int2": ColumnKind.INTEGER,
@@ -185,6 +186,10 @@ def foreign_keys(session: Session, info: TableInfo) -> list[ForeignKey]:
     return [key for key in keys if shown.issuperset(key.columns)]
 
 
+def _rows(session: Session, info: TableInfo) -> sql.Composable:
+    return rows_of(info, readable(session, info))
+
+
 def statistics(
     session: Session, info: TableInfo, names: Collection[str] | None = None
 ) -> tuple[int, dict[str, ColumnStats]]:
@@ -212,7 +217,7 @@ def statistics_and_pairs(
     statement = sql.SQL("WITH seen AS {} (SELECT {} FROM {}) SELECT * FROM {}").format(
         sql.SQL("MATERIALIZED" if info.is_computed else "NOT MATERIALIZED"),
         identifiers(known),
-        readable(session, info),
+        _rows(session, info),
         sql.SQL(" CROSS JOIN ").join(parts),
     )
     row = only(harmless(session, statement))
@@ -234,7 +239,7 @@ def spreads(session: Session, info: TableInfo, names: Sequence[str]) -> dict[str
         )
         for name in names
     )
-    statement = sql.SQL("SELECT {} FROM {}").format(quarters, readable(session, info))
+    statement = sql.SQL("SELECT {} FROM {}").format(quarters, _rows(session, info))
     row = only(harmless(session, statement))
     known = zip(names, row, strict=True)
     # As texts: the greatest numbers of PostgreSQL are no float8.
@@ -275,7 +280,7 @@ def sampled_hashes(
     """
     texts = [equal_text(info.column(name), sql.Identifier(name)) for name in names]
     hashes = [sql.SQL("coalesce(hashtextextended({}, 0), 0)").format(text) for text in texts]
-    source: sql.Composable = readable(session, info)
+    source: sql.Composable = _rows(session, info)
     share = sql.Literal(min(most / max(n_rows, 1), 1.0))
     if n_rows > most and info.is_table:
         part = sql.SQL("{} TABLESAMPLE bernoulli ({} * 100) REPEATABLE (0)")
@@ -288,7 +293,7 @@ def sampled_hashes(
 
 def count_rows(session: Session, info: TableInfo) -> int:
     """Return the number of rows."""
-    statement = sql.SQL("SELECT count(*) FROM {}").format(readable(session, info))
+    statement = sql.SQL("SELECT count(*) FROM {}").format(_rows(session, info))
     return int(harmless(session, statement).fetchall()[0][0])
 
 
@@ -330,12 +335,95 @@ def first_rows(
     has_value = sql.SQL("true") if filled is None else sql.SQL("{} IS NOT NULL")
     statement = sql.SQL("SELECT {} FROM {} WHERE {} LIMIT {}").format(
         sql.SQL(", ").join(texts),
-        readable(session, info),
+        _rows(session, info),
         has_value.format(sql.Identifier(filled or "")) if filled else has_value,
         sql.Literal(limit),
     )
     rows = harmless(session, statement).fetchall()
     return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+
+
+def sampled(session: Session, info: TableInfo, *, most: int) -> tuple[int, TableInfo]:
+    """Return about how many rows a table has, and the table with a sample of about ``most``.
+
+    Small tables and all that is no table are not sampled; their rows are not counted (0).
+    """
+    if not info.is_table:
+        return 0, info
+    row = session.one(query("catalog.estimated_rows"), {"relation": info.oid})
+    n_rows = int(row[0])
+    return n_rows, replace(info, sampled=most / n_rows) if n_rows > _SMALL * most else info
+
+
+class CountedValue(NamedTuple):
+    """A value or a range of values of a column, with its number of rows."""
+
+    label: str
+    rows: int
+
+
+def frequent_values(
+    session: Session,
+    info: TableInfo,
+    widths: Mapping[str, float | None],
+    *,
+    least: int,
+    most: int,
+) -> dict[str, list[CountedValue]]:
+    """Return the values of columns that at least ``least`` rows have, at most ``most`` of each.
+
+    widths: of the ranges into which the numbers of a column are put, None for values as they are;
+    moments are put into years. The rows are read once.
+    """
+    if not widths:
+        return {}
+    columns = [info.column(name) for name in widths]
+    values = [
+        sql.SQL("{} AS {}").format(_ranged(column, widths[column.name]), sql.Identifier(f"v{i}"))
+        for i, column in enumerate(columns)
+    ]
+    counted = [
+        template(
+            "catalog.frequent_values",
+            number=sql.Literal(i),
+            value=sql.Identifier(f"v{i}"),
+            least=sql.Literal(least),
+            most=sql.Literal(most),
+        )
+        for i in range(len(columns))
+    ]
+    statement = sql.SQL("WITH seen AS MATERIALIZED (SELECT {} FROM {}) {}").format(
+        sql.SQL(", ").join(values), _rows(session, info), sql.SQL(" UNION ALL ").join(counted)
+    )
+    found: dict[str, list[CountedValue]] = {name: [] for name in widths}
+    names = [*widths]
+    for number, label, rows in harmless(session, statement):
+        found[names[number]].append(CountedValue(label, rows))
+    return found
+
+
+def _ranged(column: ColumnInfo, width: float | None) -> sql.Composable:
+    """Compose the text by which a value is counted."""
+    name = sql.Identifier(column.name)
+    if column.kind.is_moment:
+        return sql.SQL("to_char({}, 'YYYY')").format(name)
+    if width is None:
+        return text_of(column, name)
+    ranged = sql.SQL("CASE WHEN {0} BETWEEN -1e15 AND 1e15 THEN floor({0}::float8 / {1}) END::text")
+    return ranged.format(name, sql.Literal(width))
+
+
+def readable_tables(session: Session) -> list[tuple[TableName, str, int, int]]:
+    """Return the relations that the role may read: name, kind, estimated rows, and bytes."""
+    rows = session.pg.execute(query("catalog.readable_tables")).fetchall()
+    return [(TableName(schema, name), kind, n, size) for schema, name, kind, n, size in rows]
+
+
+def estimated_distinct(session: Session, info: TableInfo, column: str) -> float | None:
+    """Return PostgreSQL's estimate: distinct values, or below 0 their share of rows, negated."""
+    key = {"relation": info.oid, "column": column}
+    row = session.pg.execute(query("catalog.estimated_distinct"), key).fetchone()
+    return None if row is None else float(row[0])
 
 
 def count_subjects(session: Session, info: TableInfo, column: str) -> tuple[int, int]:

@@ -143,6 +143,14 @@ def readable_elsewhere(session: Session, info: TableInfo) -> sql.Identifier:
     return relation(info.name)
 
 
+def rows_of(info: TableInfo, name: sql.Identifier) -> sql.Composable:
+    """Compose what a query reads of a relation: all rows, or those of the same sampled pages."""
+    if info.sampled is None:
+        return name
+    part = sql.SQL("{} TABLESAMPLE system ({} * 100) REPEATABLE (0)")
+    return part.format(name, sql.Literal(info.sampled))
+
+
 def harmless(
     session: Session, statement: Statement, *, keep: bool = False, after: Iterable[Statement] = ()
 ) -> psycopg.Cursor[Any]:

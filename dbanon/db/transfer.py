@@ -182,7 +182,7 @@ def read(session: Session, info: TableInfo, policy: Policy, *, within: Within = 
     parts += [spelled[name](info.column(name), sql.Identifier(name)) for name in copied]
     statement = sql.SQL("SELECT {} FROM {} WHERE {} AND {}").format(
         sql.SQL(", ").join(parts),
-        identity.readable_elsewhere(session, info),
+        identity.rows_of(info, identity.readable_elsewhere(session, info)),
         selected(policy, info),
         within,
     )

@@ -89,6 +89,8 @@ LIBRARIES = {
     "networkx": ("NetworkX", "textbook"),
     "pandas": ("pandas", "pandas"),
     "sklearn": ("scikit-learn", "textbook"),
+    "starlette": ("Starlette", "studio"),
+    "uvicorn": ("uvicorn", "studio"),
 }
 
 

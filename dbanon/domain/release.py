@@ -11,7 +11,7 @@ from dbanon.domain.errors import DbanonError
 from dbanon.domain.messages import advice_on
 from dbanon.domain.notices import Notice, Topic, releases_in_words
 from dbanon.domain.policy import DEFAULT_NAME, K_ANONYMITY, Policy
-from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.table import UNPRINTED, TableName, quote_identifier
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
@@ -313,10 +313,6 @@ class ReleaseKind(StrEnum):
     def is_live(self) -> bool:
         """True for a view of the source, which guards watch; a copy is sealed."""
         return self is ReleaseKind.VIEW
-
-
-UNPRINTED = {"is_printed": False}
-"""The metadata of a field that no output has."""
 
 
 class Sums(NamedTuple):

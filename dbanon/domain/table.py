@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dbanon.domain.errors import ConfigError, TableNotFound
@@ -11,6 +11,9 @@ from dbanon.domain.text import command, is_seen
 
 LONGEST_NAME = 63
 """Maximum bytes of a name in PostgreSQL."""
+
+UNPRINTED = {"is_printed": False}
+"""The metadata of a field that no output has."""
 
 SYSTEM_COLUMNS = frozenset({"tableoid", "ctid", "xmin", "cmin", "xmax", "cmax"})
 """The columns that every table has besides its own."""
@@ -273,6 +276,8 @@ class TableInfo:
     """Of a view or a materialized view: all that it is made of."""
     volatile: tuple[TableName, ...] = ()
     """The functions that a view calls and that may return something else at each reading."""
+    sampled: float | None = field(default=None, metadata=UNPRINTED)
+    """Share of the pages of a table that is read in place of all, for estimates."""
 
     @property
     def is_table(self) -> bool:

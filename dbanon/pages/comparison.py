@@ -68,6 +68,7 @@ class Point:
     x: float
     y: float
     about: str
+    k: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +89,23 @@ def write(found: Comparison, path: Path) -> None:
 
 def render(found: Comparison) -> str:
     """Return the page of a comparison as text."""
+    return rendered("comparison.html", **values_of(found))
+
+
+def values_of(found: Comparison) -> dict[str, object]:
+    """Return what the templates of a comparison and of its chart show."""
     done = [(one, one.loss) for one in found.results if one.loss is not None]
     across = Axis.of([loss.asked for _, loss in done])
     upward = Axis.of([_highest(loss) for _, loss in done])
     marked = [k for k in found.ks if upward.low <= 1 / k <= upward.high]
-    return rendered(
-        "comparison.html",
-        found=found,
-        lines=list(_lines(done, across, upward)),
-        across=[Tick(across.at(share), percent(share)) for share in across.round_shares],
-        upward=[Tick(upward.at(1 / k), f"k = {number(k)}") for k in marked],
-        results=_results(found, done),
-        refused=[(f"{r.algorithm}, k = {r.k:,}", r.reason) for r in found.results if r.reason],
-    )
+    return {
+        "found": found,
+        "lines": list(_lines(done, across, upward)),
+        "across": [Tick(across.at(share), percent(share)) for share in across.round_shares],
+        "upward": [Tick(upward.at(1 / k), f"k = {number(k)}") for k in marked],
+        "results": _results(found, done),
+        "refused": [(f"{r.algorithm}, k = {r.k:,}", r.reason) for r in found.results if r.reason],
+    }
 
 
 def _highest(loss: LossReport) -> float:
@@ -118,6 +123,7 @@ def _lines(
                 upward.at(_highest(loss)),
                 f"{name}, k = {one.k:,}: {percent(loss.asked)} lost,"
                 f" {percent(_highest(loss))} at most",
+                one.k,
             )
             for one, loss in done
             if one.algorithm == name

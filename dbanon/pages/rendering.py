@@ -130,7 +130,7 @@ def look(table: Table) -> str:
     return "plain" if not bars else "drawn" if len(bars[0]) == 1 else "drawn paired"
 
 
-_TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parent / "templates"
 
 
 def require(path: Path, *, example: str) -> None:
@@ -144,20 +144,25 @@ def rendered(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever th
 
     Its policy for the browser refuses everything except one style, identified by its digest.
     """
-    style = (_TEMPLATES / "style.css").read_text(encoding="utf-8")
+    style = (TEMPLATES / "style.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    page = _environment().get_template(template)
+    page = environment().get_template(template)
     return page.render(
-        style=_markup(style), digest=f"sha256-{digest}", version=version("dbanon"), **values
+        layout="base.html",
+        style=_markup(style),
+        digest=f"sha256-{digest}",
+        version=version("dbanon"),
+        **values,
     )
 
 
 @cache
-def _environment() -> Environment:
+def environment(*folders: Path) -> Environment:
+    """Return what renders templates of these folders, and then those of pages."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
+        loader=FileSystemLoader([*folders, TEMPLATES]),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_seen,

@@ -219,10 +219,14 @@ def write(report: Report, path: Path) -> None:
 
 def render(report: Report) -> str:
     """Return the page of a report as text."""
+    return rendered("report.html", **values_of(report))
+
+
+def values_of(report: Report) -> dict[str, object]:
+    """Return what the template of a report shows."""
     found = report.risk
     group, _ = alike_in_words(report.policy)
-    return rendered(
-        "report.html",
+    return dict(
         report=report,
         ruling=ruling(report),
         models=of_models(report),

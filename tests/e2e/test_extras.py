@@ -79,6 +79,7 @@ def test_only_the_first_init_needs_sqlalchemy(alone, tmp_path):
         (("plan", "patients", "--algorithm", "matching"), "dbanon[textbook]"),
         (("plan", "patients", "--html", "plan.html"), "dbanon[report]"),
         (("report", "anon.patients"), "dbanon[report]"),
+        (("studio", "--no-browser"), "dbanon[studio]"),
         (("plan", "patients", "--plot", "loss.svg"), "dbanon[plot]"),
         (("publish", "patients", "--executor", "dask://localhost:1"), "dbanon[dask]"),
     ],

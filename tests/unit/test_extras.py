@@ -69,6 +69,7 @@ def test_an_extra_brings_what_its_error_says(project):
     for module, (_, extra) in errors.LIBRARIES.items():
         assert canonicalize_name(of_module[module][0]) in brought(project, extra)
     assert "scikit-learn" in brought(project, "report")
+    assert brought(project, "report") < brought(project, "studio")
 
 
 def test_all_brings_what_every_extra_does_and_developers_have_it(project):

@@ -1,0 +1,146 @@
+"""Long actions in processes of their own, which can be watched and killed."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any
+
+from dbanon.domain.errors import DbanonError
+from dbanon.domain.outcomes import Stages, followed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.connection import Connection
+
+_PROCESSES = get_context("spawn")  # threads of the server hold locks, which a fork would copy
+_MOST_JOBS = 20  # finished ones that are kept for their pages
+_PATIENCE = 5.0  # seconds that a process has to end by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a job failed, with the next command, and what it changed."""
+
+    message: str
+    hint: str | None = None
+    done: str | None = None
+
+
+@dataclass(slots=True)
+class Job:
+    """An action that runs, or has run.
+
+    title: what it does; steps: the stages that began, in order; share: of the last stage that is
+    done, in [0, 1]; result: None until it is complete, and if it failed.
+    """
+
+    title: str
+    id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
+    steps: list[str] = field(default_factory=list)
+    share: float | None = None
+    loss: float | None = None
+    result: Any = None
+    failure: Failure | None = None
+    process: Any = None
+
+    @property
+    def is_over(self) -> bool:
+        """True once it has a result or a failure."""
+        return self.result is not None or self.failure is not None
+
+    def take(self, kind: str, value: Any) -> None:  # noqa: ANN401 - results of any action
+        """Note a message of the process."""
+        if kind == "stage":
+            self.steps.append(value)
+            self.share = self.loss = None
+        elif kind == "step" and self.steps:
+            self.steps[-1] = f"{self.steps[-1].partition(':')[0]}: {value}"
+        elif kind == "progress":
+            self.share, self.loss = value
+        elif kind == "result":
+            self.result = value
+        elif kind == "failure":
+            self.failure = value
+
+    def cancel(self) -> None:
+        """Kill the process; the server rolls its transaction back."""
+        if not self.is_over:
+            self.failure = Failure("cancelled; nothing was stored or published")
+        if self.process is not None and self.process.is_alive():
+            self.process.terminate()
+
+
+class Jobs:
+    """The jobs of a studio, by their numbers."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+        self._lock = Lock()
+
+    def start(self, title: str, action: Callable[..., object], *arguments: object) -> Job:
+        """Run an action in a new process; it gets the arguments and then the ``Stages``."""
+        job = Job(title)
+        with self._lock:
+            over = [one for one in self._jobs.values() if one.is_over]
+            for one in over[: max(len(over) - _MOST_JOBS, 0)]:
+                del self._jobs[one.id]
+            self._jobs[job.id] = job
+        ours, theirs = _PROCESSES.Pipe(duplex=False)
+        job.process = _PROCESSES.Process(
+            target=_run, args=(theirs, action, arguments), daemon=True, name="dbanon studio"
+        )
+        job.process.start()
+        theirs.close()
+        Thread(target=_listen, args=(job, ours), daemon=True).start()
+        return job
+
+    def get(self, number: str) -> Job | None:
+        """Return a job, None if there is none of that number."""
+        return self._jobs.get(number)
+
+    def end(self) -> None:
+        """Kill all processes."""
+        for job in [*self._jobs.values()]:
+            job.cancel()
+        for job in [*self._jobs.values()]:
+            if job.process is not None:
+                job.process.join(_PATIENCE)
+                if job.process.is_alive():
+                    job.process.kill()
+
+
+def _listen(job: Job, messages: Connection) -> None:
+    with messages, suppress(EOFError, OSError):
+        while not job.is_over:
+            job.take(*messages.recv())
+    if not job.is_over:
+        job.failure = Failure("its process ended without a result", hint="dbanon release list")
+
+
+def _run(
+    messages: Connection, action: Callable[..., object], arguments: tuple[object, ...]
+) -> None:
+    """Run an action, and send its stages, and its result or failure."""
+
+    def send(kind: str, value: object) -> None:
+        with suppress(OSError):
+            messages.send((kind, value))
+
+    stages = Stages(
+        on_start=lambda name: send("stage", name),
+        on_step=lambda name: send("step", name),
+        on_progress=lambda done, loss: send("progress", (done, loss)),
+    )
+    with followed() as operations:
+        try:
+            send("result", action(*arguments, stages))
+        except DbanonError as error:
+            done = str(operations) if operations.partly_done else None
+            send("failure", Failure(str(error), error.hint, done))
+        except Exception as error:  # noqa: BLE001 - its text may quote a row
+            text = f"unforeseen {type(error).__name__}; {operations}"
+            send("failure", Failure(text, "the command line with DBANON_DEBUG=1"))

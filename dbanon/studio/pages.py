@@ -1,0 +1,145 @@
+"""Render the pages of the studio, with what all of them share."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from dbanon.domain.errors import DbanonError
+from dbanon.domain.policy import DEFAULT_NAME
+from dbanon.domain.table import TableName
+from dbanon.pages.rendering import TEMPLATES, environment
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from dbanon.studio.gate import Access, Refusal
+    from dbanon.studio.jobs import Job
+    from dbanon.studio.workspace import Draft, Workspace
+
+_FOLDER = Path(__file__).parent
+_SEE_OTHER = 303
+_WRONG, _BROKEN = 400, 500
+TABS = {
+    "columns": "Columns",
+    "curve": "Trade-off",
+    "preview": "Preview",
+    "publish": "Publish",
+    "releases": "Releases",
+    "policy": "Policy",
+}
+"""The pages of a table, in the order of use."""
+FILES = {
+    "style.css": (TEMPLATES / "style.css", "text/css"),
+    "studio.css": (_FOLDER / "static/studio.css", "text/css"),
+    "studio.js": (_FOLDER / "static/studio.js", "text/javascript"),
+}
+
+
+class Pages:
+    """What the pages of a studio are made of; each has a request as its only argument."""
+
+    def __init__(self, access: Access, workspace: Workspace) -> None:
+        self.access, self.workspace = access, workspace
+
+    def url(self, page: str, **query: object) -> str:
+        """Return the address of a page."""
+        given = {name: value for name, value in query.items() if value not in {None, ""}}
+        return f"{self.access.base}/{page}" + (f"?{urlencode(given)}" if given else "")
+
+    def render(
+        self,
+        template: str,
+        *,
+        status: int = 200,
+        headers: dict[str, str] | None = None,
+        **values: object,
+    ) -> HTMLResponse:
+        """Return a page."""
+        known: dict[str, Any] = {
+            "layout": "frame.html",
+            "url": self.url,
+            "csrf": self.access.form,
+            "tabs": TABS,
+            "commands": self.workspace.commands,
+            "notices": self.workspace.taken_notices(),
+            "target": None,
+            "draft": None,
+            "active": "",
+            "version": version("dbanon"),
+        }
+        page = environment(_FOLDER / "templates").get_template(template)
+        return HTMLResponse(page.render(**{**known, **values}), status, headers)
+
+    def of_table(self, request: Request, active: str) -> tuple[Target, dict[str, object]]:
+        """Return the table and policy that a page is about, and what its frame shows."""
+        target = Target.of(request)
+        draft = self.workspace.draft(target.table, target.policy)
+        return target, {"target": target, "draft": draft, "active": active}
+
+    def draft(self, target: Target) -> Draft:
+        """Return the draft of a table."""
+        return self.workspace.draft(target.table, target.policy)
+
+    def go(self, page: str, target: Target | None = None, **query: object) -> RedirectResponse:
+        """Send the browser to a page."""
+        where = {} if target is None else target.query
+        return RedirectResponse(self.url(page, **where, **query), _SEE_OTHER)
+
+    def running(self, request: Request) -> Job | None:
+        """Return the job that a page shows, None if it names none that is known."""
+        return self.workspace.jobs.get(request.query_params.get("job", ""))
+
+    def refused(self, refusal: Refusal) -> Response:
+        """Return the page of a refused request, which tells nothing of the studio."""
+        page = environment(_FOLDER / "templates").get_template("refused.html")
+        return HTMLResponse(page.render(refusal=refusal), refusal.status)
+
+    def failed(self, _request: Request, error: Exception) -> Response:
+        """Return the page of an error that the user can solve."""
+        if not isinstance(error, DbanonError):
+            return self.broken(error)
+        return self.render("failed.html", status=_WRONG, message=str(error), hint=error.hint)
+
+    def broken(self, error: Exception) -> Response:
+        """Return the page of an unexpected error, by its type: its text may quote a row."""
+        if os.environ.get("DBANON_DEBUG"):
+            traceback.print_exception(error)
+        return self.render(
+            "failed.html",
+            status=_BROKEN,
+            message=f"unforeseen {type(error).__name__}",
+            hint="the command line with DBANON_DEBUG=1, which may print values",
+        )
+
+
+class Target:
+    """A table and the name of a policy, as addresses and forms give them."""
+
+    def __init__(self, table: str, policy: str) -> None:
+        self.name = TableName.parse(table)
+        self.table, self.policy = str(self.name), policy
+
+    @classmethod
+    def of(cls, request: Request) -> Target:
+        """Return that of a request; raises ConfigError for what is no name."""
+        given = form_of(request) if request.method == "POST" else request.query_params
+        return cls(given.get("table", ""), given.get("policy") or DEFAULT_NAME)
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The fields of an address or a form."""
+        named = {} if self.policy == DEFAULT_NAME else {"policy": self.policy}
+        return {"table": self.table, **named}
+
+
+def form_of(request: Request) -> dict[str, str]:
+    """Return the fields of a form, which the gate has read."""
+    fields: dict[str, str] = request.scope.get("state", {}).get("form", {})
+    return fields

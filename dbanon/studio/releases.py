@@ -1,0 +1,74 @@
+"""Pages of releases: who reads them, their history and their schedule."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbanon.actions.jobs.schedules import list_schedules, remove_schedule, set_schedule
+from dbanon.actions.policy import policy_history
+from dbanon.actions.releases.grant import grant, revoke
+from dbanon.actions.releases.ledger import history, list_releases
+from dbanon.domain.errors import ConfigError, DbanonError
+from dbanon.domain.table import TableName
+from dbanon.domain.text import command
+from dbanon.studio.pages import Pages, Target, form_of
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from dbanon.actions.releases.ledger import History
+
+
+class ReleasePages(Pages):
+    """Pages about what was published."""
+
+    def releases(self, request: Request) -> Response:
+        """Show the releases of a table, what they disclose together, and its schedule."""
+        target, values = self.of_table(request, "releases")
+        settings = self.workspace.settings
+        found = list_releases(target.name, settings=settings)
+        past, problem = self._past(target) if found else (None, None)
+        return self.render(
+            "releases.html",
+            served=[one for one in found if one.served],
+            past=past,
+            problem=problem,
+            events=policy_history(target.name, settings=settings),
+            schedules=[s for s in list_schedules(settings=settings) if s.table == target.name],
+            **values,
+        )
+
+    def _past(self, target: Target) -> tuple[History | None, str | None]:
+        try:
+            return history(target.name, settings=self.workspace.settings), None
+        except DbanonError as error:
+            return None, str(error)
+
+    def readers(self, request: Request) -> Response:
+        """Grant or revoke access to a relation."""
+        target, form = Target.of(request), form_of(request)
+        relation = TableName.parse(form.get("relation", ""))
+        roles = form.get("roles", "").replace(",", " ").split()
+        if not roles:
+            raise ConfigError("no role is named", hint="name the roles, separated by spaces")
+        action, verb = (revoke, "revoke") if form.get("revoke") else (grant, "grant")
+        changed = action(relation, roles, settings=self.workspace.settings)
+        self.workspace.note(command(f"dbanon {verb}", relation, *roles))
+        self.workspace.notices += [f"access to {one.relation} was changed" for one in changed]
+        self.workspace.notices += [str(remark) for one in changed for remark in one.remarks]
+        return self.go("releases", target)
+
+    def schedule(self, request: Request) -> Response:
+        """Set or remove the schedule of a table."""
+        target, form = Target.of(request), form_of(request)
+        if form.get("remove"):
+            remove_schedule(target.name, settings=self.workspace.settings)
+            self.workspace.note(command("dbanon schedule remove", target.name))
+            return self.go("releases", target)
+        cron, zone = form.get("cron", ""), form.get("zone") or "UTC"
+        stored = set_schedule(target.name, cron, zone=zone, settings=self.workspace.settings)
+        options = f"--cron '{cron}'" + (f" --zone {zone}" if zone != "UTC" else "")
+        self.workspace.note(command("dbanon schedule set", target.name, options=options))
+        self.workspace.notices.append(f"next refresh: {stored.next_due:%Y-%m-%d %H:%M %Z}")
+        return self.go("releases", target)

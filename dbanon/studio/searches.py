@@ -1,0 +1,275 @@
+"""Pages whose results need a search: candidates, previews, publications, refreshes and reports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dbanon.actions.compare import Compared, Comparison, compare_request
+from dbanon.actions.plan import Preview, preview_request
+from dbanon.actions.publish import publish_request
+from dbanon.actions.refresh import Refreshed, refresh
+from dbanon.actions.releases.report import report
+from dbanon.domain.errors import ConfigError, PolicyError
+from dbanon.domain.messages import advice_on
+from dbanon.domain.policy import L_DIVERSITY, ModelSpec, policy_option
+from dbanon.domain.table import TableName
+from dbanon.domain.text import command
+from dbanon.pages import comparison
+from dbanon.pages import report as reports
+from dbanon.pages.figures import asked, number, percent
+from dbanon.pages.rendering import FIGURE, WORDS, Table
+from dbanon.request import Request as Options
+from dbanon.studio.pages import Pages, Target, form_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from dbanon.domain.outcomes import Stages
+    from dbanon.domain.release import Release
+    from dbanon.domain.report import Report
+    from dbanon.settings import Settings
+    from dbanon.studio.workspace import Draft
+
+SAMPLED = 3_000
+"""Rows of a larger table on which candidates are first compared, about."""
+USUAL_KS = (2, 5, 10, 25, 50, 100)
+_SEARCH, _EFFORT = "auto", "fast"  # of candidates
+
+
+class SearchPages(Pages):
+    """Pages that start a job, show its progress, and then its result."""
+
+    def _begin(self, request: Request, title: str, *what: object) -> Response:
+        """Start a job and go to the page that shows it; what: the action with its arguments."""
+        action, *arguments = what
+        job = self.workspace.jobs.start(title, action, *arguments)  # type: ignore[arg-type]
+        page = request.url.path.rpartition("/")[2]
+        form = form_of(request)
+        if "table" not in form:
+            return self.go(page, job=job.id, relation=form.get("relation"))
+        return self.go(page, Target.of(request), job=job.id)
+
+    def _request(self, target: Target) -> Options:
+        """Return a request for the draft."""
+        policy = self.draft(target).policy
+        return Options(policy=target.policy, draft=policy, settings=self.workspace.settings)
+
+    def curve(self, request: Request) -> Response:
+        """Show loss and risk of several k, with a button to take each."""
+        target, values = self.of_table(request, "curve")
+        policy = self.draft(target).policy
+        job, shown = self.running(request), {}
+        if job is not None and isinstance(job.result, Comparison):
+            shown = comparison.values_of(job.result) | self._sides(request, job.result)
+        ks = request.query_params.get("ks") or " ".join(map(str, USUAL_KS))
+        return self.render(
+            "curve.html", job=job, policy=policy, ks=ks, sampled=SAMPLED, **shown, **values
+        )
+
+    def _sides(self, request: Request, found: Comparison) -> dict[str, object]:
+        """Return two candidates side by side, by default the two of least k."""
+        done = [one for one in found.results if one.loss is not None]
+        wanted = [request.query_params.get(side, "") for side in ("a", "b")]
+        chosen = [next((c for c in done if str(c.k) == k), None) for k in wanted]
+        pair = [c or other for c, other in zip(chosen, done[:2], strict=False)]
+        return {"done": done, "pair": pair, "sides": side_by_side(pair), "linked": True}
+
+    def start_curve(self, request: Request) -> Response:
+        """Compare values of k, on a sample or on all rows."""
+        target, form = Target.of(request), form_of(request)
+        ks = sorted({_count(word, "k") for word in form.get("ks", "").replace(",", " ").split()})
+        options = replace(self._request(target), ks=tuple(ks), algorithms=(_SEARCH,))
+        least = form.get("l", "").strip()
+        if least:
+            options = replace(options, l=_count(least, "l"))
+        options = replace(options, effort=_EFFORT)
+        given = f"--compare --algorithms {_SEARCH} --effort {_EFFORT} --ks {','.join(map(str, ks))}"
+        given += f" --l {least}" if least else ""
+        file = f"--file {target.name.name}.toml"
+        self.workspace.note(command("dbanon plan", target.name, options=f"{file} {given}"))
+        most = None if form.get("all") else SAMPLED
+        title = "compare all rows" if most is None else "compare a sample of rows"
+        return self._begin(request, title, compare, target.table, options, most)
+
+    def take(self, request: Request) -> Response:
+        """Take the k of a candidate, and its l, into the draft."""
+        target, form = Target.of(request), form_of(request)
+        draft = self.draft(target)
+        policy = draft.policy.with_k(_count(form.get("k", ""), "k"))
+        if form.get("l"):
+            policy = policy.with_models(ModelSpec(L_DIVERSITY, {"l": _count(form["l"], "l")}))
+        draft.change(policy)
+        self.workspace.notices.append(f"the draft has k = {policy.k} now")
+        return self.go("preview", target)
+
+    def preview(self, request: Request) -> Response:
+        """Show rows as they would be published, and distributions before and after."""
+        target, values = self.of_table(request, "preview")
+        job, shown = self.running(request), {}
+        if job is not None and isinstance(job.result, Preview):
+            shown = self._previewed(request, job.result, self.draft(target))
+        return self.render("preview.html", job=job, **shown, **values)
+
+    def _previewed(self, request: Request, found: Preview, draft: Draft) -> dict[str, object]:
+        utility = found.report.utility
+        distributions = () if utility is None else utility.distributions
+        names = [one.column for one in distributions]
+        column = request.query_params.get("column") or next(iter(names), None)
+        chosen = [one for one in distributions if one.column == column]
+        rows = tuple(tuple("NULL" if v is None else v for v in row) for row in found.rows)
+        table = Table("Rows as readers would see them", dict.fromkeys(found.columns, WORDS), rows)
+        return {
+            "found": found,
+            "rows": table,
+            "names": names,
+            "column": column,
+            "before_after": [reports.distribution_table(one) for one in chosen],
+            "lost": reports.loss_table("Detail lost by column", found.plan.loss.columns.items()),
+            "facts": reports.facts(found.report),
+            "advice": found.plan.advice or advice_on(found.plan.loss, found.plan.policy),
+            "is_old": found.plan.policy.models != draft.policy.models
+            or found.plan.policy.columns != draft.policy.columns,
+        }
+
+    def start_preview(self, request: Request) -> Response:
+        """Group the rows by the draft."""
+        target = Target.of(request)
+        options = f"--file {target.name.name}.toml"
+        self.workspace.note(command("dbanon plan", target.name, options=options))
+        arguments = (preview, target.table, self._request(target))
+        return self._begin(request, "group the rows by this draft", *arguments)
+
+    def publish(self, request: Request) -> Response:
+        """Show what would be published for whom, and then the proof."""
+        target, values = self.of_table(request, "publish")
+        policy = self.draft(target).policy
+        models = [asked(spec) for spec in policy.models]
+        relation = Options(policy=target.policy).view(target.name)
+        job = self.running(request)
+        release = job.result if job is not None else None
+        table = None if release is None else of_proof(release)
+        return self.render(
+            "publish.html",
+            job=job,
+            release=release,
+            proof=table,
+            models=models,
+            relation=relation,
+            policy=policy,
+            **values,
+        )
+
+    def start_publish(self, request: Request) -> Response:
+        """Publish by the stored policy."""
+        target, form = Target.of(request), form_of(request)
+        if not self.draft(target).is_saved:
+            raise PolicyError("the draft is not stored", hint="save the policy, then publish")
+        roles = tuple(form.get("roles", "").replace(",", " ").split())
+        kind = "view" if form.get("kind") == "view" else "table"
+        options = Options(
+            policy=target.policy, kind=kind, grants=roles, settings=self.workspace.settings
+        )
+        words = [policy_option(target.policy), *([] if kind == "table" else ["--as view"])]
+        words += [command("--grant", role) for role in roles]
+        given = " ".join(filter(None, words))
+        self.workspace.note(command("dbanon publish", target.name, options=given))
+        return self._begin(request, "publish and prove", publish, target.table, options)
+
+    def refresh(self, request: Request) -> Response:
+        """Show what a refresh would change, or has changed."""
+        _, values = self.of_table(request, "releases")
+        job = self.running(request)
+        found: Sequence[Refreshed] = job.result if job is not None and job.result else ()
+        return self.render("refresh.html", job=job, found=found, **values)
+
+    def start_refresh(self, request: Request) -> Response:
+        """Refresh the releases of a table, or show what that would do."""
+        target, form = Target.of(request), form_of(request)
+        dry = bool(form.get("dry"))
+        verb = "dbanon plan" if dry else "dbanon refresh"
+        self.workspace.note(command(verb, target.name, options="--refresh" if dry else ""))
+        arguments = (again, target.table, self.workspace.settings, dry)
+        return self._begin(request, "plan a refresh" if dry else "refresh", *arguments)
+
+    def report(self, request: Request) -> Response:
+        """Show the report of a relation."""
+        job = self.running(request)
+        relation = request.query_params.get("relation", "")
+        if job is None or job.result is None:
+            return self.render("report_of.html", job=job, relation=relation)
+        return self.render("report.html", **reports.values_of(job.result))
+
+    def start_report(self, request: Request) -> Response:
+        """Report a relation to its steward, or to the public."""
+        form = form_of(request)
+        relation, public = str(TableName.parse(form.get("relation", ""))), bool(form.get("public"))
+        options = "--public" if public else ""
+        self.workspace.note(command("dbanon report", relation, options=options))
+        arguments = (reported, relation, self.workspace.settings, public)
+        return self._begin(request, "report", *arguments)
+
+
+def side_by_side(pair: Sequence[Compared]) -> Table | None:
+    """Return the losses by column of candidates, next to each other."""
+    losses = [one.loss for one in pair if one.loss is not None]
+    if not losses:
+        return None
+    rows: list[tuple[str, ...]] = [
+        (name, *(percent(loss.columns.get(name, 0.0)) for loss in losses))
+        for name in losses[0].columns
+    ]
+    rows += [
+        ("all columns (NCP)", *(percent(loss.ncp) for loss in losses)),
+        ("classes", *(f"{loss.n_classes:,}" for loss in losses)),
+        ("rows of the smallest class", *(f"{loss.smallest_class:,}" for loss in losses)),
+        ("suppressed rows", *(f"{loss.n_suppressed:,}" for loss in losses)),
+    ]
+    heads = {"lost": WORDS} | {f"{i}: k = {one.k:,}": FIGURE for i, one in enumerate(pair, 1)}
+    return Table("Two candidates side by side", heads, tuple(rows))
+
+
+def of_proof(release: Release) -> Table:
+    """Return what the database proved of a release."""
+    rows = [
+        (one.model, one.column or "all", number(one.required), number(one.achieved), one.verdict)
+        for one in release.checks.results
+    ]
+    heads = {"model": WORDS, "column": WORDS, "required": FIGURE, "achieved": FIGURE}
+    caption = f"What the database proved of {release.relation}"
+    return Table(caption, {**heads, "verdict": WORDS}, tuple(rows))
+
+
+def _count(text: str, name: str) -> int:
+    """Return a count of a form; raises ConfigError."""
+    if not (text.isascii() and text.isdigit() and int(text[:9]) > 0):
+        raise ConfigError(f"{name} is a whole number above 0", hint="separate several by spaces")
+    return int(text[:9])
+
+
+def compare(table: str, request: Options, most: int | None, stages: Stages) -> Comparison:
+    """Compare candidates, in a process of its own."""
+    return compare_request(table, replace(request, stages=stages), most_rows=most)
+
+
+def preview(table: str, request: Options, stages: Stages) -> Preview:
+    """Preview a publication, in a process of its own."""
+    return preview_request(table, replace(request, stages=stages))
+
+
+def publish(table: str, request: Options, stages: Stages) -> Release:
+    """Publish, in a process of its own."""
+    return publish_request(table, replace(request, stages=stages))
+
+
+def again(table: str, settings: Settings, dry: bool, stages: Stages) -> list[Refreshed]:  # noqa: FBT001 - of a process
+    """Refresh a table, in a process of its own."""
+    return refresh(table, dry_run=dry, settings=settings, stages=stages)
+
+
+def reported(relation: str, settings: Settings, public: bool, stages: Stages) -> Report:  # noqa: FBT001 - of a process
+    """Report a relation, in a process of its own."""
+    return report(relation, public=public, settings=settings, stages=stages)

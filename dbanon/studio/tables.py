@@ -1,0 +1,256 @@
+"""Pages of tables, columns, taxonomies and policies."""
+
+from __future__ import annotations
+
+import tomllib
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import tomli_w
+from starlette.responses import PlainTextResponse
+
+from dbanon.actions.init import init
+from dbanon.actions.inspect import source_rows
+from dbanon.actions.policy import set_policy
+from dbanon.actions.tables import list_tables
+from dbanon.actions.taxonomy import (
+    DERIVATIONS,
+    derive_taxonomy,
+    export_taxonomy,
+    import_text,
+    list_taxonomies,
+    load_taxonomy,
+)
+from dbanon.domain.errors import DbanonError, SchemaOutOfDate
+from dbanon.domain.messages import RECODED
+from dbanon.domain.policy import PERIODS, Role, policy_option
+from dbanon.domain.text import command
+from dbanon.formats import policies
+from dbanon.formats.taxonomies import render_tree
+from dbanon.pages.rendering import Bar, Ink
+from dbanon.studio.pages import Pages, Target, form_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from dbanon.actions.inspect import InspectedColumn, Profile
+    from dbanon.domain.policy import Policy
+
+_NUMBERS = ("bands", "top", "bottom", "snap", "weight")
+_KEYS = ("role", "recoding", "taxonomy", "at_least", *_NUMBERS, "rare")
+"""The keys of a column that its form has; the others stay as they are."""
+
+
+class TablePages(Pages):
+    """Pages about what is in the database, and what the policy makes of it."""
+
+    def tables(self, _request: Request) -> Response:
+        """Show all tables."""
+        try:
+            found = list_tables(settings=self.workspace.settings)
+        except SchemaOutOfDate as error:
+            return self.render("install.html", message=str(error))
+        drafted = {t for (t, _), draft in self.workspace.drafts.items() if not draft.is_saved}
+        return self.render("tables.html", tables=found, drafted=drafted)
+
+    def install(self, _request: Request) -> Response:
+        """Install or upgrade the metadata schema."""
+        init(self.workspace.settings)
+        self.workspace.note("dbanon init")
+        return self.go("tables")
+
+    def columns(self, request: Request) -> Response:
+        """Show the columns of a table, with a form of their roles."""
+        target, values = self.of_table(request, "columns")
+        profile = self.workspace.profile(target.table)
+        rules = {rule.column: rule for rule in self.draft(target).policy.columns}
+        bars = {one.info.name: bars_of(profile, one) for one in profile.inspection.columns}
+        return self.render(
+            "columns.html", profile=profile, rules=rules, bars=bars, roles=[*Role], **values
+        )
+
+    def set_roles(self, request: Request) -> Response:
+        """Take the roles of all columns."""
+        target, form = Target.of(request), form_of(request)
+        draft = self.draft(target)
+        document = tomllib.loads(draft.text)
+        suggested = {
+            one.info.name: one for one in self.workspace.profile(target.table).inspection.columns
+        }
+        for place, rule in enumerate(draft.policy.columns):
+            role = form.get(f"role-{place}", rule.role)
+            if role != rule.role:
+                document["columns"][rule.column] = _of_role(role, suggested.get(rule.column))
+        draft.change(policies.parse(tomli_w.dumps(document)))
+        return self.go("columns", target)
+
+    def column(self, request: Request) -> Response:
+        """Show one column, with a form of its rule."""
+        target, values = self.of_table(request, "columns")
+        name = request.query_params.get("column", "")
+        rule = self.draft(target).rule(name)
+        profile = self.workspace.profile(target.table)
+        inspected = next(one for one in profile.inspection.columns if one.info.name == name)
+        trees = sorted({row["name"] for row in list_taxonomies(settings=self.workspace.settings)})
+        return self.render(
+            "column.html",
+            rule=rule,
+            inspected=inspected,
+            profile=profile,
+            bars=bars_of(profile, inspected),
+            roles=[*Role],
+            recodings=RECODED,
+            periods=PERIODS,
+            numbers=_NUMBERS,
+            taxonomies=trees,
+            tree=self._tree(rule.taxonomy),
+            derivations=DERIVATIONS,
+            **values,
+        )
+
+    def _tree(self, name: str | None) -> str:
+        if name is not None:
+            with suppress(DbanonError):
+                found = load_taxonomy(name, settings=self.workspace.settings)
+                return "\n".join(render_tree(found))
+        return ""
+
+    def set_column(self, request: Request) -> Response:
+        """Take the rule of a column."""
+        target, form = Target.of(request), form_of(request)
+        draft, name = self.draft(target), form.get("column", "")
+        draft.rule(name)
+        document = tomllib.loads(draft.text)
+        kept = {k: v for k, v in document["columns"][name].items() if k not in _KEYS}
+        document["columns"][name] = kept | _rule(form)
+        draft.change(policies.parse(tomli_w.dumps(document)))
+        return self.go("column", target, column=name)
+
+    def derive(self, request: Request) -> Response:
+        """Store a taxonomy of the values of a column, and use it."""
+        target, form = Target.of(request), form_of(request)
+        name, column, kind = (form.get(key, "") for key in ("name", "column", "kind"))
+        widths = [float(_number(word)) for word in form.get("widths", "").split()]
+        chosen = next(one for one in DERIVATIONS if one == kind)
+        derive_taxonomy(
+            name,
+            column,
+            table=target.table,
+            kind=chosen,
+            widths=widths,
+            settings=self.workspace.settings,
+        )
+        options = f"--kind {kind}" + "".join(f" --width {width:g}" for width in widths)
+        self.workspace.note(
+            command("dbanon taxonomy derive", name, target.name, column, options=options)
+        )
+        return self._use(target, column, name)
+
+    def import_tree(self, request: Request) -> Response:
+        """Store a taxonomy from CSV text, and use it."""
+        target, form = Target.of(request), form_of(request)
+        name, column = form.get("name", ""), form.get("column", "")
+        import_text(name, form.get("csv", ""), settings=self.workspace.settings)
+        self.workspace.note(command("dbanon taxonomy import", name, f"{name}.csv"))
+        return self._use(target, column, name)
+
+    def export_tree(self, request: Request) -> Response:
+        """Return a taxonomy as CSV."""
+        name = request.query_params.get("name", "")
+        return PlainTextResponse(export_taxonomy(name, settings=self.workspace.settings))
+
+    def _use(self, target: Target, column: str, name: str) -> Response:
+        draft = self.draft(target)
+        draft.change(draft.with_rule(replace(draft.rule(column), taxonomy=name)))
+        return self.go("column", target, column=column)
+
+    def policy(self, request: Request) -> Response:
+        """Show the draft as TOML, to edit, to save and to copy."""
+        target, values = self.of_table(request, "policy")
+        shown = {}
+        if self.workspace.show_source:
+            shown = source_rows(target.table, settings=self.workspace.settings)
+        rows = [*zip(*shown.values(), strict=True)]
+        return self.render("policy.html", source=[*shown], source_rows=rows, **values)
+
+    def set_text(self, request: Request) -> Response:
+        """Take the policy as TOML."""
+        target, form = Target.of(request), form_of(request)
+        given = policies.parse(form.get("text", ""))
+        self.draft(target).change(replace(given, table=target.name, name=target.policy))
+        return self.go("policy", target)
+
+    def undo(self, request: Request) -> Response:
+        """Undo or redo a change of the draft."""
+        target, form = Target.of(request), form_of(request)
+        self.draft(target).move(1 if form.get("redo") else -1)
+        return self.go("policy" if form.get("page") == "policy" else "columns", target)
+
+    def save(self, request: Request) -> Response:
+        """Store the draft, under its name or another."""
+        target, form = Target.of(request), form_of(request)
+        named = Target(target.table, form.get("save_as") or target.policy)
+        given: Policy = replace(self.draft(target).policy, name=named.policy)
+        set_policy(
+            target.table,
+            given,
+            name=named.policy,
+            warn=lambda warning: self.workspace.notices.append(str(warning)),
+            settings=self.workspace.settings,
+        )
+        options = " ".join(
+            filter(None, [f"--file {target.name.name}.toml", policy_option(named.policy)])
+        )
+        self.workspace.note(command("dbanon policy set", target.name, options=options))
+        self.workspace.saved(target.table, target.policy, named.policy)
+        self.workspace.notices.insert(0, "the policy is stored")
+        return self.go("policy", named)
+
+
+def bars_of(profile: Profile, column: InspectedColumn) -> tuple[Bar, ...]:
+    """Return the frequent values of a column; what is left is one bar, without a value."""
+    stats, values = column.stats, profile.values.get(column.info.name, ())
+    if stats is None or not stats.n_rows:
+        return ()
+    most = max((one.rows for one in values), default=1)
+    rest = stats.n_rows - stats.n_null - sum(one.rows for one in values)
+    bars = [
+        Bar(Ink.USE, one.rows / most, f"{one.rows / stats.n_rows:.1%}", label=one.label or "''")
+        for one in values
+    ]
+    if rest:
+        label = f"other values, and those of fewer than {profile.least} rows"
+        bars.append(
+            Bar(Ink.SOURCE, min(rest / most, 1.0), f"{rest / stats.n_rows:.1%}", label=label)
+        )
+    if stats.n_null:
+        share = stats.n_null / stats.n_rows
+        bars.append(Bar(Ink.SOURCE, min(stats.n_null / most, 1.0), f"{share:.1%}", label="NULL"))
+    return tuple(bars)
+
+
+def _of_role(role: str, column: InspectedColumn | None) -> dict[str, object]:
+    """Return the keys of a column with another role: the suggested ones if it is a quasi."""
+    keys: dict[str, object] = {"role": role}
+    if role == Role.QUASI and column is not None and column.proposal is not None:
+        keys |= {"recoding": column.proposal.recoding, **column.proposal.floor}
+    return keys
+
+
+def _rule(form: Mapping[str, str]) -> dict[str, object]:
+    """Return the keys of a column from its form; what is empty is left out."""
+    given = {key: form[key].strip() for key in _KEYS if form.get(key, "").strip()}
+    numbers = {*_NUMBERS, "at_least"}
+    return {key: _number(text) if key in numbers else text for key, text in given.items()}
+
+
+def _number(text: str) -> int | float | str:
+    """Return a number, or the text for the reader of policies to name as a problem."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text

@@ -1,0 +1,130 @@
+"""What the studio remembers: drafts with their undo, commands, and settings; nothing is stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from dbanon.actions.inspect import Profile, profile
+from dbanon.actions.policy import export_policy, load_policy, policy_of_profile
+from dbanon.domain.errors import PolicyError
+from dbanon.domain.policy import DEFAULT_NAME, Policy
+from dbanon.formats import policies
+from dbanon.studio.jobs import Jobs
+
+if TYPE_CHECKING:
+    from dbanon.domain.policy import ColumnRule
+    from dbanon.settings import Settings
+
+_MOST_STEPS = 200  # of undo
+
+
+@dataclass(slots=True)
+class Draft:
+    """A policy that is being written.
+
+    steps: its versions, the first as stored or suggested; at: the present one; stored: the text of
+    the stored policy, None if there is none.
+    """
+
+    steps: list[Policy]
+    stored: str | None
+    at: int = 0
+
+    @property
+    def policy(self) -> Policy:
+        """The present version."""
+        return self.steps[self.at]
+
+    @property
+    def text(self) -> str:
+        """The present version as TOML."""
+        return policies.dump(self.policy)
+
+    @property
+    def is_saved(self) -> bool:
+        """True if the stored policy is the same."""
+        return self.text == self.stored
+
+    def change(self, policy: Policy) -> None:
+        """Add a version, unless it is the present one."""
+        if policy != self.policy:
+            first = max(self.at + 2 - _MOST_STEPS, 0)
+            self.steps = [*self.steps[first : self.at + 1], policy]
+            self.at = len(self.steps) - 1
+
+    def move(self, step: int) -> None:
+        """Undo (-1) or redo (1)."""
+        self.at = min(max(self.at + step, 0), len(self.steps) - 1)
+
+    def rule(self, column: str) -> ColumnRule:
+        """Return the rule of a column; raises PolicyError."""
+        for rule in self.policy.columns:
+            if rule.column == column:
+                return rule
+        raise PolicyError("the policy has no such column", hint="open the columns of the table")
+
+    def with_rule(self, rule: ColumnRule) -> Policy:
+        """Return the policy with another rule of a column."""
+        columns = tuple(rule if one.column == rule.column else one for one in self.policy.columns)
+        return replace(self.policy, columns=columns)
+
+
+@dataclass(slots=True)
+class Workspace:
+    """The state of one studio.
+
+    show_source: whether pages may show rows of a source; commands: command lines that do the same
+    as what was done, in order; notices: for the next page.
+    """
+
+    settings: Settings
+    show_source: bool = False
+    jobs: Jobs = field(default_factory=Jobs)
+    drafts: dict[tuple[str, str], Draft] = field(default_factory=dict)
+    profiles: dict[str, Profile] = field(default_factory=dict)
+    commands: list[str] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+
+    def note(self, command: str) -> None:
+        """Add a command line, unless it is the last one."""
+        if self.commands[-1:] != [command]:
+            self.commands.append(command)
+
+    def profile(self, table: str) -> Profile:
+        """Return the columns of a table, as read first or after ``forget``."""
+        if table not in self.profiles:
+            self.profiles[table] = profile(table, settings=self.settings)
+        return self.profiles[table]
+
+    def draft(self, table: str, name: str = DEFAULT_NAME) -> Draft:
+        """Return the draft of a policy, which begins as stored, or as suggested."""
+        if (table, name) not in self.drafts:
+            self.drafts[table, name] = self._begun(table, name)
+        return self.drafts[table, name]
+
+    def _begun(self, table: str, name: str) -> Draft:
+        try:
+            stored = load_policy(table, name=name, settings=self.settings)
+        except PolicyError:
+            suggested = policy_of_profile(self.profile(table))
+            return Draft([replace(suggested, name=name)], None)
+        return Draft([stored], export_policy(table, name=name, settings=self.settings))
+
+    def forget(self, table: str) -> None:
+        """Read the table and its policies again on the next request."""
+        self.profiles.pop(table, None)
+        for key in [key for key in self.drafts if key[0] == table]:
+            del self.drafts[key]
+
+    def saved(self, table: str, name: str, stored: str) -> None:
+        """Note that a draft was stored, under its name or another."""
+        draft = self.drafts.pop((table, name))
+        text = export_policy(table, name=stored, settings=self.settings)
+        steps = [*draft.steps[: draft.at + 1], policies.parse(text)]
+        self.drafts[table, stored] = Draft(steps, text, len(steps) - 1)
+
+    def taken_notices(self) -> list[str]:
+        """Return the notices, once."""
+        found, self.notices = self.notices, []
+        return found

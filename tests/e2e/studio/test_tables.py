@@ -1,0 +1,89 @@
+"""What the studio knows of tables and columns before anything is decided."""
+
+from dataclasses import replace
+
+from tables import define_patients, make_patients, patients_policy, publish_patients
+
+import dbanon
+from dbanon.actions import inspect as inspecting
+from dbanon.actions.compare import compare_request
+from dbanon.actions.inspect import profile
+from dbanon.actions.policy import policy_of_profile
+from dbanon.actions.tables import State, list_tables
+from dbanon.domain.table import TableName
+from dbanon.formats import policies
+from dbanon.request import Request
+
+PATIENTS = TableName("public", "patients")
+
+
+def state(database):
+    (one,) = (one for one in list_tables(settings=database.settings) if one.table == PATIENTS)
+    return one
+
+
+def test_the_state_of_a_table_follows_its_policy_and_its_releases(database):
+    make_patients(database)
+    assert (State.NO_POLICY, 200, None) == (
+        state(database).state,
+        state(database).n_rows,
+        state(database).n_persons,
+    )
+    policy = patients_policy(PATIENTS)
+    dbanon.set_policy(PATIENTS, policy, settings=database.settings)
+    assert (State.STORED, 200) == (state(database).state, state(database).n_persons)
+    dbanon.publish(PATIENTS, settings=database.settings)
+    found = state(database)
+    assert (State.PUBLISHED, ("default",)) == (found.state, found.policies)
+    assert (TableName("anon", "patients"),) == found.served
+    dbanon.set_policy(PATIENTS, policy.with_k(7), settings=database.settings)
+    assert State.STALE is state(database).state
+    database.execute("ALTER TABLE patients DROP COLUMN age")
+    drifted = state(database)
+    assert State.DRIFTED is drifted.state
+    assert "age" in drifted.reason
+
+
+def test_published_relations_and_tables_of_others_are_not_listed(copied):
+    database = copied(publish_patients)
+    with database.admin() as admin:
+        admin.execute("CREATE TABLE public.of_admin (a integer)")
+    found = {str(one.table) for one in list_tables(settings=database.settings)}
+    assert "public.patients" in found
+    assert not {"anon.patients", "public.of_admin"} & found
+
+
+def test_a_profile_has_no_value_of_few_rows_and_counts_all_others(copied):
+    found = profile(PATIENTS, settings=copied(make_patients).settings)
+    assert (False, 200) == (found.is_sample, found.n_rows)
+    assert "note" in found.values
+    assert [] == list(found.values["note"])
+    rows = {one.label: one.rows for one in found.values["sex"]}
+    assert {"F", "M"} == rows.keys()
+    assert 200 == sum(rows.values())
+    counts = [one.rows for values in found.values.values() for one in values]
+    assert min(counts) >= found.least
+
+
+def test_a_large_table_is_described_and_compared_by_a_sample(copied, monkeypatch):
+    database = copied(lambda database: make_patients(database, rows=6_000))
+    database.execute("ANALYZE patients")
+    monkeypatch.setattr(inspecting, "PROFILED", 1_000)
+    found = profile(PATIENTS, settings=database.settings)
+    assert found.is_sample
+    assert 5_500 < found.n_rows < 6_500
+    assert 300 < found.inspection.n_rows < 3_000
+    policy = replace(patients_policy(PATIENTS), name="default")
+    request = Request(draft=policy, ks=(3,), algorithms=("mondrian",), settings=database.settings)
+    compared = compare_request(PATIENTS, request, most_rows=1_000)
+    assert 300 < compared.n_rows < 3_000
+    assert compared.results[0].loss is not None
+    assert 6_000 == compare_request(PATIENTS, request).n_rows
+
+
+def test_the_suggested_policy_of_a_profile_is_that_of_the_command_line(copied):
+    database = copied(define_patients)
+    found = policy_of_profile(profile(PATIENTS, settings=database.settings))
+    text = dbanon.suggest_policy(PATIENTS, settings=database.settings)
+    assert found == policies.parse(text)
+    assert 5 == found.k

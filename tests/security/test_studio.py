@@ -1,0 +1,116 @@
+"""What the studio must not show, and what a role may not do with it."""
+
+import re
+
+import pytest
+from psycopg import sql
+from studios import Visitor
+from tables import make_patients
+
+import dbanon
+from dbanon.domain.table import TableName
+from dbanon.settings import Settings
+
+HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
+SCRIPT = "</textarea></code></pre><script>alert(2)</script>"
+
+
+def make_hostile(database):
+    """Create a table whose names and frequent values are code, with a value that one row has."""
+    name = sql.Identifier("public", HOSTILE)
+    with database.connect() as connection:
+        connection.execute(
+            sql.SQL("CREATE TABLE {} (id integer PRIMARY KEY, {} text, age integer)").format(
+                name, sql.Identifier(SCRIPT)
+            )
+        )
+        connection.execute(
+            sql.SQL(
+                "INSERT INTO {} SELECT i, CASE WHEN i = 7 THEN 'canary-4711' ELSE %s END, i %% 40"
+                " FROM generate_series(1, 200) AS i"
+            ).format(name),
+            (SCRIPT,),
+        )
+    return str(TableName("public", HOSTILE))
+
+
+PAGES = ("columns", "curve", "preview", "publish", "policy", "releases")
+
+
+def test_names_and_labels_are_text_on_every_page(database):
+    table, visitor = make_hostile(database), Visitor(database.settings)
+    answers = [visitor.get("tables"), visitor.get("column", table=table, column=SCRIPT)]
+    answers += [visitor.get(page, table=table) for page in PAGES]
+    for answer in answers:
+        assert 200 == answer.status, answer.text
+        assert "<img src=x" not in answer.text
+        assert "<script>alert" not in answer.text
+        assert "49" not in re.findall(r"&lt;img[^{]*", answer.text)
+    assert "&lt;script&gt;alert(2)" in answers[1].text
+    refused = visitor.get("columns", table='"<script>alert(3)</script>"')
+    assert 400 == refused.status
+    assert "<script>alert(3)" not in refused.text
+
+
+def test_values_of_few_rows_are_on_no_page(database):
+    table, visitor = make_hostile(database), Visitor(database.settings)
+    texts = [visitor.get(page, table=table).text for page in PAGES]
+    texts.append(visitor.get("column", table=table, column=SCRIPT).text)
+    assert [text for text in texts if "canary-4711" in text] == []
+    shown = Visitor(database.settings, show_source=True).get("policy", table=table).text
+    assert "Rows of the source" in shown
+    assert "Rows of the source" not in "".join(texts)
+
+
+def test_a_role_does_nothing_here_that_it_may_not_do(database):
+    table = make_patients(database)
+    reader = database.role("studio_reader")
+    database.execute(f"GRANT SELECT ON {table} TO {reader}")
+    visitor = Visitor(Settings(dsn=database.dsn_as(reader)))
+    answers = [visitor.get("columns", table=table)]
+    answers += [visitor.post(page, table=table) for page in ("save", "publish", "take", "undo")]
+    answers.append(visitor.post("readers", table=table, relation="anon.patients", roles=reader))
+    answers.append(visitor.post("schedule", table=table, cron="15 3 * * *"))
+    assert [answer.status for answer in answers] == [400] * len(answers)
+    assert [answer for answer in answers if "dbanon init --role" not in answer.text] == []
+    assert [] == dbanon.list_policies(settings=database.settings)
+    assert [] == dbanon.list_releases(settings=database.settings)
+
+
+def test_nothing_is_stored_before_it_is_saved(database):
+    table = str(make_patients(database))
+    visitor = Visitor(database.settings)
+    changed = visitor.post("columns", table=table, **{"role-1": "insensitive"})
+    assert 303 == changed.status
+    assert [] == dbanon.list_policies(settings=database.settings)
+    assert "policy: " not in visitor.post("publish", table=table).text
+    assert "the draft is not stored" in visitor.post("publish", table=table).text
+    assert 303 == visitor.post("save", table=table).status
+    (stored,) = dbanon.list_policies(settings=database.settings)
+    rules = {rule.column: rule.role.value for rule in stored.policy.columns}
+    assert "insensitive" == rules["age"]
+
+
+def test_an_answer_of_a_refused_form_keeps_the_draft_as_it_was(database):
+    table = str(make_patients(database))
+    visitor = Visitor(database.settings)
+    before = visitor.get("policy", table=table).text
+    refused = visitor.post("column", table=table, column="age", role="quasi", bands="wide")
+    assert 400 == refused.status
+    assert "bands" in refused.text
+    assert re.findall("<textarea.*?</textarea>", before, re.DOTALL) == re.findall(
+        "<textarea.*?</textarea>", visitor.get("policy", table=table).text, re.DOTALL
+    )
+
+
+@pytest.mark.slow
+def test_addresses_have_no_value_of_a_row(database):
+    table = str(make_patients(database))
+    visitor = Visitor(database.settings)
+    visitor.post("save", table=table)
+    answers = [visitor.post(page, table=table, ks="5", l="2") for page in ("curve", "preview")]
+    for answer in answers:
+        assert re.fullmatch(
+            r"/[\w-]+/\w+\?table=public\.patients&job=[\w-]+", answer.headers["location"]
+        )
+        visitor.workspace.jobs.get(answer.headers["location"].rpartition("job=")[2]).cancel()

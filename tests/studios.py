@@ -1,0 +1,96 @@
+"""A visitor of the studio, without a browser and without a socket."""
+
+import asyncio
+import re
+from urllib.parse import urlencode, urlsplit
+
+from dbanon.studio.gate import Access
+from dbanon.studio.serving import make
+from dbanon.studio.workspace import Workspace
+
+ORIGIN = "http://127.0.0.1:8765"
+FORM = "application/x-www-form-urlencoded"
+
+
+class Answer:
+    """What a visitor was answered."""
+
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def text(self):
+        """The body as text."""
+        return self.body.decode()
+
+
+def ask(app, method, path, *, headers, body=b""):
+    """Send one request to an application; headers: with those of a browser."""
+    path, _, query = path.partition("?")
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "headers": [(k.lower().encode(), v.encode()) for k, v in headers],
+        "server": ("127.0.0.1", 8765),
+        "scheme": "http",
+        "http_version": "1.1",
+        "root_path": "",
+    }
+    found = []
+
+    async def receive():
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message):
+        found.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    start = found[0]
+    kept = {k.decode(): v.decode() for k, v in start["headers"]}
+    return Answer(start["status"], kept, b"".join(m.get("body", b"") for m in found[1:]))
+
+
+class Visitor:
+    """The browser that was admitted to a studio."""
+
+    def __init__(self, settings, **options):
+        self.access = Access(ORIGIN)
+        self.workspace = Workspace(settings, **options)
+        self.app = make(self.access, self.workspace)
+        address = urlsplit(self.access.address)
+        entered = ask(
+            self.app, "GET", f"{address.path}?{address.query}", headers=[("Host", self.access.host)]
+        )
+        self.cookie = entered.headers["set-cookie"].partition(";")[0]
+
+    @property
+    def headers(self):
+        """Those of its own requests."""
+        return [("Host", self.access.host), ("Cookie", self.cookie)]
+
+    def get(self, page, **query):
+        """Open a page."""
+        given = f"?{urlencode(query)}" if query else ""
+        return ask(self.app, "GET", f"{self.access.base}/{page}{given}", headers=self.headers)
+
+    def post(self, page, **fields):
+        """Send a form of a page."""
+        body = urlencode({"csrf": self.access.form, **fields}).encode()
+        headers = [*self.headers, ("Origin", ORIGIN), ("Content-Type", FORM)]
+        return ask(self.app, "POST", f"{self.access.base}/{page}", headers=headers, body=body)
+
+    def result(self, answer):
+        """Wait for the job that a form has started, and return it."""
+        number = re.search(r"job=([\w-]+)", answer.headers["location"])[1]
+        job = self.workspace.jobs.get(number)
+        job.process.join(300)
+        while not job.is_over:
+            job.process.join(0.1)
+        return job
+
+    def follow(self, answer):
+        """Open the page that a form leads to."""
+        return ask(self.app, "GET", answer.headers["location"], headers=self.headers)
