@@ -9,12 +9,12 @@ _OBJECTS_BETWEEN_COLLECTIONS = 200_000
 
 
 class _Unneeded:
-    """Hides pandas, which no command uses but pyarrow would import if installed."""
+    """Hides what no command uses, but pyarrow and numba would import if installed."""
 
     @staticmethod
     def find_spec(name: str, *_: object) -> None:
         """Raise the error of a missing package."""
-        if name == "pandas":
+        if name in {"pandas", "coverage"}:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
