@@ -45,7 +45,11 @@ def profiles(encoded: EncodedTable, subjects: NDArray[np.int32]) -> EncodedTable
             columns.append(replace(column, codes=least))
             continue
         half = replace(column.rule, weight=column.rule.weight / 2)
-        columns += [replace(column, rule=half, codes=ends) for ends in (least, greatest)]
+        is_interval = column.taxonomy is None and column.rule.recoding != "set"
+        is_interval &= int(greatest.max()) < column.size
+        lower = replace(column, rule=half, codes=least, end="least" if is_interval else None)
+        upper = replace(column, rule=half, codes=greatest, end="greatest" if is_interval else None)
+        columns += [lower, upper]
     return replace(encoded.take(order[bounds]), quasi=tuple(columns))
 
 

@@ -19,7 +19,7 @@ from dbanon.anonymization.auto.algorithm import Auto
 from dbanon.anonymization.auto.plans import SMALL
 from dbanon.anonymization.interfaces import Algorithm, Requirement, listens, timed
 from dbanon.anonymization.loss.costs import column_costs, pack
-from dbanon.anonymization.loss.metrics import information_loss, report
+from dbanon.anonymization.loss.metrics import information_loss, interval_loss, report
 from dbanon.anonymization.outcome import certify, publish, published_values, requirement_of, rest_of
 from dbanon.anonymization.registry import ALGORITHMS, algorithm_named, make_algorithm, recoding_of
 from dbanon.anonymization.threads import GivenUp, aside
@@ -305,7 +305,10 @@ def _price(
 ) -> tuple[bool, float]:
     """Return if groups fail the policy when published, and their loss."""
     published = publish(encoded, policy, assignment)
-    lost = information_loss(published) if loss == "il" else report(published, {}).asked
+    if any(column.end for column in encoded.quasi):
+        lost = interval_loss(published, heights=loss == "il")
+    else:
+        lost = information_loss(published) if loss == "il" else report(published, {}).asked
     try:
         certify(published, policy, None, budget=budget)
     except DbanonError:

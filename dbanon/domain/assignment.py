@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from dbanon.domain.table import ColumnKind, Structure
 
@@ -141,7 +141,8 @@ class EncodedColumn:
     cell's node for each leaf; all rows of a cell have the code of its first leaf, and ``values`` is
     the label of each leaf's cell.
 
-    greatest: the greatest value of an integer column's type, None for other types.
+    greatest: the greatest value of an integer column's type, None for other types. end: which end
+    of the interval of each person's values the codes are, None if they are no ends.
     """
 
     rule: ColumnRule
@@ -154,6 +155,7 @@ class EncodedColumn:
     bands: Bands | None = None
     cells: NDArray[np.int32] | None = None
     greatest: int | None = None
+    end: Literal["least", "greatest"] | None = None
 
     @property
     def has_floor(self) -> bool:

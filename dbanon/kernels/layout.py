@@ -9,9 +9,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-START, SIZE, STRIDE = 0, 1, 2
+START, SIZE, STRIDE, EMPTY_LO, EMPTY_HI = 0, 1, 2, 3, 4
 TABLE, SET = -1, -2
 HALF = 31
+NOTHING, NONE = 2**31 - 1, -1  # bounds of a box of no rows
 
 # This many columns make a table wide: no row is near others in all of them.
 WIDE = 12

@@ -85,7 +85,7 @@ def _costliest(space: Space, label: NDArray[np.int32], *, price: float) -> NDArr
 
     gains = leaving_gains(space.codes, *space.costs, label.copy(), int(label.max()) + 1)
     order = np.argsort(-gains, kind="stable")
-    order = order[gains[order] > price]
+    order = order[gains[order] > price + space.surplus]
     _, first = np.unique(label[order], return_index=True)
     return order[np.sort(first)]
 

@@ -11,11 +11,12 @@ from dbanon.anonymization.loss.costs import (
     BoxCosts,
     ColumnCosts,
     column_costs,
+    end_costs,
     height_costs,
     pack,
     set_costs,
 )
-from dbanon.kernels.layout import DISTINCT, SET, STRIDE
+from dbanon.kernels.layout import DISTINCT, NONE, NOTHING, SET, STRIDE
 from dbanon.models.demands import wholes
 
 if TYPE_CHECKING:
@@ -71,6 +72,17 @@ class Space(NamedTuple):
     def n_rows(self) -> int:
         """Number of rows."""
         return len(self.codes)
+
+    @property
+    def surplus(self) -> float:
+        """Cost of every row beyond that of its box, because ends of intervals are separate."""
+        total = 0.0
+        for start, _, stride, lo, hi in self.costs.layout:
+            if stride == 0 and hi != NONE:
+                total += self.costs.flat[start + 1 + hi]
+            elif stride == 0 and lo != NOTHING:
+                total -= self.costs.flat[start + 1 + lo]
+        return total
 
 
 def make_space(table: EncodedTable, requirement: Requirement, *, loss: Loss) -> Space:
@@ -131,6 +143,8 @@ def _costs(column: EncodedColumn, loss: Loss) -> ColumnCosts:
         costs = set_costs(column)
         if costs is not None:
             return costs
+    if (costs := end_costs(column)) is not None:
+        return costs
     return column_costs(column) if loss == "ncp" else height_costs(column)
 
 
@@ -138,7 +152,8 @@ def total_cost(space: Space, label: NDArray[np.int32]) -> float:
     """Return the sum over clusters of rows * cost of the box."""
     from dbanon.kernels.auto.clusters import total_cost as sum_up
 
-    return float(sum_up(space.codes, *space.costs, label, int(label.max()) + 1))
+    total: float = sum_up(space.codes, *space.costs, label, int(label.max()) + 1)
+    return total - space.n_rows * space.surplus
 
 
 def can_be_carved(space: Space) -> bool:

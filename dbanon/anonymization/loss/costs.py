@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.domain.assignment import EncodedColumn, EncodedTable, Taxonomy, height_shares
-from dbanon.kernels.layout import HALF, SET, TABLE, Floats, Int32s, Int64s
+from dbanon.kernels.layout import HALF, NONE, NOTHING, SET, TABLE, Floats, Int32s, Int64s
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ _LARGEST_TABLE = 128
 
 
 class BoxCosts(NamedTuple):
-    """flat: (m,) float64; layout: (d, 3) int64, as ``kernels.boxes.costs`` describes them."""
+    """flat: (m,) float64; layout: (d, 5) int64, as ``kernels.boxes.costs`` describes them."""
 
     flat: Floats
     layout: Int64s
@@ -42,7 +42,7 @@ class ColumnCosts(NamedTuple):
     each pair of adjacent leaves (size - 1,) for TREE, the cost of each number of values (size + 2,)
     for SET; everything: the cost of a box that mixes NULL and values; alone: the cost of each value
     published as a cell (size,), None if values are published exactly. Searches ignore it: it is the
-    same in any grouping.
+    same in any grouping; empty: the bounds of a box of no rows.
     """
 
     size: int
@@ -50,6 +50,7 @@ class ColumnCosts(NamedTuple):
     shape: Shape
     everything: float = 1.0
     alone: Floats | None = None
+    empty: tuple[int, int] = (NOTHING, NONE)
 
     def times(self, weight: float) -> ColumnCosts:
         """Scale every cost."""
@@ -117,7 +118,26 @@ def set_costs(column: EncodedColumn) -> ColumnCosts | None:
     counts = np.arange(column.size + 2.0)
     counts[1] = 0.0
     n_values = column.size + int((column.codes == column.size).any())
-    return ColumnCosts(column.size, counts / max(n_values, 1), Shape.SET)
+    return ColumnCosts(column.size, counts / max(n_values, 1), Shape.SET, empty=(0, 0))
+
+
+def end_costs(column: EncodedColumn) -> ColumnCosts | None:
+    """Return the cost of one end of intervals, None if it depends on the other end.
+
+    A group of persons publishes an interval from their least to their greatest value, so that a
+    person whose interval lies within it costs nothing. Each end costs its distance from the nearest
+    that any group can have, so that both together cost the width and a constant.
+    """
+    if column.end is None:
+        return None
+    line, steps = _line_costs(column), 2.0 * column.position  # each end has half of the weight
+    if column.end == "least":
+        limit = int(column.codes.max())
+        return line._replace(steps=steps, everything=float(steps[limit]), empty=(NOTHING, limit))
+    limit = int(column.codes.min())
+    return line._replace(
+        steps=steps, everything=float(steps[-1] - steps[limit]), empty=(limit, NONE)
+    )
 
 
 def leaf_excess(column: EncodedColumn) -> ColumnCosts:
@@ -139,6 +159,8 @@ def box_losses(columns: Sequence[ColumnCosts], lo: Int32s, hi: Int32s) -> Floats
     """Return the loss of published boxes by column, (g, d), cells included; lo, hi: (g, d)."""
     from dbanon.kernels.boxes.costs import box_costs
 
+    empty = np.array([column.empty for column in columns], np.int32)
+    lo, hi = np.minimum(lo, empty[:, 0]), np.maximum(hi, empty[:, 1])
     costs: Floats = box_costs(*pack(columns), lo, hi)
     for i, column in enumerate(columns):
         if column.alone is not None:
@@ -150,13 +172,13 @@ def box_losses(columns: Sequence[ColumnCosts], lo: Int32s, hi: Int32s) -> Floats
 
 def pack(columns: Sequence[ColumnCosts]) -> BoxCosts:
     """Lay out the costs of all columns in one array; O(sum of size * log size) for large trees."""
-    layout = np.zeros((len(columns), 3), np.int64)
+    layout = np.zeros((len(columns), 5), np.int64)
     parts: list[Floats] = []
     start = 0
     for i, column in enumerate(columns):
         stride, steps = _laid_out(column)
         part = np.concatenate([[column.everything], steps])
-        layout[i] = start, column.size, stride
+        layout[i] = start, column.size, stride, *column.empty
         parts.append(part)
         start += len(part)
     return BoxCosts(np.concatenate(parts), layout)

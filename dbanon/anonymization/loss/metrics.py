@@ -13,6 +13,8 @@ from dbanon.anonymization.loss.costs import (
     BoxCosts,
     ColumnCosts,
     box_losses,
+    column_costs,
+    end_costs,
     height_costs,
     leaf_excess,
     pack,
@@ -188,6 +190,17 @@ def information_loss(published: Publication) -> float:
     tree's.
     """
     return _total(published, [height_costs(column) for column in published.table.quasi])
+
+
+def interval_loss(published: Publication, *, heights: bool) -> float:
+    """Return the total loss of a table of persons, two of whose columns may be ends of intervals.
+
+    heights: of ancestors, instead of the leaves below them. The loss is greater by a constant.
+    """
+    of_column = height_costs if heights else column_costs
+    costs = [end_costs(column) or of_column(column) for column in published.table.quasi]
+    weights = [column.rule.weight for column in published.table.quasi]
+    return _total(published, [c.times(w) for c, w in zip(costs, weights, strict=True)])
 
 
 def iloss(published: Publication) -> float:

@@ -15,13 +15,12 @@ import numpy as np
 from dbanon.kernels.auto.diversity import SCRATCH, Rules, count, make_rules, put, rule_holds
 from dbanon.kernels.boxes.costs import box_cost, half_bits, with_code
 from dbanon.kernels.compilation import ZERO, inlined, kernel, maker, step
-from dbanon.kernels.layout import DISTINCT, HI, HI2, LO, LO2, SET, STRIDE
+from dbanon.kernels.layout import DISTINCT, EMPTY_HI, EMPTY_LO, HI, HI2, LO, LO2, SET, STRIDE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NONE: Any = np.int64(-1)
-NOTHING = 2**31 - 1
 
 
 class Clusters(NamedTuple):
@@ -176,9 +175,8 @@ def _rule_holds_after(r: Rules, rule: int, slot: int, n: int, out: int, into: in
 def clear(layout: NDArray[np.int64], box: NDArray[np.int32], c: int) -> None:
     """Reset the bounds of a cluster to those of no row."""
     for j in range(layout.shape[0]):
-        is_set = layout[j, STRIDE] == SET
-        box[c, j, LO] = box[c, j, LO2] = 0 if is_set else NOTHING
-        box[c, j, HI] = box[c, j, HI2] = 0 if is_set else NONE
+        box[c, j, LO] = box[c, j, LO2] = layout[j, EMPTY_LO]
+        box[c, j, HI] = box[c, j, HI2] = layout[j, EMPTY_HI]
 
 
 @step

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.auto.clusters import NONE, NOTHING, clear, widen
+from dbanon.kernels.auto.clusters import NONE, clear, widen
 from dbanon.kernels.auto.diversity import Rules, hold
 from dbanon.kernels.boxes.costs import box_cost
 from dbanon.kernels.compilation import ZERO, maker, step
-from dbanon.kernels.layout import HI, LO, SET, STRIDE
+from dbanon.kernels.layout import HI, LO, NOTHING, SET, STRIDE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,9 +1,9 @@
 """Cost of a box: the normalized certainty penalty of a set of rows, given by its bounds.
 
 A box is the least and the greatest code of each column. The costs of all columns are in two arrays.
-``layout`` is (d, 3) int64: the column's start in ``flat``, its number of values ``size`` (also the
-code of NULL), and ``stride``. ``flat`` is float64 and has for each column the cost of everything,
-then
+``layout`` is (d, 5) int64: the column's start in ``flat``, its number of values ``size`` (also the
+code of NULL), ``stride``, and the bounds of a box of no rows. ``flat`` is float64 and has for each
+column the cost of everything, then
 
 - ordered, ``stride`` 0: the position of each of the ``size`` values;
 - taxonomy, ``stride`` = size - 1: a sparse table of range maxima over the ``stride`` pairs of

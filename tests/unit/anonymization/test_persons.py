@@ -7,6 +7,9 @@ from builders import encoded, policy_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dbanon.anonymization.auto.space import make_space, total_cost
+from dbanon.anonymization.interfaces import Requirement
+from dbanon.anonymization.persons import profiles
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.errors import Unsatisfiable
 from dbanon.domain.outcomes import Stages
@@ -70,6 +73,34 @@ def test_all_values_of_a_person_count_as_known(people, algorithm, k):
     assert {len(labels) for labels in seen.values()} == {1}
     alike = Counter(label for labels in seen.values() for label in labels)
     assert min(alike.values()) >= k
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=4), min_size=2, max_size=12),
+    st.randoms(use_true_random=False),
+)
+def test_a_search_pays_for_the_intervals_of_persons_what_is_published(people, random):
+    """A person whose values lie within those of others of a group costs nothing more."""
+    rows = [(i, x) for i, visits in enumerate(people) for x in visits]
+    subjects = np.array([i for i, _ in rows], np.int32)
+    columns = {"x": [x for _, x in rows], "y": [0] * len(rows)}  # weights relate to that of y
+    table = profiles(encoded(columns), subjects)
+    label = np.array([random.randrange(2) for _ in people[1:]] + [0], np.int32)
+    label = np.unique(label, return_inverse=True)[1].astype(np.int32)
+    span = max(x for _, x in rows) - min(x for _, x in rows)
+    expected = 0.0
+    for group in range(label.max() + 1):
+        known = [x for i, x in rows if label[i] == group]
+        expected += (label == group).sum() * (max(known) - min(known)) / max(span, 1)
+    space = make_space(table, Requirement(1), loss="ncp")
+    assert expected == pytest.approx(total_cost(space, label))
+
+
+def test_intervals_with_missing_values_are_searched_by_both_ends():
+    table = encoded({"x": [1, None, 2, 4, 5, 5]})
+    ends = profiles(table, np.array([0, 0, 1, 1, 2, 2], np.int32)).quasi
+    assert [None, None] == [column.end for column in ends]
+    assert [[0, 1, 3], [4, 2, 3]] == [column.codes.tolist() for column in ends]
 
 
 def test_persons_whose_rows_span_the_same_are_alike():
