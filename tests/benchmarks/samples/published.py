@@ -78,7 +78,7 @@ def publish(dataset: Dataset, *, k: int, l: int = 1, search: bool = True, **chan
         if "compile" in stages.seconds:
             stages = Meter()
             outcome = solve(Problem(dataset.encoded, policy), seed=SEED, stages=stages)
-    losses = _losses(dataset, outcome)
+    losses = losses_of(dataset, outcome)
     if abs(losses.mean() - outcome.loss.ncp) > TOLERANCE:
         _refuse(f"the report has NCP {outcome.loss.ncp}, the labels have {losses.mean()}")
     smallest, least_diverse = _classes(dataset, outcome)
@@ -113,7 +113,7 @@ def _classes(dataset: Dataset, outcome: Outcome) -> tuple[int, int]:
     return int(size.min()), least
 
 
-def _losses(dataset: Dataset, outcome: Outcome) -> np.ndarray:
+def losses_of(dataset: Dataset, outcome: Outcome) -> np.ndarray:
     """Return what each row loses in each column, 1 if it is left out; labels must be true."""
     group = outcome.assignment.group
     shown = np.flatnonzero(group >= 0)

@@ -2,7 +2,8 @@
 
 ``ward`` are 40 skewed values, the i-th most frequent 1 / i ** 1.1 as frequent as the first, drawn
 without regard to anything else; ``field`` follows from the work of a person, a quasi-identifier.
-``visits`` has ten rows of each person, which differ in three numbers.
+``visits`` has ten rows of each person, which differ in three numbers; ``encounters`` has 47
+quasi-identifiers.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import numpy as np
 from samples import people as people_samples
 from samples.datasets import Dataset, encode_made, kind_of, load, read
 from samples.distinct import TREES, make
+from samples.encounters import ROWS as ENCOUNTERS
+from samples.encounters import encoded_encounters
 from samples.people import skewed
 from samples.resampled import LARGE, SEED, draw
 from samples.wide import encoded_wide
@@ -174,6 +177,7 @@ SHAPES = {
         determined, DISTINCT_ROWS, K, (("l-diversity", {"l": 3}),), peers=("mondrian",)
     ),
     "persons": Shape(visits, PERSONS * EACH, K, peers=("k-member", "mondrian")),
+    "encounters": Shape(encoded_encounters, ENCOUNTERS, K, peers=("mondrian",)),
     "categories": Shape(categories, CATEGORICAL_ROWS, K, peers=("k-member",)),
     **{
         f"Adult, k = {k}": Shape(adult, 30_162, k, bars={"auto": (bar, 10.0)})
