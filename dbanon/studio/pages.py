@@ -17,6 +17,8 @@ from dbanon.domain.table import TableName
 from dbanon.pages.rendering import TEMPLATES, environment
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.requests import Request
 
     from dbanon.studio.gate import Access, Refusal
@@ -56,12 +58,13 @@ class Pages:
     def render(
         self,
         template: str,
+        values: Mapping[str, object] | None = None,
         *,
         status: int = 200,
         headers: dict[str, str] | None = None,
-        **values: object,
+        **others: object,
     ) -> HTMLResponse:
-        """Return a page."""
+        """Return a page; values, others: what its template shows."""
         known: dict[str, Any] = {
             "layout": "frame.html",
             "url": self.url,
@@ -75,7 +78,7 @@ class Pages:
             "version": version("dbanon"),
         }
         page = environment(_FOLDER / "templates").get_template(template)
-        return HTMLResponse(page.render(**{**known, **values}), status, headers)
+        return HTMLResponse(page.render(**{**known, **(values or {}), **others}), status, headers)
 
     def of_table(self, request: Request, active: str) -> tuple[Target, dict[str, object]]:
         """Return the table and policy that a page is about, and what its frame shows."""

@@ -31,12 +31,12 @@ class ReleasePages(Pages):
         past, problem = self._past(target) if found else (None, None)
         return self.render(
             "releases.html",
+            values,
             served=[one for one in found if one.served],
             past=past,
             problem=problem,
             events=policy_history(target.name, settings=settings),
             schedules=[s for s in list_schedules(settings=settings) if s.table == target.name],
-            **values,
         )
 
     def _past(self, target: Target) -> tuple[History | None, str | None]:

@@ -67,7 +67,7 @@ class SearchPages(Pages):
             shown = comparison.values_of(job.result) | self._sides(request, job.result)
         ks = request.query_params.get("ks") or " ".join(map(str, USUAL_KS))
         return self.render(
-            "curve.html", job=job, policy=policy, ks=ks, sampled=SAMPLED, **shown, **values
+            "curve.html", {**shown, **values}, job=job, policy=policy, ks=ks, sampled=SAMPLED
         )
 
     def _sides(self, request: Request, found: Comparison) -> dict[str, object]:
@@ -112,7 +112,7 @@ class SearchPages(Pages):
         job, shown = self.running(request), {}
         if job is not None and isinstance(job.result, Preview):
             shown = self._previewed(request, job.result, self.draft(target))
-        return self.render("preview.html", job=job, **shown, **values)
+        return self.render("preview.html", {**shown, **values}, job=job)
 
     def _previewed(self, request: Request, found: Preview, draft: Draft) -> dict[str, object]:
         utility = found.report.utility
@@ -154,13 +154,13 @@ class SearchPages(Pages):
         table = None if release is None else of_proof(release)
         return self.render(
             "publish.html",
+            values,
             job=job,
             release=release,
             proof=table,
             models=models,
             relation=relation,
             policy=policy,
-            **values,
         )
 
     def start_publish(self, request: Request) -> Response:
@@ -184,7 +184,7 @@ class SearchPages(Pages):
         _, values = self.of_table(request, "releases")
         job = self.running(request)
         found: Sequence[Refreshed] = job.result if job is not None and job.result else ()
-        return self.render("refresh.html", job=job, found=found, **values)
+        return self.render("refresh.html", values, job=job, found=found)
 
     def start_refresh(self, request: Request) -> Response:
         """Refresh the releases of a table, or show what that would do."""
@@ -201,7 +201,7 @@ class SearchPages(Pages):
         relation = request.query_params.get("relation", "")
         if job is None or job.result is None:
             return self.render("report_of.html", job=job, relation=relation)
-        return self.render("report.html", **reports.values_of(job.result))
+        return self.render("report.html", reports.values_of(job.result))
 
     def start_report(self, request: Request) -> Response:
         """Report a relation to its steward, or to the public."""

@@ -20,7 +20,7 @@ from starlette.routing import Mount, Route
 
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.studio.gate import UNKNOWN, Access, Gate
-from dbanon.studio.pages import FILES, form_of
+from dbanon.studio.pages import FILES, Target, form_of
 from dbanon.studio.releases import ReleasePages
 from dbanon.studio.searches import SearchPages
 from dbanon.studio.tables import TablePages
@@ -64,9 +64,11 @@ class Studio(TablePages, SearchPages, ReleasePages):
         job = self.workspace.jobs.get(form.get("job", ""))
         if job is not None:
             job.cancel()
-        query = {key: form[key] for key in ("table", "policy", "relation") if form.get(key)}
-        page = form.get("page", "")
-        return self.go(page if page in _RUNNING else "tables", job=form.get("job"), **query)
+        page, job_id = form.get("page", ""), form.get("job")
+        page = page if page in _RUNNING else "tables"
+        if "table" in form:
+            return self.go(page, Target.of(request), job=job_id)
+        return self.go(page, job=job_id, relation=form.get("relation"))
 
     async def events(self, request: Request) -> Response:
         """Send the progress of a job until it is over."""

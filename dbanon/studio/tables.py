@@ -28,6 +28,7 @@ from dbanon.domain.policy import PERIODS, Role, policy_option
 from dbanon.domain.text import command
 from dbanon.formats import policies
 from dbanon.formats.taxonomies import render_tree
+from dbanon.pages.figures import percent
 from dbanon.pages.rendering import Bar, Ink
 from dbanon.studio.pages import Pages, Target, form_of
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from dbanon.actions.inspect import InspectedColumn, Profile
     from dbanon.domain.policy import Policy
 
+_SMALL = 4  # values of a column next to its role
 _NUMBERS = ("bands", "top", "bottom", "snap", "weight")
 _KEYS = ("role", "recoding", "taxonomy", "at_least", *_NUMBERS, "rare")
 """The keys of a column that its form has; the others stay as they are."""
@@ -67,10 +69,17 @@ class TablePages(Pages):
         """Show the columns of a table, with a form of their roles."""
         target, values = self.of_table(request, "columns")
         profile = self.workspace.profile(target.table)
-        rules = {rule.column: rule for rule in self.draft(target).policy.columns}
-        bars = {one.info.name: bars_of(profile, one) for one in profile.inspection.columns}
+        found, policy = profile.inspection.columns, self.draft(target).policy
+        named = {rule.column for rule in policy.columns}
         return self.render(
-            "columns.html", profile=profile, rules=rules, bars=bars, roles=[*Role], **values
+            "columns.html",
+            values,
+            profile=profile,
+            columns={one.info.name: one for one in found},
+            added=[] if policy.rest else sorted({one.info.name for one in found} - named),
+            bars={one.info.name: _most_frequent(bars_of(profile, one)) for one in found},
+            nulls={one.info.name: nulls_of(profile, one) for one in found},
+            roles=[*Role],
         )
 
     def set_roles(self, request: Request) -> Response:
@@ -94,14 +103,17 @@ class TablePages(Pages):
         name = request.query_params.get("column", "")
         rule = self.draft(target).rule(name)
         profile = self.workspace.profile(target.table)
+        profile.inspection.info.column(name)  # raises TableNotFound if it is gone
         inspected = next(one for one in profile.inspection.columns if one.info.name == name)
         trees = sorted({row["name"] for row in list_taxonomies(settings=self.workspace.settings)})
         return self.render(
             "column.html",
+            values,
             rule=rule,
             inspected=inspected,
             profile=profile,
             bars=bars_of(profile, inspected),
+            nulls=nulls_of(profile, inspected),
             roles=[*Role],
             recodings=RECODED,
             periods=PERIODS,
@@ -109,7 +121,6 @@ class TablePages(Pages):
             taxonomies=trees,
             tree=self._tree(rule.taxonomy),
             derivations=DERIVATIONS,
-            **values,
         )
 
     def _tree(self, name: str | None) -> str:
@@ -175,7 +186,7 @@ class TablePages(Pages):
         if self.workspace.show_source:
             shown = source_rows(target.table, settings=self.workspace.settings)
         rows = [*zip(*shown.values(), strict=True)]
-        return self.render("policy.html", source=[*shown], source_rows=rows, **values)
+        return self.render("policy.html", values, source=[*shown], source_rows=rows)
 
     def set_text(self, request: Request) -> Response:
         """Take the policy as TOML."""
@@ -212,25 +223,44 @@ class TablePages(Pages):
 
 
 def bars_of(profile: Profile, column: InspectedColumn) -> tuple[Bar, ...]:
-    """Return the frequent values of a column; what is left is one bar, without a value."""
+    """Return the frequent values of a column, then all others as one bar, and NULL."""
     stats, values = column.stats, profile.values.get(column.info.name, ())
     if stats is None or not stats.n_rows:
         return ()
     most = max((one.rows for one in values), default=1)
+
+    def bar(ink: Ink, rows: int, label: str) -> Bar:
+        few = rows < profile.least
+        text = few_in_words(profile.least) if few else f"{rows / stats.n_rows:.1%}"
+        return Bar(ink, 0.0 if few else min(rows / most, 1.0), text, label=label)
+
+    bars = [bar(Ink.USE, one.rows, one.label or "''") for one in values]
     rest = stats.n_rows - stats.n_null - sum(one.rows for one in values)
-    bars = [
-        Bar(Ink.USE, one.rows / most, f"{one.rows / stats.n_rows:.1%}", label=one.label or "''")
-        for one in values
-    ]
-    if rest:
-        label = f"other values, and those of fewer than {profile.least} rows"
-        bars.append(
-            Bar(Ink.SOURCE, min(rest / most, 1.0), f"{rest / stats.n_rows:.1%}", label=label)
-        )
-    if stats.n_null:
-        share = stats.n_null / stats.n_rows
-        bars.append(Bar(Ink.SOURCE, min(stats.n_null / most, 1.0), f"{share:.1%}", label="NULL"))
+    others = {f"others, and values of fewer than {profile.least} rows": rest, "NULL": stats.n_null}
+    bars += [bar(Ink.SOURCE, rows, label) for label, rows in others.items() if rows]
     return tuple(bars)
+
+
+def few_in_words(least: int) -> str:
+    """Return what stands for a number of rows that is too small to show."""
+    return f"fewer than {least} rows"
+
+
+def nulls_of(profile: Profile, column: InspectedColumn) -> str:
+    """Return the share of NULLs, without a number below the least one."""
+    stats = column.stats
+    if stats is None or not stats.n_rows:
+        return "-"
+    if 0 < stats.n_null < profile.least:
+        return few_in_words(profile.least)
+    return percent(stats.n_null / stats.n_rows)
+
+
+def _most_frequent(bars: tuple[Bar, ...]) -> list[Bar]:
+    """Return the longest bars of values, in their order."""
+    values = [bar for bar in bars if bar.ink is Ink.USE]
+    longest = sorted(values, key=lambda bar: -(bar.share or 0.0))[:_SMALL]
+    return [bar for bar in values if bar in longest]
 
 
 def _of_role(role: str, column: InspectedColumn | None) -> dict[str, object]:

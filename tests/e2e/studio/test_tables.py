@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from studios import Visitor
 from tables import define_patients, make_patients, patients_policy, publish_patients
 
 import dbanon
@@ -42,6 +43,21 @@ def test_the_state_of_a_table_follows_its_policy_and_its_releases(database):
     drifted = state(database)
     assert State.DRIFTED is drifted.state
     assert "age" in drifted.reason
+
+
+def test_a_table_that_has_drifted_is_shown_with_what_to_do(copied):
+    database = copied(publish_patients)
+    database.execute("ALTER TABLE patients DROP COLUMN age, ADD COLUMN height integer")
+    visitor = Visitor(database.settings)
+    assert "drifted" in visitor.get("tables").text
+    shown = visitor.get("columns", table="public.patients")
+    assert 200 == shown.status
+    assert "The table has no such column any more" in shown.text
+    assert "The policy has no role for <bdi>height</bdi>" in shown.text
+    assert 400 == visitor.get("column", table="public.patients", column="age").status
+    job = visitor.result(visitor.post("publish", table="public.patients"))
+    assert "age" in job.failure.message
+    assert 1 == len(dbanon.list_releases(settings=database.settings))
 
 
 def test_published_relations_and_tables_of_others_are_not_listed(copied):
