@@ -97,6 +97,7 @@ def test_a_steward_publishes_by_keyboard_on_a_narrow_screen_in_the_dark(copied, 
     press("Undo")
     expect(page.get_by_role("button", name="Redo")).to_be_enabled()
     press("Publish", "link")
+    expect(page.get_by_role("heading", name="Publish public.patients")).to_be_visible()
     assert page.evaluate(TOO_WIDE) <= 0
     press("Publish")
     expect(page.get_by_text("is served as anon.patients")).to_be_visible(timeout=180_000)
