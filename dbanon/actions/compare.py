@@ -123,7 +123,8 @@ def compare_request(
         identity.admit(session, info)
         loaded = load(session, info, request.policy, draft=given)
         if most_rows is not None:
-            loaded = replace(loaded, info=catalog.sampled(session, loaded.info, most=most_rows)[1])
+            _, rows = catalog.sampled(session, loaded.info, most=most_rows, above=most_rows)
+            loaded = replace(loaded, info=rows)
         (member,) = input_tables([loaded], replace(request, params={}, block=None))
         policy = member.policy
         require(Mode.COMPARISON, request.for_table(policy, loaded.info))

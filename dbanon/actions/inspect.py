@@ -47,8 +47,8 @@ MOST_ROWS = 50_000
 _MANY = 15  # quasi-identifiers, from which a small set is proposed
 _SAMPLED = 2_000  # rows of which texts are compared with patterns
 _SPARSE = 0.9  # of the rows without a value
-PROFILED = 20_000
-"""Rows of a larger table by which its columns are described, about."""
+PROFILED, WHOLE = 5_000, 30_000
+"""About how many rows of a table describe its columns, if it has more than so many."""
 _MOST_BARS = 16  # values of a column in a profile
 _RANGES = 4  # into which the middle half of the numbers is divided
 
@@ -136,7 +136,7 @@ def profile(table: str | TableName, *, least: int = 5, settings: Settings | None
         looking(session, partial(catalog.describe, session, TableName.parse(table))) as (info,),
     ):
         identity.admit(session, info)
-        n_rows, rows = catalog.sampled(session, info, most=PROFILED)
+        n_rows, rows = catalog.sampled(session, info, most=PROFILED, above=WHOLE)
         found = _inspected(session, rows, Stages())
         widths = {column.info.name: _width(column) for column in found.columns if column.stats}
         named = catalog.spreads(session, rows, [n for n, width in widths.items() if width])

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 
 _OF_PARTS = frozenset({"p", "v", "m"})  # partitioned tables and views
-_SMALL = 1.5  # times the rows of a sample that are read at once
 _MOST_NEAR = 3  # names that are offered for one that does not exist
 _KINDS = {
     "int2": ColumnKind.INTEGER,
@@ -343,16 +342,16 @@ def first_rows(
     return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
 
-def sampled(session: Session, info: TableInfo, *, most: int) -> tuple[int, TableInfo]:
-    """Return about how many rows a table has, and the table with a sample of about ``most``.
+def sampled(session: Session, info: TableInfo, *, most: int, above: int) -> tuple[int, TableInfo]:
+    """Return about how many rows a table has, and above that many a sample of about ``most``.
 
-    Small tables and all that is no table are not sampled; their rows are not counted (0).
+    Views are not sampled, and their rows are not counted (0).
     """
     if not info.is_table:
         return 0, info
     row = session.one(query("catalog.estimated_rows"), {"relation": info.oid})
     n_rows = int(row[0])
-    return n_rows, replace(info, sampled=most / n_rows) if n_rows > _SMALL * most else info
+    return n_rows, replace(info, sampled=most / n_rows) if n_rows > max(most, above) else info
 
 
 class CountedValue(NamedTuple):

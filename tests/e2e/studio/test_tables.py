@@ -84,7 +84,9 @@ def test_a_profile_has_no_value_of_few_rows_and_counts_all_others(copied):
 def test_a_large_table_is_described_and_compared_by_a_sample(copied, monkeypatch):
     database = copied(lambda database: make_patients(database, rows=6_000))
     database.execute("ANALYZE patients")
+    assert not profile(PATIENTS, settings=database.settings).is_sample
     monkeypatch.setattr(inspecting, "PROFILED", 1_000)
+    monkeypatch.setattr(inspecting, "WHOLE", 5_000)
     found = profile(PATIENTS, settings=database.settings)
     assert found.is_sample
     assert 5_500 < found.n_rows < 6_500
