@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     )
     from dbanon.actions.releases.read import read
     from dbanon.actions.releases.report import report, report_dataset
+    from dbanon.actions.releases.sign_off import sign_off
     from dbanon.actions.server import server_psql, server_status, server_stop, server_url
     from dbanon.actions.taxonomy import (
         derive_taxonomy,
@@ -108,6 +109,7 @@ _HOMES = {
     " list_verifications load_release",
     "actions.releases.read": "read",
     "actions.releases.report": "report report_dataset",
+    "actions.releases.sign_off": "sign_off",
     "actions.server": "server_psql server_status server_stop server_url",
     "actions.taxonomy": "derive_taxonomy drop_taxonomy export_taxonomy import_taxonomy"
     " list_taxonomies load_taxonomy",
@@ -204,6 +206,7 @@ __all__ = [
     "server_url",
     "set_policy",
     "set_schedule",
+    "sign_off",
     "suggest_policy",
     "work",
 ]

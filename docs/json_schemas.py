@@ -38,6 +38,7 @@ from dbanon.actions.releases.report import Difference as FigureDifference
 from dbanon.actions.server import Compiled, ServerStatus
 from dbanon.domain.policy import Approval, Policy
 from dbanon.domain.release import Release, Verification
+from dbanon.domain.report import SignOff
 from dbanon.domain.table import TableName
 
 Schema = dict[str, Any]
@@ -117,7 +118,7 @@ COMMANDS: dict[str, tuple[Any, ...]] = {
     "revoke": (list[Access],),
     "check": (Checked, list[Checked]),
     "describe": (Described,),
-    "report": (Report, DatasetReport, ComparedReports),
+    "report": (Report, DatasetReport, ComparedReports, SignOff),
     "attack": (Attempt,),
     "count": (NoisyCounts,),
     "refresh": (list[Refreshed],),

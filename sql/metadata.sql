@@ -72,6 +72,29 @@ RETURNING taxonomy_id, version
 INSERT INTO dbanon.verification (release_id, verdict, results, reason)
 VALUES (%(release)s, %(verdict)s, %(results)s, %(reason)s)
 
+-- name: approval_of_release
+-- The version of a policy with the digest of a release's taxonomies, and its first approval.
+SELECT v.name,
+       v.version,
+       v.stored_by AS author,
+       g.digest,
+       a.approved_by,
+       a.approved_at,
+       EXISTS (SELECT FROM dbanon.approval_demand) AS is_demanded
+  FROM dbanon.policy_version AS v
+ CROSS JOIN LATERAL (SELECT dbanon.policy_digest(v.document, %(taxonomies)s) AS digest) AS g
+  LEFT JOIN dbanon.policy_approval AS a
+    ON (a.table_schema, a.table_name, a.name, a.version) = (v.table_schema, v.table_name, v.name, v.version)
+   AND a.digest = g.digest
+   AND a.approved_by <> v.stored_by
+ WHERE v.table_schema = %(schema)s
+   AND v.table_name = %(table)s
+   AND v.name = %(name)s
+   AND v.version = %(version)s
+   AND v.document IS NOT NULL
+ ORDER BY a.approved_at
+ LIMIT 1
+
 -- name: approve
 -- Approve a version of a policy with its digest, once by each role.
 INSERT INTO dbanon.policy_approval (table_schema, table_name, name, version, digest)

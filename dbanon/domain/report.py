@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from dbanon.domain.assignment import LossReport
-    from dbanon.domain.policy import Policy
+    from dbanon.domain.policy import Approval, Policy
     from dbanon.domain.policy_warning import PolicyWarning
-    from dbanon.domain.release import CheckReport, CheckResult
+    from dbanon.domain.release import CheckReport, CheckResult, ReleaseKind
     from dbanon.domain.table import TableName
 
 
@@ -355,6 +355,51 @@ class DatasetReport:
 
     tables: tuple[TableReport, ...]
     confidential: str | None = CONFIDENTIAL
+
+
+@dataclass(frozen=True, slots=True)
+class SignOff:
+    """What a person signs for a release, without figures of the source.
+
+    approval: of the version of the policy, with the taxonomies of the release; None if the version
+    is unknown, as an older dbanon published; has_options: whether options changed that policy;
+    risks: what remains, in five sentences; refreshed_at: when the next refresh is due, if any.
+    """
+
+    relation: TableName
+    table: TableName
+    release: int
+    kind: ReleaseKind
+    published_at: datetime | None
+    published_by: str | None
+    policy: Policy
+    approval: Approval | None
+    has_options: bool
+    checks: CheckReport
+    risks: tuple[str, ...]
+    columns: Mapping[str, str] = field(default_factory=dict)
+    proofs: tuple[str, ...] = ()
+    statements: tuple[str, ...] = ()
+    readers: tuple[str, ...] = ()
+    refreshed_at: datetime | None = None
+
+    @property
+    def approved_in_words(self) -> str:
+        """Who approved what was published."""
+        if self.approval is None:
+            return "not approved: the version of its policy is not recorded"
+        if self.has_options:
+            return "not approved: options changed the stored policy"
+        if self.approval.by is None:
+            return "not approved"
+        return f"by {self.approval.by}, {self.approval.at:%Y-%m-%d %H:%M %Z}"
+
+    @property
+    def until_in_words(self) -> str:
+        """How long the release is served."""
+        if self.refreshed_at is not None:
+            return f"until the next refresh, due {self.refreshed_at:%Y-%m-%d %H:%M %Z}"
+        return "until it is published again or withdrawn; no refresh is scheduled"
 
 
 class Change(StrEnum):

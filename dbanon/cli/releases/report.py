@@ -14,7 +14,7 @@ from dbanon.cli.terminal import report as shown
 from dbanon.domain.messages import alike_in_words
 from dbanon.domain.notices import Notice, Topic
 from dbanon.domain.release import CheckFailed, CheckReport
-from dbanon.domain.report import SAMPLES, THRESHOLD, Change, Difference, Report
+from dbanon.domain.report import SAMPLES, THRESHOLD, Change, Difference, Report, SignOff
 from dbanon.formats.finders import given
 from dbanon.formats.support import Mode
 from dbanon.pages import figures, rendering
@@ -97,11 +97,17 @@ Population = Annotated[
 ]
 
 
+SigningOff = Annotated[
+    bool, typer.Option("--sign-off", help="one page to sign: contents, approval, proof, readers")
+]
+
+
 def report(
     relation: Served = None,
     *,
     dataset: DatasetFile = None,
     public: Public = False,
+    sign_off: SigningOff = False,
     against: Against = None,
     samples: Samples = SAMPLES,
     time_limit: Limit = None,
@@ -122,16 +128,18 @@ def report(
     \b
     dbanon report anon.patients
     dbanon report anon.patients --public --html public.html
-    dbanon report anon.patients --json > before.json
     dbanon report anon.patients --against before.json
-    dbanon report anon.patients --population-size 144000
     dbanon report --dataset clinic.toml
+    dbanon report anon.patients --sign-off --html sign-off.html
     """
-    from dbanon.actions.releases.report import read
-    from dbanon.actions.releases.report import report as action
+    from dbanon.actions.releases import report as reports
 
     settings = options.settings(dsn, owner=owner)
     watched = partial(console.watched, timings=False, quiet=quiet)
+    if sign_off:
+        alone = None if dataset or against or public else relation
+        _sign_off(alone, settings=settings, watched=watched, json=json, html=html)
+        return
     if dataset is not None:
         others = given(relation=relation, against=against, html=html)
         options.refuse(Mode.REPORT_TOGETHER, others, option="--dataset")
@@ -139,14 +147,48 @@ def report(
         return
     if relation is None:
         raise typer.BadParameter("name a relation, or --dataset FILE", param_hint="RELATION")
-    if html:
-        rendering.require(html, example="report.html")
-    before = None if against is None else read(against, public=public)
+    _require_page(html, example="report.html")
+    before = None if against is None else reports.read(against, public=public)
     asked: dict[str, Any] = {"samples": samples, "time_limit": time_limit, "threshold": threshold}
     asked |= {"population": population_size, "public": public}
     with watched(steps=4 if public else 9) as stages:
-        found = action(relation, **asked, settings=settings, stages=stages)
+        found = reports.report(relation, **asked, settings=settings, stages=stages)
     _tell(found, before, json=json, html=html)
+    _require_passed(found.checks)
+
+
+def _require_page(html: Path | None, *, example: str) -> None:
+    """Refuse a page that cannot be written, before any computation."""
+    if html is not None:
+        rendering.require(html, example=example)
+
+
+def _sign_off(
+    relation: str | None,
+    *,
+    settings: Settings,
+    watched: Callable[..., AbstractContextManager[Stages]],
+    json: bool,
+    html: Path | None,
+) -> None:
+    from dbanon.actions.releases.sign_off import sign_off
+    from dbanon.pages import sign_off as signed
+
+    if relation is None:
+        raise typer.BadParameter("takes a relation, --html and --json", param_hint="--sign-off")
+    _require_page(html, example="sign-off.html")
+    with watched(steps=4) as stages:
+        found = sign_off(relation, settings=settings, stages=stages)
+    if json:
+        console.document(_document(found))
+    else:
+        for title, text in signed.facts(found):
+            console.say(f"{title}: {text}")
+        for risk in found.risks:
+            console.say(f"- {risk}")
+    if html:
+        signed.write(found, html)
+        console.err().print(console.visible(f"{html} written"))
     _require_passed(found.checks)
 
 
@@ -215,7 +257,7 @@ def _say_proofs(proofs: Sequence[str]) -> None:
         console.say(line)
 
 
-def _document(found: Report) -> dict[str, Any]:
+def _document(found: Report | SignOff) -> dict[str, Any]:
     """Return a report as JSON, without values that its policy names, like its page."""
     document: dict[str, Any] = console.plain(found)
     for condition in document["policy"]["where"]:

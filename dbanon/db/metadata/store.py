@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from dbanon.db.session import Session
     from dbanon.domain.assignment import Taxonomy
+    from dbanon.domain.release import Release
 
 
 # Taxonomies: a new import is a new version; the newest is in force.
@@ -159,6 +160,14 @@ def load_approval(session: Session, table: TableName, name: str) -> Approval | N
     rows = _rows(session, table, name, digest=True)
     if rows and not rows[0]["is_newest"]:
         raise _forged(table, name)
+    return _approval(rows[0]) if rows else None
+
+
+def approval_of(session: Session, release: Release) -> Approval | None:
+    """Return the version of the policy of a release, and who approved it with its taxonomies."""
+    named = {**_named(release.table, release.policy_name), "version": release.policy_version}
+    named["taxonomies"] = Jsonb(dict(release.taxonomies))
+    rows = session.records(query("metadata.approval_of_release"), named)
     return _approval(rows[0]) if rows else None
 
 
