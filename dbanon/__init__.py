@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from dbanon.actions.releases.attack import attack, attack_both
     from dbanon.actions.releases.check import check, check_all, describe
     from dbanon.actions.releases.counting import count
+    from dbanon.actions.releases.export import export
     from dbanon.actions.releases.grant import grant, revoke
     from dbanon.actions.releases.ledger import (
         check_history,
@@ -104,6 +105,7 @@ _HOMES = {
     "actions.releases.attack": "attack attack_both",
     "actions.releases.check": "check check_all describe",
     "actions.releases.counting": "count",
+    "actions.releases.export": "export",
     "actions.releases.grant": "grant revoke",
     "actions.releases.ledger": "check_history drop_release forget_series history list_releases"
     " list_verifications load_release",
@@ -168,6 +170,7 @@ __all__ = [
     "drop_policy",
     "drop_release",
     "drop_taxonomy",
+    "export",
     "export_policy",
     "export_taxonomy",
     "forget_series",

@@ -31,6 +31,7 @@ from dbanon.actions.refresh import Refreshed
 from dbanon.actions.releases.attack import Attempt
 from dbanon.actions.releases.check import Checked, Described
 from dbanon.actions.releases.counting import NoisyCounts
+from dbanon.actions.releases.export import Export
 from dbanon.actions.releases.grant import Access
 from dbanon.actions.releases.ledger import Forgotten, Hidden, History
 from dbanon.actions.releases.report import DatasetReport, Report
@@ -126,6 +127,7 @@ COMMANDS: dict[str, tuple[Any, ...]] = {
     "schedule list": (list[Scheduled],),
     "worker": (Worked,),
     "history": (History,),
+    "export": (Export,),
     "release list": (list[Release],),
     "release show": (Release,),
     "release forget": (Forgotten,),

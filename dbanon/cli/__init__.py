@@ -46,6 +46,10 @@ COMMANDS = {
         "releases.relations:describe",
         "Describe the columns and the proved models of a relation.",
     ),
+    "export": (
+        "releases.relations:export",
+        "Export a published relation as a file, with its proof in a JSON file next to it.",
+    ),
     "report": (
         "releases.report:report",
         "Report the risk and the utility of a published relation.",

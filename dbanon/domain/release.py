@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from dbanon.domain.policy_warning import PolicyWarning
 
 
+class ExportFormat(StrEnum):
+    """The format of an exported file."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+
+
 class Verdict(StrEnum):
     """Result of one check; an empty relation is not checked, never passed."""
 

@@ -387,11 +387,11 @@ class SignOff:
     def approved_in_words(self) -> str:
         """Who approved what was published."""
         if self.approval is None:
-            return "not approved: the version of its policy is not recorded"
+            return "by nobody: the version of its policy is not recorded"
         if self.has_options:
-            return "not approved: options changed the stored policy"
+            return "by nobody: options changed the stored policy"
         if self.approval.by is None:
-            return "not approved"
+            return "by nobody"
         return f"by {self.approval.by}, {self.approval.at:%Y-%m-%d %H:%M %Z}"
 
     @property

@@ -92,6 +92,35 @@ def _taken(path: Path, kind: FileKind, problem: str) -> ConfigError:
 def write(content: bytes, path: Path, kind: FileKind) -> None:
     """Write a file atomically, in place of its own kind only, readable by its owner only."""
     target = _target(path, kind)
+    is_new = not (target.exists() and _is_own(path, kind))
+    try:
+        _replace(content, target, is_new=is_new)
+    except OSError as error:
+        raise _taken(path, kind, f"cannot write {path}: {error.strerror}") from None
+
+
+def require_new(path: Path, *, option: str) -> None:
+    """Raise ConfigError if a file exists, or its folder does not, before any computation."""
+    if os.path.lexists(path):
+        raise ConfigError(f"{path} exists, and stays as it is", hint=f"{option} another name")
+    if not path.absolute().parent.is_dir():
+        raise ConfigError(
+            f"there is no folder {path.parent}", hint=command("mkdir -p", path.parent)
+        )
+
+
+def write_new(content: bytes, path: Path, *, option: str) -> None:
+    """Write a new file atomically, readable by its owner only; never replaces one."""
+    require_new(path, option=option)
+    try:
+        _replace(content, path, is_new=True)
+    except OSError as error:
+        message = f"cannot write {path}: {error.strerror}"
+        raise ConfigError(message, hint=f"{option} another name") from None
+
+
+def _replace(content: bytes, target: Path, *, is_new: bool) -> None:
+    """Write a draft next to a file, and rename it."""
     draft = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}")
     try:
         number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
@@ -99,9 +128,7 @@ def write(content: bytes, path: Path, kind: FileKind) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        _place(draft, target, is_new=not (target.exists() and _is_own(path, kind)))
-    except OSError as error:
-        raise _taken(path, kind, f"cannot write {path}: {error.strerror}") from None
+        _place(draft, target, is_new=is_new)
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)

@@ -155,6 +155,32 @@ def _proved(
     return subjects.prove_population_again(session, info, promise, report)
 
 
+@contextmanager
+def proved_relation(
+    session: Session, relation: str | TableName
+) -> Iterator[tuple[TableInfo, int, CheckReport]]:
+    """Prove a published relation, and keep the snapshot for the block that reads it.
+
+    Gives also the number of its release. Raises ConfigError for a relation that dbanon did not
+    publish or that is anatomy, which is two relations, and CheckFailed.
+    """
+    found = _found(session, TableName.parse(relation))
+    with _held(session, found) as info:
+        release = described(session, info.name)[1].release
+        identity.require_release(session, info, None)
+        promise = _promise(session, info, k=None, l=None, quasi=(), sensitive=())
+        if promise.anatomy:
+            raise ConfigError(
+                f"{info.name} is published by anatomy, as two relations",
+                hint=f"COPY {info.name} and {BUCKETS.name(info.name)} in psql",
+            )
+        report = _proved(session, info, promise)
+        if not report.passed:
+            raise CheckFailed(explain(report), report, hint="dbanon release list")
+        _require_kept(session, info)
+        yield info, release, report
+
+
 def check_all(*, settings: Settings | None = None) -> list[Checked]:
     """Check every served release against the ledger, and record the results.
 

@@ -1,7 +1,9 @@
-"""The commands for a published relation: check, describe, grant, revoke, count and attack."""
+"""The commands for a published relation: check, describe, export, grant, revoke, count, attack."""
 
 from __future__ import annotations
 
+from json import dumps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,12 +12,13 @@ import dbanon
 from dbanon.cli import options
 from dbanon.cli.terminal import console, report
 from dbanon.cli.terminal.console import interruptible
+from dbanon.domain.release import ExportFormat
 from dbanon.domain.report import SAMPLES, Attacker
-from dbanon.domain.table import quote_identifier
+from dbanon.domain.table import TableName, quote_identifier
 from dbanon.domain.text import command
 from dbanon.formats.finders import given
 from dbanon.formats.support import Mode
-from dbanon.pages import figures
+from dbanon.pages import figures, files
 from dbanon.request import LARGEST_COUNT, LARGEST_NUMBER
 
 if TYPE_CHECKING:
@@ -148,6 +151,57 @@ def _show_described(found: Described) -> None:
         console.say(f"{quote_identifier(name)}: {share:.1%} of the rows show former values")
     console.say("a class is all rows that are alike in the quasi-identifiers")
     console.say(f"prove it again: {command('dbanon check', found.relation)}")
+
+
+Format = Annotated[ExportFormat, typer.Option("--format", help="of the file", show_default=True)]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        show_default=False,
+        help="a new file; by default RELATION.FORMAT",
+    ),
+]
+
+
+def export(
+    relation: Published,
+    *,
+    format: Format = ExportFormat.PARQUET,  # noqa: A002 - the name of the option
+    output: Output = None,
+    dsn: options.Dsn = None,
+    json: options.Json = False,
+) -> None:
+    """Export a published relation as a file, with its proof in a JSON file next to it.
+
+    Proves the models again, and reads the rows on the same snapshot. For every reader of the
+    relation.
+
+    \b
+    dbanon export anon.patients
+    dbanon export anon.patients --format csv --output patients-2026.csv
+    """
+    name = TableName.parse(relation).name
+    path = output or Path(f"{name}.{format}")
+    if output is None and path.name != str(path):
+        raise typer.BadParameter(f"{name} is no name of a file", param_hint="--output")
+    proof = path.with_name(f"{path.name}.json")
+    for file in (path, proof):
+        files.require_new(file, option="--output")
+    found = dbanon.export(relation, format=format, settings=options.settings(dsn))
+    files.write_new(found.content, path, option="--output")
+    try:
+        text = dumps(console.plain(found), indent=2, ensure_ascii=False)
+        files.write_new(f"{text}\n".encode(), proof, option="--output")
+    except BaseException:
+        path.unlink()
+        raise
+    if json:
+        console.document(found)
+    else:
+        console.say(f"{found.rows:,} rows of release {found.release} in {path}, proof in {proof}")
 
 
 Granted = Annotated[

@@ -90,10 +90,7 @@ def _copied(
     session: Session, statement: sql.Composed, types: Mapping[str, pa.DataType]
 ) -> pa.Table:
     """Run a COPY to CSV, and parse what it gives."""
-    buffer = io.BytesIO()
-    with session.pg.cursor().copy(statement) as rows:
-        for block in rows:
-            buffer.write(block)
+    buffer = _bytes(session, statement)
     if not buffer.tell():
         return pa.schema(types.items()).empty_table()
     convert = csv.ConvertOptions(
@@ -107,6 +104,20 @@ def _copied(
     parse = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
     read = csv.ReadOptions(column_names=list(types))
     return csv.read_csv(io.BytesIO(buffer.getbuffer()), read, parse, convert)
+
+
+def _bytes(session: Session, statement: sql.Composed) -> io.BytesIO:
+    buffer = io.BytesIO()
+    with session.pg.cursor().copy(statement) as rows:
+        for block in rows:
+            buffer.write(block)
+    return buffer
+
+
+def as_csv(session: Session, name: TableName) -> bytes:
+    """Return all rows as CSV with a header, in the texts of PostgreSQL."""
+    statement = sql.SQL("COPY (SELECT * FROM {}) TO STDOUT (FORMAT csv, HEADER)")
+    return _bytes(session, statement.format(relation(name))).getvalue()
 
 
 def _parts(column: ColumnInfo) -> dict[str, _Part]:
