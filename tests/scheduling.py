@@ -19,12 +19,8 @@ COMPILING = (
     "tests/unit/models/",
     "tests/unit/cli/test_warm.py",
 )
-# What searches at length, opens a browser or draws.
-LENGTHY = (
-    "tests/unit/benchmarks/",
-    "tests/unit/pages/test_browser.py",
-    "tests/unit/cli/terminal/test_plot.py",
-)
+# What searches at length or draws.
+LENGTHY = ("tests/unit/benchmarks/", "tests/unit/cli/terminal/test_plot.py")
 
 
 def processes(named: Iterable[str]) -> int:
@@ -44,10 +40,11 @@ def turn(nodeid: str) -> int:
 
 
 def is_fast(item: pytest.Item) -> bool:
-    """Whether a test needs no server, compiles no kernel and is not slow for another reason."""
+    """Whether a test needs no server or browser, compiles no kernel and is not slow otherwise."""
     if not item.nodeid.startswith("tests/unit/") or item.nodeid.startswith((*COMPILING, *LENGTHY)):
         return False
-    return "server" not in item.fixturenames and not item.get_closest_marker("slow")
+    needs_neither = {"server", "browser"}.isdisjoint(item.fixturenames)
+    return needs_neither and not item.get_closest_marker("slow")
 
 
 def one_compiler(config: object, log: object) -> Scheduling:
