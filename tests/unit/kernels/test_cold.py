@@ -6,6 +6,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parents[2]
 
 NAMES = """
@@ -56,6 +58,7 @@ def test_cuts_compile_neither_numbas_sorting_nor_its_texts(tmp_path):
     assert len(modules) < 60
 
 
+@pytest.mark.exhaustive  # it compiles for longer than any other test of the suite lasts
 def test_a_round_compiles_each_function_once_and_no_boxes_for_small_k(tmp_path):
     names = compiled(ROUND, tmp_path)
     own = Counter(name for module, name in names if module.startswith("dbanon."))
