@@ -18,11 +18,13 @@ class Purpose(Enum):
     WAIT = "how long a worker waits"
     NAME = "a name that nobody else takes"
     HIDING = "who is published, next to whom, in which order, and with which noise"
+    ACCESS = "who may open a page"
 
 
 ALLOWED = {
     "dbanon/actions/distribution/executors.py": (Purpose.NAME, {"uuid4"}),
     "dbanon/actions/jobs/worker.py": (Purpose.WAIT, {"random."}),
+    "dbanon/actions/plan.py": (Purpose.REPORT, {"default_rng"}),
     "dbanon/actions/releases/report.py": (Purpose.REPORT, {"default_rng"}),
     "dbanon/actions/server.py": (Purpose.DEMO, {"default_rng"}),
     "dbanon/anonymization/algorithms/clustering/growth.py": (Purpose.SEARCH, {"default_rng"}),
@@ -54,6 +56,8 @@ ALLOWED = {
     "dbanon/kernels/auto/improve.py": (Purpose.SEARCH, {"make_dice"}),
     "dbanon/kernels/auto/pools.py": (Purpose.SEARCH, {"make_dice"}),
     "dbanon/kernels/random.py": (Purpose.SEARCH, {"make_dice"}),
+    "dbanon/studio/gate.py": (Purpose.ACCESS, {"secrets."}),
+    "dbanon/studio/jobs.py": (Purpose.ACCESS, {"secrets."}),
     "sql/histories.sql: create_key": (Purpose.HIDING, {"gen_random_uuid"}),
     # They store and read the seed of the search.
     "sql/metadata.sql: add_release": (Purpose.SEARCH, {"seed"}),
@@ -101,9 +105,10 @@ def test_every_generator_is_listed_with_what_it_is_for():
     assert {path: names for path, (_, names) in ALLOWED.items()} == found()
 
 
-def test_what_hides_persons_draws_from_the_system():
-    hiding = {path: names for path, (for_, names) in ALLOWED.items() if for_ is Purpose.HIDING}
-    assert hiding
+def test_what_hides_persons_and_pages_draws_from_the_system():
+    secret = {Purpose.HIDING, Purpose.ACCESS}
+    hiding = {path: names for path, (for_, names) in ALLOWED.items() if for_ in secret}
+    assert {for_ for for_, _ in ALLOWED.values()} >= secret
     assert all(names <= SECRET for names in hiding.values())
 
 

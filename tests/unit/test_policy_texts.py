@@ -16,7 +16,7 @@ from dbanon.anonymization.registry import ALGORITHMS, MASKING, RECODINGS
 from dbanon.cli import policy as commands
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.messages import settings_in_words
-from dbanon.domain.policy import Key, Policy, keys_of, meanings_of
+from dbanon.domain.policy import Approval, Key, Policy, keys_of, meanings_of
 from dbanon.domain.table import TableName
 from dbanon.formats import policies
 from dbanon.formats.document_reader import Section
@@ -134,9 +134,12 @@ def made_of(text, monkeypatch, capsys):
     document = policies.to_document(policy)
     assert policies.from_document(document) == policy
     assert policies.parse(policies.dump(policy), KNOWN) == policy
+    stored = Approval(policy.name, version=1, author="steward", digest="0" * 64)
     monkeypatch.setattr("dbanon.load_policy", lambda *_, **__: policy)
+    monkeypatch.setattr("dbanon.policy_approval", lambda *_, **__: stored)
     commands.show("t")
-    shown = capsys.readouterr().out.rstrip().split("\n")
+    *shown, version = capsys.readouterr().out.rstrip().split("\n")
+    assert version.startswith("version 1, digest 000000000000, stored by steward; not approved")
     return {
         "document": document,
         "file": tomllib.loads(policies.dump(policy)),

@@ -381,8 +381,8 @@ def test_what_is_allowed_names_a_warning_and_a_reason():
     columns = (*POLICY.columns[:-1], replace(POLICY.columns[-1], allow=("near-unique",)))
     policy = replace(POLICY, columns=columns, allow=("loud: why",))
     known = (
-        "k-of-one, no-diversity, unknown-value, no-subject, unique-together, new-column, anatomy,"
-        " pseudonym"
+        "k-of-one, no-diversity, unknown-value, no-subject, unique-together, new-column,"
+        " not-approved, anatomy, pseudonym"
     )
     assert [
         f"allow names no warning that there is; those that it may name are {known}",
