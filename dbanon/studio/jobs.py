@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import signal
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 _PROCESSES = get_context("spawn")  # threads of the server hold locks, which a fork would copy
 _MOST_JOBS = 20  # finished ones that are kept for their pages
-_PATIENCE = 5.0  # seconds that a process has to end by itself
+_PATIENCE = 5.0  # seconds that an interrupted process has to say what it did
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,9 @@ class Job:
     loss: float | None = None
     result: Any = None
     failure: Failure | None = None
+    is_begun: bool = False
     process: Any = None
+    listener: Thread | None = None
 
     @property
     def is_over(self) -> bool:
@@ -54,7 +58,9 @@ class Job:
 
     def take(self, kind: str, value: Any) -> None:  # noqa: ANN401 - results of any action
         """Note a message of the process."""
-        if kind == "stage":
+        if kind == "begun":
+            self.is_begun = True
+        elif kind == "stage":
             self.steps.append(value)
             self.share = self.loss = None
         elif kind == "step" and self.steps:
@@ -67,11 +73,21 @@ class Job:
             self.failure = value
 
     def cancel(self) -> None:
-        """Kill the process; the server rolls its transaction back."""
-        if not self.is_over:
-            self.failure = Failure("cancelled; nothing was stored or published")
-        if self.process is not None and self.process.is_alive():
-            self.process.terminate()
+        """Interrupt the process, which tells what it did; kill it if that takes too long."""
+        if self.is_begun and self.process.is_alive():
+            os.kill(self.process.pid, signal.SIGINT)
+            self.process.join(_PATIENCE)
+        self.process.kill()
+        if self.listener is not None:
+            self.listener.join()
+
+    def lose(self) -> None:
+        """Note that the process ended without a result."""
+        if not self.is_begun:
+            self.failure = Failure("it ended before it began: nothing was changed")
+        elif not self.is_over:
+            unknown = "its process was killed: whether anything was changed is unknown"
+            self.failure = Failure(unknown, hint="dbanon release list")
 
 
 class Jobs:
@@ -95,7 +111,8 @@ class Jobs:
         )
         job.process.start()
         theirs.close()
-        Thread(target=_listen, args=(job, ours), daemon=True).start()
+        job.listener = Thread(target=_listen, args=(job, ours), daemon=True)
+        job.listener.start()
         return job
 
     def get(self, number: str) -> Job | None:
@@ -103,22 +120,16 @@ class Jobs:
         return self._jobs.get(number)
 
     def end(self) -> None:
-        """Kill all processes."""
+        """End all processes."""
         for job in [*self._jobs.values()]:
             job.cancel()
-        for job in [*self._jobs.values()]:
-            if job.process is not None:
-                job.process.join(_PATIENCE)
-                if job.process.is_alive():
-                    job.process.kill()
 
 
 def _listen(job: Job, messages: Connection) -> None:
     with messages, suppress(EOFError, OSError):
         while not job.is_over:
             job.take(*messages.recv())
-    if not job.is_over:
-        job.failure = Failure("its process ended without a result", hint="dbanon release list")
+    job.lose()
 
 
 def _run(
@@ -135,12 +146,16 @@ def _run(
         on_step=lambda name: send("step", name),
         on_progress=lambda done, loss: send("progress", (done, loss)),
     )
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where it was ignored
+    send("begun", None)
     with followed() as operations:
         try:
             send("result", action(*arguments, stages))
         except DbanonError as error:
             done = str(operations) if operations.partly_done else None
             send("failure", Failure(str(error), error.hint, done))
+        except KeyboardInterrupt:
+            send("failure", Failure(f"cancelled; {operations}"))
         except Exception as error:  # noqa: BLE001 - its text may quote a row
             text = f"unforeseen {type(error).__name__}; {operations}"
             send("failure", Failure(text, "the command line with DBANON_DEBUG=1"))
