@@ -39,10 +39,6 @@ HEADERS = {
 """Of every answer."""
 
 
-def _secret() -> str:
-    return secrets.token_urlsafe(32)
-
-
 @dataclass(slots=True)
 class Access:
     """The secrets of one studio.
@@ -54,9 +50,9 @@ class Access:
 
     origin: str
     base: str = field(default_factory=lambda: f"/{secrets.token_urlsafe(16)}")
-    token: str | None = field(default_factory=_secret)
-    cookie: str = field(default_factory=_secret)
-    form: str = field(default_factory=_secret)
+    token: str | None = field(default_factory=secrets.token_urlsafe)
+    cookie: str = field(default_factory=secrets.token_urlsafe)
+    form: str = field(default_factory=secrets.token_urlsafe)
     clock: Callable[[], float] = monotonic
     _since: float = 0.0
 

@@ -44,7 +44,6 @@ class Job:
     id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     steps: list[str] = field(default_factory=list)
     share: float | None = None
-    loss: float | None = None
     result: Any = None
     failure: Failure | None = None
     is_begun: bool = False
@@ -62,11 +61,11 @@ class Job:
             self.is_begun = True
         elif kind == "stage":
             self.steps.append(value)
-            self.share = self.loss = None
+            self.share = None
         elif kind == "step" and self.steps:
             self.steps[-1] = f"{self.steps[-1].partition(':')[0]}: {value}"
         elif kind == "progress":
-            self.share, self.loss = value
+            self.share = value
         elif kind == "result":
             self.result = value
         elif kind == "failure":
@@ -144,7 +143,7 @@ def _run(
     stages = Stages(
         on_start=lambda name: send("stage", name),
         on_step=lambda name: send("step", name),
-        on_progress=lambda done, loss: send("progress", (done, loss)),
+        on_progress=lambda done, _: send("progress", done),
     )
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also where it was ignored
     send("begun", None)

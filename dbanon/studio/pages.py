@@ -95,6 +95,13 @@ class Pages:
         where = {} if target is None else target.query
         return RedirectResponse(self.url(page, **where, **query), _SEE_OTHER)
 
+    def back(self, request: Request, page: str, job: str | None) -> RedirectResponse:
+        """Send the browser to the page of a job, about the table or relation of the form."""
+        form = form_of(request)
+        if "table" in form:
+            return self.go(page, Target.of(request), job=job)
+        return self.go(page, job=job, relation=form.get("relation"))
+
     def running(self, request: Request) -> Job | None:
         """Return the job that a page shows, None if it names none that is known."""
         return self.workspace.jobs.get(request.query_params.get("job", ""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dbanon.actions.compare import Compared, Comparison, compare_request
@@ -23,15 +24,13 @@ from dbanon.request import Request as Options
 from dbanon.studio.pages import Pages, Target, form_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
 
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.release import Release
-    from dbanon.domain.report import Report
-    from dbanon.settings import Settings
     from dbanon.studio.workspace import Draft
 
 SAMPLED = 3_000
@@ -47,11 +46,7 @@ class SearchPages(Pages):
         """Start a job and go to the page that shows it; what: the action with its arguments."""
         action, *arguments = what
         job = self.workspace.jobs.start(title, action, *arguments)  # type: ignore[arg-type]
-        page = request.url.path.rpartition("/")[2]
-        form = form_of(request)
-        if "table" not in form:
-            return self.go(page, job=job.id, relation=form.get("relation"))
-        return self.go(page, Target.of(request), job=job.id)
+        return self.back(request, request.url.path.rpartition("/")[2], job=job.id)
 
     def _request(self, target: Target) -> Options:
         """Return a request for the draft."""
@@ -93,7 +88,8 @@ class SearchPages(Pages):
         self.workspace.note(command("dbanon plan", target.name, options=f"{file} {given}"))
         most = None if form.get("all") else SAMPLED
         title = "compare all rows" if most is None else "compare a sample of rows"
-        return self._begin(request, title, compare, target.table, options, most)
+        action = partial(compare_request, most_rows=most)
+        return self._begin(request, title, search, action, target.table, options)
 
     def take(self, request: Request) -> Response:
         """Take the k of a candidate, and its l, into the draft."""
@@ -140,7 +136,7 @@ class SearchPages(Pages):
         target = Target.of(request)
         options = f"--file {target.name.name}.toml"
         self.workspace.note(command("dbanon plan", target.name, options=options))
-        arguments = (preview, target.table, self._request(target))
+        arguments = (search, preview_request, target.table, self._request(target))
         return self._begin(request, "group the rows by this draft", *arguments)
 
     def publish(self, request: Request) -> Response:
@@ -177,7 +173,9 @@ class SearchPages(Pages):
         words += [command("--grant", role) for role in roles]
         given = " ".join(filter(None, words))
         self.workspace.note(command("dbanon publish", target.name, options=given))
-        return self._begin(request, "publish and prove", publish, target.table, options)
+        return self._begin(
+            request, "publish and prove", search, publish_request, target.table, options
+        )
 
     def refresh(self, request: Request) -> Response:
         """Show what a refresh would change, or has changed."""
@@ -192,7 +190,8 @@ class SearchPages(Pages):
         dry = bool(form.get("dry"))
         verb = "dbanon plan" if dry else "dbanon refresh"
         self.workspace.note(command(verb, target.name, options="--refresh" if dry else ""))
-        arguments = (again, target.table, self.workspace.settings, dry)
+        action = partial(refresh, dry_run=dry, settings=self.workspace.settings)
+        arguments = (run, action, target.table)
         return self._begin(request, "plan a refresh" if dry else "refresh", *arguments)
 
     def report(self, request: Request) -> Response:
@@ -209,8 +208,8 @@ class SearchPages(Pages):
         relation, public = str(TableName.parse(form.get("relation", ""))), bool(form.get("public"))
         options = "--public" if public else ""
         self.workspace.note(command("dbanon report", relation, options=options))
-        arguments = (reported, relation, self.workspace.settings, public)
-        return self._begin(request, "report", *arguments)
+        action = partial(report, public=public, settings=self.workspace.settings)
+        return self._begin(request, "report", run, action, relation)
 
 
 def side_by_side(pair: Sequence[Compared]) -> Table | None:
@@ -250,26 +249,13 @@ def _count(text: str, name: str) -> int:
     return int(text[:9])
 
 
-def compare(table: str, request: Options, most: int | None, stages: Stages) -> Comparison:
-    """Compare candidates, in a process of its own."""
-    return compare_request(table, replace(request, stages=stages), most_rows=most)
+def search(
+    action: Callable[[str, Options], object], table: str, request: Options, stages: Stages
+) -> object:
+    """Run an action with a request, in a process of its own."""
+    return action(table, replace(request, stages=stages))
 
 
-def preview(table: str, request: Options, stages: Stages) -> Preview:
-    """Preview a publication, in a process of its own."""
-    return preview_request(table, replace(request, stages=stages))
-
-
-def publish(table: str, request: Options, stages: Stages) -> Release:
-    """Publish, in a process of its own."""
-    return publish_request(table, replace(request, stages=stages))
-
-
-def again(table: str, settings: Settings, dry: bool, stages: Stages) -> list[Refreshed]:  # noqa: FBT001 - of a process
-    """Refresh a table, in a process of its own."""
-    return refresh(table, dry_run=dry, settings=settings, stages=stages)
-
-
-def reported(relation: str, settings: Settings, public: bool, stages: Stages) -> Report:  # noqa: FBT001 - of a process
-    """Report a relation, in a process of its own."""
-    return report(relation, public=public, settings=settings, stages=stages)
+def run(action: Callable[..., object], what: str, stages: Stages) -> object:
+    """Run an action on a table or relation, in a process of its own."""
+    return action(what, stages=stages)

@@ -10,6 +10,7 @@ import tempfile
 import webbrowser
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
+from shutil import rmtree
 from threading import Timer
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from starlette.routing import Mount, Route
 
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.studio.gate import UNKNOWN, Access, Gate
-from dbanon.studio.pages import FILES, Target, form_of
+from dbanon.studio.pages import FILES, form_of
 from dbanon.studio.releases import ReleasePages
 from dbanon.studio.searches import SearchPages
 from dbanon.studio.tables import TablePages
@@ -64,11 +65,8 @@ class Studio(TablePages, SearchPages, ReleasePages):
         job = self.workspace.jobs.get(form.get("job", ""))
         if job is not None:
             job.cancel()
-        page, job_id = form.get("page", ""), form.get("job")
-        page = page if page in _RUNNING else "tables"
-        if "table" in form:
-            return self.go(page, Target.of(request), job=job_id)
-        return self.go(page, job=job_id, relation=form.get("relation"))
+        page = form.get("page", "")
+        return self.back(request, page if page in _RUNNING else "tables", job=form.get("job"))
 
     async def events(self, request: Request) -> Response:
         """Send the progress of a job until it is over."""
@@ -85,10 +83,6 @@ class Studio(TablePages, SearchPages, ReleasePages):
             before = found
             await asyncio.sleep(_BETWEEN)
         yield 'data: {"steps": [], "share": null, "over": true}\n\n'
-
-    def missing(self, _request: Request) -> Response:
-        """Return the page for an address that has none."""
-        return self.render("failed.html", status=404, message="there is no such page", hint=None)
 
 
 _RUNNING = ("curve", "preview", "publish", "refresh", "report")
@@ -144,7 +138,6 @@ def make(access: Access, workspace: Workspace) -> ASGIApp:
     pages = Studio(access, workspace)
     routes = [Route(f"/{name}", action, methods=["GET"]) for name, action in _shown(pages).items()]
     routes += [Route(f"/{name}", action, methods=["POST"]) for name, action in _done(pages).items()]
-    routes.append(Route("/{rest:path}", pages.missing))
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -216,13 +209,7 @@ def show(access: Access) -> None:
     target = html.escape(access.address, quote=True)
     text = f'<!DOCTYPE html><meta http-equiv="refresh" content="0;url={target}">'
     file.write_text(text, encoding="utf-8")
-
-    def tidy() -> None:
-        with suppress(OSError):
-            file.unlink()
-            folder.rmdir()
-
-    timer = Timer(_OPENED, tidy)
+    timer = Timer(_OPENED, rmtree, (folder, True))
     timer.daemon = True
     timer.start()
     with suppress(webbrowser.Error):

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from dbanon.actions.inspect import InspectedColumn, Profile
     from dbanon.domain.policy import Policy
 
+_FEW = "fewer than {} rows"  # in place of a number
 _SMALL = 4  # values of a column next to its role
 _NUMBERS = ("bands", "top", "bottom", "snap", "weight")
 _KEYS = ("role", "recoding", "taxonomy", "at_least", *_NUMBERS, "rare")
@@ -231,7 +232,7 @@ def bars_of(profile: Profile, column: InspectedColumn) -> tuple[Bar, ...]:
 
     def bar(ink: Ink, rows: int, label: str) -> Bar:
         few = rows < profile.least
-        text = few_in_words(profile.least) if few else f"{rows / stats.n_rows:.1%}"
+        text = _FEW.format(profile.least) if few else f"{rows / stats.n_rows:.1%}"
         return Bar(ink, 0.0 if few else min(rows / most, 1.0), text, label=label)
 
     bars = [bar(Ink.USE, one.rows, one.label or "''") for one in values]
@@ -241,18 +242,13 @@ def bars_of(profile: Profile, column: InspectedColumn) -> tuple[Bar, ...]:
     return tuple(bars)
 
 
-def few_in_words(least: int) -> str:
-    """Return what stands for a number of rows that is too small to show."""
-    return f"fewer than {least} rows"
-
-
 def nulls_of(profile: Profile, column: InspectedColumn) -> str:
     """Return the share of NULLs, without a number below the least one."""
     stats = column.stats
     if stats is None or not stats.n_rows:
         return "-"
     if 0 < stats.n_null < profile.least:
-        return few_in_words(profile.least)
+        return _FEW.format(profile.least)
     return percent(stats.n_null / stats.n_rows)
 
 

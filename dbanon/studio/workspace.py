@@ -92,7 +92,7 @@ class Workspace:
             self.commands.append(command)
 
     def profile(self, table: str) -> Profile:
-        """Return the columns of a table, as read first or after ``forget``."""
+        """Return the columns of a table, as read first."""
         if table not in self.profiles:
             self.profiles[table] = profile(table, settings=self.settings)
         return self.profiles[table]
@@ -110,12 +110,6 @@ class Workspace:
             suggested = policy_of_profile(self.profile(table))
             return Draft([replace(suggested, name=name)], None)
         return Draft([stored], export_policy(table, name=name, settings=self.settings))
-
-    def forget(self, table: str) -> None:
-        """Read the table and its policies again on the next request."""
-        self.profiles.pop(table, None)
-        for key in [key for key in self.drafts if key[0] == table]:
-            del self.drafts[key]
 
     def saved(self, table: str, name: str, stored: str) -> None:
         """Note that a draft was stored, under its name or another."""
