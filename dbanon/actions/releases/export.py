@@ -17,8 +17,8 @@ from dbanon.db.proofs import checks
 from dbanon.db.queries import printed
 from dbanon.db.releases import reading
 from dbanon.db.session import connect
-from dbanon.domain.release import UNPRINTED, CheckReport, ExportFormat
-from dbanon.domain.table import ColumnKind
+from dbanon.domain.release import CheckReport, ExportFormat
+from dbanon.domain.table import UNPRINTED, ColumnKind
 from dbanon.settings import Settings
 
 if TYPE_CHECKING:
