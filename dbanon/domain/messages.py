@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dbanon.domain.assignment import LossReport
-    from dbanon.domain.report import Report
     from dbanon.domain.table import TableName
 
 RECODED: Mapping[str, str] = {
@@ -282,46 +281,6 @@ def advice_on(loss: LossReport, policy: Policy) -> str | None:
     elif rule.taxonomy is not None:
         less = "a taxonomy with more levels loses less"
     return f"{quote_identifier(name)} costs {share:.0%} of the loss: {less}"
-
-
-def remaining_risks(found: Report, *, earlier: int) -> tuple[str, ...]:
-    """Return what remains as risk of a release, in five sentences, from its public report."""
-    policy, records = found.policy, found.risk.reidentification
-    group = alike_in_words(policy)[0]
-    worst = max((one.highest for one in records), default=1.0)
-    mean = max((one.average for one in records), default=1.0)
-    surest = max(found.risk.disclosures, key=lambda one: one.highest, default=None)
-    quasi, others = (
-        listed(quote_identifier(one.column) for role in roles for one in policy.with_role(role))
-        for roles in ([Role.QUASI], [Role.SENSITIVE, Role.INSENSITIVE])
-    )
-    if policy.anatomy:
-        first = (
-            "Whoever knows the quasi-identifiers of a person finds the row, by design of anatomy."
-        )
-    else:
-        first = (
-            f"Whoever knows {quasi} of a published person finds the row with a probability of"
-            f" {worst:.1%} at most, and {mean:.1%} on average."
-        )
-    if surest is None:
-        second = f"No column is declared sensitive: a {group} may share any other value."
-    else:
-        second = (
-            f"In one {group}, a value of {quote_identifier(surest.column)} can be believed with"
-            f" {surest.highest:.1%}; the most frequent value of a {group} is right for"
-            f" {surest.guessed:.1%} of the rows, {surest.baseline:.1%} without the release."
-        )
-    third = (
-        f"Whoever knows {others or 'other published values'} of a person may find the row by them:"
-        " the models assume that nobody does."
-    )
-    fourth = (
-        f"The table has {earlier:,} earlier releases; with several, or with other data about"
-        " the same persons, a reader may learn more than from this one."
-    )
-    fifth = "Readers can copy the relation, and withdrawing it does not bring copies back."
-    return first, second, third, fourth, fifth
 
 
 def set_aside_in_words(name: TableName, left: TableName) -> str:

@@ -9,8 +9,11 @@ from dbanon.actions.releases.report import report
 from dbanon.db.metadata import ledger, store
 from dbanon.db.metadata.migrate import current_session
 from dbanon.domain.errors import ConfigError, DbanonError
-from dbanon.domain.messages import remaining_risks
+from dbanon.domain.messages import alike_in_words
+from dbanon.domain.policy import Role
 from dbanon.domain.report import SignOff
+from dbanon.domain.table import quote_identifier
+from dbanon.domain.text import listed
 from dbanon.formats import policies
 from dbanon.request import Request
 from dbanon.settings import Settings
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.release import Release
+    from dbanon.domain.report import Report
     from dbanon.domain.table import TableName
 
 
@@ -58,7 +62,7 @@ def sign_off(
         statements=found.statements,
         readers=found.readers,
         refreshed_at=due,
-        risks=remaining_risks(found, earlier=release.earlier),
+        risks=_remaining_risks(found, earlier=release.earlier),
     )
 
 
@@ -73,3 +77,43 @@ def _is_changed(session: Session, release: Release) -> bool:
         return Request.from_ledger(release.overrides).over(policy) != Request().over(policy)
     except DbanonError:  # its options do not fit any more
         return True
+
+
+def _remaining_risks(found: Report, *, earlier: int) -> tuple[str, ...]:
+    """Return what remains as risk of a release, in five sentences, from its public report."""
+    policy, records = found.policy, found.risk.reidentification
+    group = alike_in_words(policy)[0]
+    worst = max((one.highest for one in records), default=1.0)
+    mean = max((one.average for one in records), default=1.0)
+    surest = max(found.risk.disclosures, key=lambda one: one.highest, default=None)
+    quasi, others = (
+        listed(quote_identifier(one.column) for role in roles for one in policy.with_role(role))
+        for roles in ([Role.QUASI], [Role.SENSITIVE, Role.INSENSITIVE])
+    )
+    if policy.anatomy:
+        first = (
+            "Whoever knows the quasi-identifiers of a person finds the row, by design of anatomy."
+        )
+    else:
+        first = (
+            f"Whoever knows {quasi} of a published person finds the row with a probability of"
+            f" {worst:.1%} at most, and {mean:.1%} on average."
+        )
+    if surest is None:
+        second = f"No column is declared sensitive: a {group} may share any other value."
+    else:
+        second = (
+            f"In one {group}, a value of {quote_identifier(surest.column)} can be believed with"
+            f" {surest.highest:.1%}; the most frequent value of a {group} is right for"
+            f" {surest.guessed:.1%} of the rows, {surest.baseline:.1%} without the release."
+        )
+    third = (
+        f"Whoever knows {others or 'other published values'} of a person may find the row by them:"
+        " the models assume that nobody does."
+    )
+    fourth = (
+        f"The table has {earlier:,} earlier releases; with several, or with other data about"
+        " the same persons, a reader may learn more than from this one."
+    )
+    fifth = "Readers can copy the relation, and withdrawing it does not bring copies back."
+    return first, second, third, fourth, fifth
