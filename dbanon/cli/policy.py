@@ -9,7 +9,7 @@ import typer
 import dbanon
 from dbanon.cli import options
 from dbanon.cli.terminal import console
-from dbanon.domain.messages import settings_in_words
+from dbanon.domain.messages import approval_in_words, settings_in_words
 from dbanon.domain.policy import (
     DEFAULT_NAME,
     ColumnRule,
@@ -24,7 +24,6 @@ from dbanon.domain.text import command
 from dbanon.pages import figures
 
 if TYPE_CHECKING:
-    from dbanon.domain.policy import Approval
     from dbanon.domain.policy_warning import PolicyWarning
 
 app = typer.Typer(help="Manage publication policies.", no_args_is_help=True)
@@ -163,19 +162,8 @@ def show(
     console.say(f"models: {models}; algorithm: {figures.search(found)}")
     for title, text in settings_in_words(found, where=_conditions(found)):
         console.say(f"{title}: {text}")
-    console.say(_approved(dbanon.policy_approval(found.table, name=policy, settings=settings)))
-
-
-_DIGITS = 12
-"""Digits of a digest that are printed: too many for another policy with the same."""
-
-
-def _approved(found: "Approval") -> str:
-    digest = (found.digest or "")[:_DIGITS]
-    stored = f"version {found.version}, digest {digest}, stored by {found.author}"
-    if found.by is None:
-        return f"{stored}; not approved{', as the database demands' if found.is_demanded else ''}"
-    return f"{stored}; approved by {found.by}, {found.at:%Y-%m-%d %H:%M %Z}"
+    approval = dbanon.policy_approval(found.table, name=policy, settings=settings)
+    console.say(approval_in_words(approval))
 
 
 @app.command()
@@ -203,7 +191,7 @@ def approve(
     if json:
         console.document(found)
     else:
-        console.say(f"{_called(policy)} of {table}: {_approved(found)}")
+        console.say(f"{_called(policy)} of {table}: {approval_in_words(found)}")
 
 
 def _number(value: float) -> str:

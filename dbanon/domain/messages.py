@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dbanon.domain.assignment import LossReport
+    from dbanon.domain.policy import Approval
     from dbanon.domain.table import TableName
 
 RECODED: Mapping[str, str] = {
@@ -281,6 +282,23 @@ def advice_on(loss: LossReport, policy: Policy) -> str | None:
     elif rule.taxonomy is not None:
         less = "a taxonomy with more levels loses less"
     return f"{quote_identifier(name)} costs {share:.0%} of the loss: {less}"
+
+
+_DIGITS = 12  # of a digest that are shown: too many for another policy with the same
+
+
+def version_in_words(found: Approval) -> str:
+    """Return which version of a policy was approved, or is to be."""
+    digest = (found.digest or "")[:_DIGITS]
+    return f"version {found.version}, digest {digest}, stored by {found.author}"
+
+
+def approval_in_words(found: Approval) -> str:
+    """Return which version of a policy is stored, and who approved it."""
+    stored = version_in_words(found)
+    if found.by is None:
+        return f"{stored}; not approved{', as the database demands' if found.is_demanded else ''}"
+    return f"{stored}; approved by {found.by}, {found.at:%Y-%m-%d %H:%M %Z}"
 
 
 def set_aside_in_words(name: TableName, left: TableName) -> str:

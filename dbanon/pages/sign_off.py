@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbanon.domain.messages import version_in_words
 from dbanon.domain.release import Verdict
 from dbanon.pages import files
 from dbanon.pages.figures import models, number
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from dbanon.domain.report import SignOff
 
 _MOST = 8  # checks that fit on the page
-_DIGITS = 12
 
 
 def write(found: SignOff, path: Path) -> None:
@@ -26,13 +26,17 @@ def write(found: SignOff, path: Path) -> None:
 
 def render(found: SignOff) -> str:
     """Return the page as text."""
-    return rendered(
-        "sign_off.html",
-        found=found,
-        facts=list(facts(found)),
-        checks=_checks(found),
-        more=max(len(found.checks.results) - _MOST, 0),
-    )
+    return rendered("sign_off.html", **values_of(found))
+
+
+def values_of(found: SignOff) -> dict[str, object]:
+    """Return what the template of the page shows."""
+    return {
+        "found": found,
+        "facts": list(facts(found)),
+        "checks": _checks(found),
+        "more": max(len(found.checks.results) - _MOST, 0),
+    }
 
 
 def facts(found: SignOff) -> Iterator[tuple[str, str]]:
@@ -43,8 +47,7 @@ def facts(found: SignOff) -> Iterator[tuple[str, str]]:
     yield "release", f"{found.release} by {found.published_by}{published}"
     approval, version = found.approval, ""
     if approval is not None:
-        digest = (approval.digest or "")[:_DIGITS]
-        version = f", version {approval.version}, digest {digest}, stored by {approval.author}"
+        version = f", {version_in_words(approval)}"
     yield "policy", f"{found.policy.name}{version}: {models(found.policy.models)}"
     yield "approved", found.approved_in_words
     verdict = found.checks.verdict

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import traceback
 from importlib.metadata import version
 from pathlib import Path
@@ -141,6 +142,11 @@ class Target:
         """Return that of a request; raises ConfigError for what is no name."""
         given = form_of(request) if request.method == "POST" else request.query_params
         return cls(given.get("table", ""), given.get("policy") or DEFAULT_NAME)
+
+    @property
+    def file(self) -> str:
+        """The name of the draft as a file, the same in a shell and as a download."""
+        return (re.sub(r"[^\w.-]+", "_", self.name.name).lstrip("-.") or "policy") + ".toml"
 
     @property
     def query(self) -> dict[str, str]:

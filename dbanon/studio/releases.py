@@ -68,7 +68,7 @@ class ReleasePages(Pages):
             return self.go("releases", target)
         cron, zone = form.get("cron", ""), form.get("zone") or "UTC"
         stored = set_schedule(target.name, cron, zone=zone, settings=self.workspace.settings)
-        options = f"--cron '{cron}'" + (f" --zone {zone}" if zone != "UTC" else "")
+        options = command("--cron", cron) + (f" {command('--zone', zone)}" if zone != "UTC" else "")
         self.workspace.note(command("dbanon schedule set", target.name, options=options))
         self.workspace.notices.append(f"next refresh: {stored.next_due:%Y-%m-%d %H:%M %Z}")
         return self.go("releases", target)

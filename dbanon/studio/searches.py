@@ -11,13 +11,16 @@ from dbanon.actions.plan import Preview, preview_request
 from dbanon.actions.publish import publish_request
 from dbanon.actions.refresh import Refreshed, refresh
 from dbanon.actions.releases.report import report
+from dbanon.actions.releases.sign_off import sign_off
 from dbanon.domain.errors import ConfigError, PolicyError
 from dbanon.domain.messages import advice_on
 from dbanon.domain.policy import L_DIVERSITY, ModelSpec, policy_option
+from dbanon.domain.report import Report, SignOff
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.pages import comparison
 from dbanon.pages import report as reports
+from dbanon.pages import sign_off as sign_offs
 from dbanon.pages.figures import asked, number, percent
 from dbanon.pages.rendering import FIGURE, WORDS, Table
 from dbanon.request import Request as Options
@@ -84,7 +87,7 @@ class SearchPages(Pages):
         options = replace(options, effort=_EFFORT)
         given = f"--compare --algorithms {_SEARCH} --effort {_EFFORT} --ks {','.join(map(str, ks))}"
         given += f" --l {least}" if least else ""
-        file = f"--file {target.name.name}.toml"
+        file = f"--file {target.file}"
         self.workspace.note(command("dbanon plan", target.name, options=f"{file} {given}"))
         most = None if form.get("all") else SAMPLED
         title = "compare all rows" if most is None else "compare a sample of rows"
@@ -134,7 +137,7 @@ class SearchPages(Pages):
     def start_preview(self, request: Request) -> Response:
         """Group the rows by the draft."""
         target = Target.of(request)
-        options = f"--file {target.name.name}.toml"
+        options = f"--file {target.file}"
         self.workspace.note(command("dbanon plan", target.name, options=options))
         arguments = (search, preview_request, target.table, self._request(target))
         return self._begin(request, "group the rows by this draft", *arguments)
@@ -195,20 +198,24 @@ class SearchPages(Pages):
         return self._begin(request, "plan a refresh" if dry else "refresh", *arguments)
 
     def report(self, request: Request) -> Response:
-        """Show the report of a relation."""
+        """Show the report of a relation, or the page to sign."""
         job = self.running(request)
         relation = request.query_params.get("relation", "")
-        if job is None or job.result is None:
-            return self.render("report_of.html", job=job, relation=relation)
-        return self.render("report.html", reports.values_of(job.result))
+        if job is not None and isinstance(job.result, SignOff):
+            return self.render("sign_off.html", sign_offs.values_of(job.result))
+        if job is not None and isinstance(job.result, Report):
+            return self.render("report.html", reports.values_of(job.result))
+        return self.render("report_of.html", job=job, relation=relation)
 
     def start_report(self, request: Request) -> Response:
-        """Report a relation to its steward, or to the public."""
-        form = form_of(request)
+        """Report a relation to its steward, to the public, or to the person who signs."""
+        form, settings = form_of(request), self.workspace.settings
         relation, public = str(TableName.parse(form.get("relation", ""))), bool(form.get("public"))
-        options = "--public" if public else ""
-        self.workspace.note(command("dbanon report", relation, options=options))
-        action = partial(report, public=public, settings=self.workspace.settings)
+        action: Callable[..., object] = partial(report, public=public, settings=settings)
+        option = "--public" if public else ""
+        if form.get("sign_off"):
+            action, option = partial(sign_off, settings=settings), "--sign-off"
+        self.workspace.note(command("dbanon report", relation, options=option))
         return self._begin(request, "report", run, action, relation)
 
 

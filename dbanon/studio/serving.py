@@ -60,7 +60,7 @@ class Studio(TablePages, SearchPages, ReleasePages):
         return Response(path.read_bytes(), media_type=kind)
 
     def cancel(self, request: Request) -> Response:
-        """Kill a job, and go back to its page."""
+        """End a job, and go back to its page."""
         form = form_of(request)
         job = self.workspace.jobs.get(form.get("job", ""))
         if job is not None:
@@ -121,6 +121,7 @@ def _done(pages: Studio) -> dict[str, Callable[[Request], object]]:
         "policy": pages.set_text,
         "undo": pages.undo,
         "save": pages.save,
+        "approve": pages.approve,
         "curve": pages.start_curve,
         "take": pages.take,
         "preview": pages.start_preview,

@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse
 
 from dbanon.actions.init import init
 from dbanon.actions.inspect import source_rows
-from dbanon.actions.policy import set_policy
+from dbanon.actions.policy import approve_policy, policy_approval, set_policy
 from dbanon.actions.tables import list_tables
 from dbanon.actions.taxonomy import (
     DERIVATIONS,
@@ -22,8 +22,8 @@ from dbanon.actions.taxonomy import (
     list_taxonomies,
     load_taxonomy,
 )
-from dbanon.domain.errors import DbanonError, SchemaOutOfDate
-from dbanon.domain.messages import RECODED
+from dbanon.domain.errors import DbanonError, PolicyError, SchemaOutOfDate
+from dbanon.domain.messages import RECODED, approval_in_words
 from dbanon.domain.policy import PERIODS, Role, policy_option
 from dbanon.domain.text import command
 from dbanon.formats import policies
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from dbanon.actions.inspect import InspectedColumn, Profile
-    from dbanon.domain.policy import Policy
+    from dbanon.domain.policy import Approval, Policy
 
 _FEW = "fewer than {} rows"  # in place of a number
 _SMALL = 4  # values of a column next to its role
@@ -181,13 +181,39 @@ class TablePages(Pages):
         return self.go("column", target, column=column)
 
     def policy(self, request: Request) -> Response:
-        """Show the draft as TOML, to edit, to save and to copy."""
+        """Show the draft as TOML, to edit, to save, to copy, and to approve as stored."""
+        approval = self._approval(Target.of(request))  # before the text, which may be newer
         target, values = self.of_table(request, "policy")
         shown = {}
         if self.workspace.show_source:
             shown = source_rows(target.table, settings=self.workspace.settings)
-        rows = [*zip(*shown.values(), strict=True)]
-        return self.render("policy.html", values, source=[*shown], source_rows=rows)
+        return self.render(
+            "policy.html",
+            values,
+            source=[*shown],
+            source_rows=[*zip(*shown.values(), strict=True)],
+            approval=approval,
+            state=None if approval is None else approval_in_words(approval),
+        )
+
+    def _approval(self, target: Target) -> Approval | None:
+        """Return the stored version of a policy, None if there is none."""
+        settings = self.workspace.settings
+        with suppress(PolicyError):
+            return policy_approval(target.name, name=target.policy, settings=settings)
+        return None
+
+    def approve(self, request: Request) -> Response:
+        """Approve the stored version that the page showed."""
+        target, digest = Target.of(request), form_of(request).get("digest", "")
+        settings = self.workspace.settings
+        found = approve_policy(target.name, name=target.policy, digest=digest, settings=settings)
+        options = " ".join(
+            filter(None, [command("--digest", digest), policy_option(target.policy)])
+        )
+        self.workspace.note(command("dbanon policy approve", target.name, options=options))
+        self.workspace.notices.append(approval_in_words(found))
+        return self.go("policy", target)
 
     def set_text(self, request: Request) -> Response:
         """Take the policy as TOML."""
@@ -206,7 +232,14 @@ class TablePages(Pages):
         """Store the draft, under its name or another."""
         target, form = Target.of(request), form_of(request)
         named = Target(target.table, form.get("save_as") or target.policy)
-        given: Policy = replace(self.draft(target).policy, name=named.policy)
+        draft = self.draft(target)
+        known = draft.stored if named.policy == target.policy else None
+        if self.workspace.stored(named.table, named.policy) != known:
+            raise PolicyError(
+                f"another policy {named.policy} was stored meanwhile, or before",
+                hint="save the draft under another name",
+            )
+        given: Policy = replace(draft.policy, name=named.policy)
         set_policy(
             target.table,
             given,
@@ -214,9 +247,7 @@ class TablePages(Pages):
             warn=lambda warning: self.workspace.notices.append(str(warning)),
             settings=self.workspace.settings,
         )
-        options = " ".join(
-            filter(None, [f"--file {target.name.name}.toml", policy_option(named.policy)])
-        )
+        options = " ".join(filter(None, [f"--file {target.file}", policy_option(named.policy)]))
         self.workspace.note(command("dbanon policy set", target.name, options=options))
         self.workspace.saved(target.table, target.policy, named.policy)
         self.workspace.notices.insert(0, "the policy is stored")

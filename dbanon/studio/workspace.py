@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dbanon.actions.inspect import Profile, profile
-from dbanon.actions.policy import export_policy, load_policy, policy_of_profile
+from dbanon.actions.policy import export_policy, policy_of_profile
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import DEFAULT_NAME, Policy
 from dbanon.formats import policies
@@ -98,18 +99,29 @@ class Workspace:
         return self.profiles[table]
 
     def draft(self, table: str, name: str = DEFAULT_NAME) -> Draft:
-        """Return the draft of a policy, which begins as stored, or as suggested."""
-        if (table, name) not in self.drafts:
-            self.drafts[table, name] = self._begun(table, name)
+        """Return the draft of a policy, which begins as stored, or as suggested.
+
+        Without changes of its own it follows the stored policy, which others may replace.
+        """
+        known = self.drafts.get((table, name))
+        if known is None or known.is_saved:
+            found = self._begun(table, name)
+            if known is None or known.text != found.text:
+                self.drafts[table, name] = found
         return self.drafts[table, name]
 
     def _begun(self, table: str, name: str) -> Draft:
-        try:
-            stored = load_policy(table, name=name, settings=self.settings)
-        except PolicyError:
+        stored = self.stored(table, name)
+        if stored is None:
             suggested = policy_of_profile(self.profile(table))
             return Draft([replace(suggested, name=name)], None)
-        return Draft([stored], export_policy(table, name=name, settings=self.settings))
+        return Draft([policies.parse(stored)], stored)
+
+    def stored(self, table: str, name: str) -> str | None:
+        """Return the text of the stored policy, None if there is none."""
+        with suppress(PolicyError):
+            return export_policy(table, name=name, settings=self.settings)
+        return None
 
     def saved(self, table: str, name: str, stored: str) -> None:
         """Note that a draft was stored, under its name or another."""

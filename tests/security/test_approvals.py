@@ -1,11 +1,13 @@
 """Where approvals are demanded, nothing is published that another role has not approved."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
 from data.schemas.clinic import TABLES, make_clinic
 from e2e.test_restored import restore
+from studios import Visitor
 from tables import make_patients, patients_policy
 
 import dbanon
@@ -71,6 +73,33 @@ def test_a_policy_publishes_once_another_role_has_approved_it(demanding, author,
     assert (1, "author") == (release.policy_version, release.created_by)
     assert 1 == dbanon.load_release(release.id, settings=author).policy_version
     assert 200 == len(rows(demanding))
+
+
+def test_an_officer_approves_in_the_studio_the_version_that_was_shown(author, officer):
+    def shown(visitor):
+        """The digest in the form of the page."""
+        page = visitor.get("policy", table="public.patients").text
+        return re.search('name="digest" value="([0-9a-f]{64})"', page)[1]
+
+    own, visitor = Visitor(author), Visitor(officer)
+    digest = shown(visitor)
+    refused = own.post("approve", table="public.patients", digest=shown(own))
+    assert (400, True) == (refused.status, "may not approve" in refused.text)
+    change(author, k=7)
+    refused = visitor.post("approve", table="public.patients", digest=digest)
+    assert (400, True) == (refused.status, "another digest" in refused.text)
+    form = visitor.post("approve", table="public.patients", digest=shown(visitor))
+    approved = visitor.follow(form)
+    assert "version 2" in approved.text
+    assert "approved by officer" in approved.text
+    assert "dbanon policy approve public.patients --digest" in approved.text
+    job = own.result(own.post("publish", table="public.patients"))
+    assert 2 == job.result.policy_version
+    sign = own.post("report", relation="anon.patients", sign_off="1")
+    own.result(sign)
+    page = own.follow(sign).text
+    assert "What remains as risk" in page
+    assert "by officer" in page
 
 
 def test_an_approval_is_of_one_version(demanding, author, officer):

@@ -1,6 +1,8 @@
 """What the studio must not show, and what a role may not do with it."""
 
+import html
 import re
+import shlex
 
 import pytest
 from psycopg import sql
@@ -50,6 +52,23 @@ def test_names_and_labels_are_text_on_every_page(database):
     refused = visitor.get("columns", table='"<script>alert(3)</script>"')
     assert 400 == refused.status
     assert "<script>alert(3)" not in refused.text
+
+
+def test_commands_to_copy_run_nothing_that_a_name_says(database):
+    name = "a'b; touch $(id) `id` x"
+    database.execute(
+        sql.SQL("CREATE TABLE public.{} (id int PRIMARY KEY, age int)").format(sql.Identifier(name))
+    )
+    table, visitor = str(TableName("public", name)), Visitor(database.settings)
+    for page in ("save", "preview"):
+        assert 303 == visitor.post(page, table=table).status
+    shown = re.search("(?s)id=.commands.><code>(.*?)</code>", visitor.get("tables").text)[1]
+    words = [shlex.split(line) for line in html.unescape(shown).splitlines()]
+    file = "a_b_touch_id_id_x.toml"
+    assert [
+        ["dbanon", "policy", "set", table, "--file", file],
+        ["dbanon", "plan", table, "--file", file],
+    ] == words
 
 
 def test_values_of_few_rows_are_on_no_page(database):
@@ -105,6 +124,24 @@ def test_nothing_is_stored_before_it_is_saved(database):
     (stored,) = dbanon.list_policies(settings=database.settings)
     rules = {rule.column: rule.role.value for rule in stored.policy.columns}
     assert "insensitive" == rules["age"]
+
+
+def test_a_draft_follows_what_others_store_and_replaces_none_of_it(database):
+    table = str(make_patients(database))
+    first, second = Visitor(database.settings), Visitor(database.settings)
+    assert 303 == first.post("save", table=table).status
+    text = second.get("policy", table=table).text
+    first.post("column", table=table, column="age", role="insensitive")
+    assert 303 == first.post("save", table=table).status
+    assert text != second.get("policy", table=table).text
+    for visitor, role in ((first, "insensitive"), (second, "identifier")):
+        assert 303 == visitor.post("column", table=table, column="sex", role=role).status
+    assert 303 == first.post("save", table=table).status
+    refused = second.post("save", table=table)
+    assert (400, True) == (refused.status, "was stored meanwhile" in refused.text)
+    assert 303 == second.post("save", table=table, save_as="other").status
+    names = [stored.policy.name for stored in dbanon.list_policies(settings=database.settings)]
+    assert ["default", "other"] == names
 
 
 def test_an_answer_of_a_refused_form_keeps_the_draft_as_it_was(database):
