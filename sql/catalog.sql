@@ -232,12 +232,12 @@ SELECT ARRAY(SELECT a.attname::text
  ORDER BY columns, n.nspname, r.relname
 
 -- name: frequent_values
--- The most frequent values of a column, without those of too few rows.
+-- The most frequent values of a column, without those of too few rows or persons.
 (SELECT {number}, {value}, count(*)
    FROM seen
   WHERE {value} IS NOT NULL
   GROUP BY {value}
- HAVING count(*) >= {least}
+ HAVING count({counted}) >= {least}
   ORDER BY count(*) DESC, {value}
   LIMIT {most})
 

@@ -331,11 +331,11 @@ SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
    AND s.person = e.person
 
 -- name: pack
--- Store the changes of a release in an order that is independent of the source. A temporary table is read by one
--- process, in the sorted order.
+-- Store the changes of a release in an order that is independent of the source, and by which persons are searched for.
 INSERT INTO dbanon.history_member (release_id, part, persons, classes, value_ids)
 SELECT %(release)s, (o.place - 1) / 10000 AS part,
-       array_agg(o.person), array_agg(o.class), array_agg(o.value_id)
+       array_agg(o.person ORDER BY o.place), array_agg(o.class ORDER BY o.place),
+       array_agg(o.value_id ORDER BY o.place)
   FROM (SELECT row_number() OVER (ORDER BY c.person, c.class, c.value_id) AS place,
                c.person, c.class, c.value_id
           FROM pg_temp.history_changes AS c) AS o

@@ -2,8 +2,10 @@
 
 import asyncio
 import re
+from contextlib import suppress
 from urllib.parse import urlencode, urlsplit
 
+from dbanon.domain.errors import DbanonError
 from dbanon.studio.gate import Access
 from dbanon.studio.serving import make
 from dbanon.studio.workspace import Workspace
@@ -77,7 +79,10 @@ class Visitor:
         return ask(self.app, "GET", f"{self.access.base}/{page}{given}", headers=self.headers)
 
     def post(self, page, **fields):
-        """Send a form of a page."""
+        """Send a form of a page, as just opened."""
+        if page in {"column", "columns", "publish"}:
+            with suppress(DbanonError):  # of a role without rights
+                fields = {"of": self.workspace.draft(fields["table"]).mark, **fields}
         body = urlencode({"csrf": self.access.form, **fields}).encode()
         headers = [*self.headers, ("Origin", ORIGIN), ("Content-Type", FORM)]
         return ask(self.app, "POST", f"{self.access.base}/{page}", headers=headers, body=body)

@@ -129,7 +129,8 @@ class Profile:
 def profile(table: str | TableName, *, least: int = 5, settings: Settings | None = None) -> Profile:
     """Describe the columns of a table by a sample of its pages; needs SELECT only.
 
-    No value of fewer than ``least`` rows is returned. Views are read whole. Raises as ``inspect``.
+    No value of fewer than ``least`` rows, or persons of several rows, is returned, and none of a
+    column that seems to identify persons. Views are read whole. Raises as ``inspect``.
     """
     with (
         connect(settings or Settings.load()) as session,
@@ -138,10 +139,14 @@ def profile(table: str | TableName, *, least: int = 5, settings: Settings | None
         identity.admit(session, info)
         n_rows, rows = catalog.sampled(session, info, most=PROFILED, above=WHOLE)
         found = _inspected(session, rows, Stages())
-        widths = {column.info.name: _width(column) for column in found.columns if column.stats}
+        shown = [c for c in found.columns if c.stats and c.suggestion.role is not Role.IDENTIFIER]
+        widths = {column.info.name: _width(column) for column in shown}
         named = catalog.spreads(session, rows, [n for n, width in widths.items() if width])
         widths = {name: _step(named.get(name)) if widths[name] else None for name in widths}
-        values = catalog.frequent_values(session, rows, widths, least=least, most=_MOST_BARS)
+        persons = None if found.persons is None else found.persons.column
+        values = catalog.frequent_values(
+            session, rows, widths, persons=persons, least=least, most=_MOST_BARS
+        )
         values = {name: _in_ranges(those, widths[name]) for name, those in values.items()}
     is_sample = rows.sampled is not None
     return Profile(found, n_rows if is_sample else found.n_rows, is_sample, least, values)

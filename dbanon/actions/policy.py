@@ -20,6 +20,7 @@ from dbanon.db.metadata import ledger, store
 from dbanon.db.metadata.migrate import current_session, require_current
 from dbanon.db.session import Session, connect
 from dbanon.domain.errors import DbanonError, PolicyError
+from dbanon.domain.messages import DIGITS
 from dbanon.domain.notices import Notice, Topic
 from dbanon.domain.outcomes import Operation
 from dbanon.domain.policy import (
@@ -330,8 +331,9 @@ def approve_policy(
 ) -> Approval:
     """Approve the stored version of a policy, as a role that cannot act as its author.
 
-    ``digest``: approve only the version with a digest that begins so, as ``policy_approval`` has
-    it. Raises PolicyError, and NotPermitted for the author and for a role without the right.
+    ``digest``: approve only the version with a digest that begins so, by 32 digits or more, as
+    ``policy_approval`` has it. Raises PolicyError, and NotPermitted for the author and for a role
+    without the right.
     """
     where, operation = TableName.parse(table), _operation(table, name, "approved")
     with current_session(settings or Settings.load(), operation=operation) as session:
@@ -339,6 +341,11 @@ def approve_policy(
         if digest is not None and not (stored.digest or "").startswith(digest.lower() or "-"):
             raise PolicyError(
                 f"version {stored.version} of the policy {name} of {found} has another digest",
+                hint=command("dbanon policy show", found, options=policy_option(name)),
+            )
+        if digest is not None and len(digest) < DIGITS:
+            raise PolicyError(
+                f"{DIGITS} digits of the digest are needed: two policies can share fewer",
                 hint=command("dbanon policy show", found, options=policy_option(name)),
             )
         store.approve(session, found, stored)

@@ -12,6 +12,7 @@ from dbanon.actions.preparation.loading import changes, load
 from dbanon.db import catalog, identity
 from dbanon.db.metadata import ledger, store
 from dbanon.db.metadata.migrate import require_current
+from dbanon.db.releases.companion_relations import KINDS
 from dbanon.db.session import Session, connect
 from dbanon.domain.errors import DbanonError
 from dbanon.settings import Settings
@@ -68,6 +69,7 @@ def list_tables(*, settings: Settings | None = None) -> list[TableState]:
         stored = [p for p, _ in store.list_policies(session, on_unreadable=lambda _: None)]
         served = ledger.releases(session, served=True)
         relations = {release.relation for release in served}
+        relations |= {kind.name(view) for view in relations for kind in KINDS}
         tables = [one for one in found if one[0] not in relations]
         states = [
             _state(

@@ -184,7 +184,7 @@ def approve(
 
     \b
     dbanon policy show patients
-    dbanon policy approve patients --digest 3f0a91c2b7de
+    dbanon policy approve patients --digest 3f0a91c2b7de04d18e6c5ab92f7713c0
     """
     settings = options.settings(dsn)
     found = dbanon.approve_policy(table, name=policy, digest=digest, settings=settings)

@@ -366,13 +366,15 @@ def frequent_values(
     info: TableInfo,
     widths: Mapping[str, float | None],
     *,
+    persons: str | None,
     least: int,
     most: int,
 ) -> dict[str, list[CountedValue]]:
     """Return the values of columns that at least ``least`` rows have, at most ``most`` of each.
 
     widths: of the ranges into which the numbers of a column are put, None for values as they are;
-    moments are put into years. The rows are read once.
+    moments are put into years; persons: the column whose values are counted instead of rows, if
+    any. The rows are read once.
     """
     if not widths:
         return {}
@@ -381,11 +383,16 @@ def frequent_values(
         sql.SQL("{} AS {}").format(_ranged(column, widths[column.name]), sql.Identifier(f"v{i}"))
         for i, column in enumerate(columns)
     ]
+    counting = sql.SQL("*")
+    if persons is not None:
+        values.append(sql.SQL("{}::text AS person").format(sql.Identifier(persons)))
+        counting = sql.SQL("DISTINCT person")
     counted = [
         template(
             "catalog.frequent_values",
             number=sql.Literal(i),
             value=sql.Identifier(f"v{i}"),
+            counted=counting,
             least=sql.Literal(least),
             most=sql.Literal(most),
         )

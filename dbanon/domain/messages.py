@@ -284,12 +284,13 @@ def advice_on(loss: LossReport, policy: Policy) -> str | None:
     return f"{quote_identifier(name)} costs {share:.0%} of the loss: {less}"
 
 
-_DIGITS = 12  # of a digest that are shown: too many for another policy with the same
+DIGITS = 32
+"""Digits of a digest that are shown: fewer could be those of two policies of one author."""
 
 
 def version_in_words(found: Approval) -> str:
     """Return which version of a policy was approved, or is to be."""
-    digest = (found.digest or "")[:_DIGITS]
+    digest = (found.digest or "")[:DIGITS]
     return f"version {found.version}, digest {digest}, stored by {found.author}"
 
 

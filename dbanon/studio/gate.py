@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, field
 from hmac import compare_digest
-from http.cookies import CookieError, SimpleCookie
 from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
@@ -81,11 +80,10 @@ class Access:
 
     def knows(self, header: str | None) -> bool:
         """Return True if a request has the cookie, and the browser was not idle for too long."""
-        try:
-            sent = SimpleCookie(header or "").get(_COOKIE)
-        except CookieError:
-            return False
-        known = sent is not None and compare_digest(sent.value.encode(), self.cookie.encode())
+        # Pages of other ports can add cookies of the same name, also malformed ones.
+        sent = [pair.strip().partition("=") for pair in (header or "").split(";")]
+        values = [value for name, _, value in sent if name == _COOKIE]
+        known = any(compare_digest(value.encode(), self.cookie.encode()) for value in values)
         if not known or self.token is not None or self.clock() - self._since > _IDLE:
             return False
         self._since = self.clock()

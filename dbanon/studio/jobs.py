@@ -46,7 +46,9 @@ class Job:
     share: float | None = None
     result: Any = None
     failure: Failure | None = None
+    about: str = ""
     is_begun: bool = False
+    is_cancelled: bool = False
     process: Any = None
     listener: Thread | None = None
 
@@ -72,10 +74,12 @@ class Job:
             self.failure = value
 
     def cancel(self) -> None:
-        """Interrupt the process, which tells what it did; kill it if that takes too long."""
-        if self.is_begun and self.process.is_alive():
-            os.kill(self.process.pid, signal.SIGINT)
-            self.process.join(_PATIENCE)
+        """Interrupt the process, which reports what it did; kill it if that takes too long."""
+        if self.is_begun and not self.is_cancelled and self.process.is_alive():
+            with suppress(ProcessLookupError):
+                os.kill(self.process.pid, signal.SIGINT)
+        self.is_cancelled = True
+        self.process.join(_PATIENCE if self.is_begun else 0)
         self.process.kill()
         if self.listener is not None:
             self.listener.join()
@@ -96,22 +100,21 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._lock = Lock()
 
-    def start(self, title: str, action: Callable[..., object], *arguments: object) -> Job:
-        """Run an action in a new process; it gets the arguments and then the ``Stages``."""
-        job = Job(title)
+    def start(self, title: str, about: str, action: Callable[..., object], *rest: object) -> Job:
+        """Run an action in a new process; it gets the other arguments and then the ``Stages``.
+
+        about: the table or relation; a job of the same title that still runs there is returned.
+        """
         with self._lock:
-            over = [one for one in self._jobs.values() if one.is_over]
+            jobs = [*self._jobs.values()]
+            for one in jobs:
+                if not one.is_over and (one.title, one.about) == (title, about):
+                    return one
+            over = [one for one in jobs if one.is_over]
             for one in over[: max(len(over) - _MOST_JOBS, 0)]:
                 del self._jobs[one.id]
+            job = _started(Job(title, about=about), action, rest)
             self._jobs[job.id] = job
-        ours, theirs = _PROCESSES.Pipe(duplex=False)
-        job.process = _PROCESSES.Process(
-            target=_run, args=(theirs, action, arguments), daemon=True, name="dbanon studio"
-        )
-        job.process.start()
-        theirs.close()
-        job.listener = Thread(target=_listen, args=(job, ours), daemon=True)
-        job.listener.start()
         return job
 
     def get(self, number: str) -> Job | None:
@@ -124,11 +127,25 @@ class Jobs:
             job.cancel()
 
 
+def _started(job: Job, action: Callable[..., object], arguments: tuple[object, ...]) -> Job:
+    ours, theirs = _PROCESSES.Pipe(duplex=False)
+    job.process = _PROCESSES.Process(
+        target=_run, args=(theirs, action, arguments), daemon=True, name="dbanon studio"
+    )
+    job.process.start()
+    theirs.close()
+    job.listener = Thread(target=_listen, args=(job, ours), daemon=True)
+    job.listener.start()
+    return job
+
+
 def _listen(job: Job, messages: Connection) -> None:
-    with messages, suppress(EOFError, OSError):
-        while not job.is_over:
-            job.take(*messages.recv())
-    job.lose()
+    try:
+        with messages, suppress(EOFError, OSError):
+            while not job.is_over:
+                job.take(*messages.recv())
+    finally:
+        job.lose()
 
 
 def _run(
@@ -157,4 +174,4 @@ def _run(
             send("failure", Failure(f"cancelled; {operations}"))
         except Exception as error:  # noqa: BLE001 - its text may quote a row
             text = f"unforeseen {type(error).__name__}; {operations}"
-            send("failure", Failure(text, "the command line with DBANON_DEBUG=1"))
+            send("failure", Failure(text, "DBANON_DEBUG=1 dbanon studio, which may print values"))

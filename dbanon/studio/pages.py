@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from dbanon.domain.errors import DbanonError
+from dbanon.domain.errors import DbanonError, PolicyError
 from dbanon.domain.policy import DEFAULT_NAME
 from dbanon.domain.table import TableName
 from dbanon.pages.rendering import TEMPLATES, environment
@@ -91,6 +91,15 @@ class Pages:
         """Return the draft of a table."""
         return self.workspace.draft(target.table, target.policy)
 
+    def unchanged(self, target: Target, form: Mapping[str, str]) -> Draft:
+        """Return the draft of a form; raises PolicyError if another page has changed it since."""
+        draft = self.draft(target)
+        if form.get("of") != draft.mark:
+            raise PolicyError(
+                "the draft was changed since this page was opened", hint="open the page again"
+            )
+        return draft
+
     def go(self, page: str, target: Target | None = None, **query: object) -> RedirectResponse:
         """Send the browser to a page."""
         where = {} if target is None else target.query
@@ -114,9 +123,8 @@ class Pages:
 
     def failed(self, _request: Request, error: Exception) -> Response:
         """Return the page of an error that the user can solve."""
-        if not isinstance(error, DbanonError):
-            return self.broken(error)
-        return self.render("failed.html", status=_WRONG, message=str(error), hint=error.hint)
+        hint = error.hint if isinstance(error, DbanonError) else None
+        return self.render("failed.html", status=_WRONG, message=str(error), hint=hint)
 
     def broken(self, error: Exception) -> Response:
         """Return the page of an unexpected error, by its type: its text may quote a row."""
@@ -126,7 +134,7 @@ class Pages:
             "failed.html",
             status=_BROKEN,
             message=f"unforeseen {type(error).__name__}",
-            hint="the command line with DBANON_DEBUG=1, which may print values",
+            hint="DBANON_DEBUG=1 dbanon studio, which may print values",
         )
 
 

@@ -45,10 +45,13 @@ _SEARCH, _EFFORT = "auto", "fast"  # of candidates
 class SearchPages(Pages):
     """Pages that start a job, show its progress, and then its result."""
 
-    def _begin(self, request: Request, title: str, *what: object) -> Response:
-        """Start a job and go to the page that shows it; what: the action with its arguments."""
-        action, *arguments = what
-        job = self.workspace.jobs.start(title, action, *arguments)  # type: ignore[arg-type]
+    def _begin(
+        self, request: Request, title: str, action: Callable[..., object], *arguments: object
+    ) -> Response:
+        """Start a job and go to the page that shows it."""
+        form = form_of(request)
+        about = form.get("table") or form.get("relation", "")
+        job = self.workspace.jobs.start(title, about, action, *arguments)
         return self.back(request, request.url.path.rpartition("/")[2], job=job.id)
 
     def _request(self, target: Target) -> Options:
@@ -60,10 +63,11 @@ class SearchPages(Pages):
         """Show loss and risk of several k, with a button to take each."""
         target, values = self.of_table(request, "curve")
         policy = self.draft(target).policy
-        job, shown = self.running(request), {}
+        job, shown, tried = self.running(request), {}, [*USUAL_KS]
         if job is not None and isinstance(job.result, Comparison):
+            tried = sorted({one.k for one in job.result.results})
             shown = comparison.values_of(job.result) | self._sides(request, job.result)
-        ks = request.query_params.get("ks") or " ".join(map(str, USUAL_KS))
+        ks = " ".join(map(str, tried))
         return self.render(
             "curve.html", {**shown, **values}, job=job, policy=policy, ks=ks, sampled=SAMPLED
         )
@@ -99,8 +103,10 @@ class SearchPages(Pages):
         target, form = Target.of(request), form_of(request)
         draft = self.draft(target)
         policy = draft.policy.with_k(_count(form.get("k", ""), "k"))
-        if form.get("l"):
-            policy = policy.with_models(ModelSpec(L_DIVERSITY, {"l": _count(form["l"], "l")}))
+        least = _count(form.get("l") or "1", "l")
+        if least != policy.l:
+            before = policy.model(L_DIVERSITY) or ModelSpec(L_DIVERSITY)
+            policy = policy.with_models(replace(before, params={**before.params, "l": least}))
         draft.change(policy)
         self.workspace.notices.append(f"the draft has k = {policy.k} now")
         return self.go("preview", target)
@@ -130,8 +136,8 @@ class SearchPages(Pages):
             "lost": reports.loss_table("Detail lost by column", found.plan.loss.columns.items()),
             "facts": reports.facts(found.report),
             "advice": found.plan.advice or advice_on(found.plan.loss, found.plan.policy),
-            "is_old": found.plan.policy.models != draft.policy.models
-            or found.plan.policy.columns != draft.policy.columns,
+            "is_old": found.plan.policy.without_rest()
+            != Options().over(draft.policy).without_rest(),
         }
 
     def start_preview(self, request: Request) -> Response:
@@ -165,7 +171,7 @@ class SearchPages(Pages):
     def start_publish(self, request: Request) -> Response:
         """Publish by the stored policy."""
         target, form = Target.of(request), form_of(request)
-        if not self.draft(target).is_saved:
+        if not self.unchanged(target, form).is_saved:
             raise PolicyError("the draft is not stored", hint="save the policy, then publish")
         roles = tuple(form.get("roles", "").replace(",", " ").split())
         kind = "view" if form.get("kind") == "view" else "table"

@@ -43,7 +43,7 @@ _OPENED = 30.0  # seconds after which the file that opens the browser is deleted
 class Studio(TablePages, SearchPages, ReleasePages):
     """All pages, and the files and events that they use."""
 
-    def enter(self, request: Request) -> Response:
+    async def enter(self, request: Request) -> Response:
         """Admit the browser that has the address, which it then leaves: it works once."""
         cookie = self.access.admit(request.query_params.get("token", ""))
         if cookie is None:
@@ -147,7 +147,7 @@ def make(access: Access, workspace: Workspace) -> ASGIApp:
 
     app = Starlette(
         routes=[Mount(access.base, routes=routes)],
-        exception_handlers={DbanonError: pages.failed, Exception: pages.failed},
+        exception_handlers={DbanonError: pages.failed},
         lifespan=lifespan,
     )
     return Gate(app, access, refuse=pages.refused, failed=pages.broken)
@@ -167,6 +167,13 @@ def bound(address: str, port: int) -> socket.socket:
     return found
 
 
+def _origin(address: str, port: int, *, is_secure: bool) -> str:
+    """Return the origin as browsers spell it, without the usual port."""
+    place = f"[{address}]" if ":" in address else address.lower()
+    scheme, usual = ("https", 443) if is_secure else ("http", 80)
+    return f"{scheme}://{place}" + ("" if port == usual else f":{port}")
+
+
 def serve(
     workspace: Workspace,
     *,
@@ -178,9 +185,7 @@ def serve(
     """Serve the studio until the process is interrupted; opened: called once it listens."""
     with closing(bound(address, port)) as listening:
         listening.listen()
-        place = f"[{address}]" if ":" in address else address
-        scheme = "http" if tls is None else "https"
-        access = Access(f"{scheme}://{place}:{listening.getsockname()[1]}")
+        access = Access(_origin(address, listening.getsockname()[1], is_secure=tls is not None))
         config = uvicorn.Config(
             make(access, workspace),
             log_config=None,

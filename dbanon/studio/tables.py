@@ -22,7 +22,7 @@ from dbanon.actions.taxonomy import (
     list_taxonomies,
     load_taxonomy,
 )
-from dbanon.domain.errors import DbanonError, PolicyError, SchemaOutOfDate
+from dbanon.domain.errors import ConfigError, DbanonError, PolicyError, SchemaOutOfDate
 from dbanon.domain.messages import RECODED, approval_in_words
 from dbanon.domain.policy import PERIODS, Role, policy_option
 from dbanon.domain.text import command
@@ -57,8 +57,7 @@ class TablePages(Pages):
             found = list_tables(settings=self.workspace.settings)
         except SchemaOutOfDate as error:
             return self.render("install.html", message=str(error))
-        drafted = {t for (t, _), draft in self.workspace.drafts.items() if not draft.is_saved}
-        return self.render("tables.html", tables=found, drafted=drafted)
+        return self.render("tables.html", tables=found, drafted=self.workspace.unsaved())
 
     def install(self, _request: Request) -> Response:
         """Install or upgrade the metadata schema."""
@@ -86,7 +85,7 @@ class TablePages(Pages):
     def set_roles(self, request: Request) -> Response:
         """Take the roles of all columns."""
         target, form = Target.of(request), form_of(request)
-        draft = self.draft(target)
+        draft = self.unchanged(target, form)
         document = tomllib.loads(draft.text)
         suggested = {
             one.info.name: one for one in self.workspace.profile(target.table).inspection.columns
@@ -118,7 +117,6 @@ class TablePages(Pages):
             roles=[*Role],
             recodings=RECODED,
             periods=PERIODS,
-            numbers=_NUMBERS,
             taxonomies=trees,
             tree=self._tree(rule.taxonomy),
             derivations=DERIVATIONS,
@@ -134,7 +132,7 @@ class TablePages(Pages):
     def set_column(self, request: Request) -> Response:
         """Take the rule of a column."""
         target, form = Target.of(request), form_of(request)
-        draft, name = self.draft(target), form.get("column", "")
+        draft, name = self.unchanged(target, form), form.get("column", "")
         draft.rule(name)
         document = tomllib.loads(draft.text)
         kept = {k: v for k, v in document["columns"][name].items() if k not in _KEYS}
@@ -146,8 +144,9 @@ class TablePages(Pages):
         """Store a taxonomy of the values of a column, and use it."""
         target, form = Target.of(request), form_of(request)
         name, column, kind = (form.get(key, "") for key in ("name", "column", "kind"))
-        widths = [float(_number(word)) for word in form.get("widths", "").split()]
-        chosen = next(one for one in DERIVATIONS if one == kind)
+        widths = [_width(word) for word in form.get("widths", "").replace(",", " ").split()]
+        chosen = next((one for one in DERIVATIONS if one == kind), DERIVATIONS[0])
+        self.draft(target).rule(column)
         derive_taxonomy(
             name,
             column,
@@ -166,6 +165,7 @@ class TablePages(Pages):
         """Store a taxonomy from CSV text, and use it."""
         target, form = Target.of(request), form_of(request)
         name, column = form.get("name", ""), form.get("column", "")
+        self.draft(target).rule(column)
         import_text(name, form.get("csv", ""), settings=self.workspace.settings)
         self.workspace.note(command("dbanon taxonomy import", name, f"{name}.csv"))
         return self._use(target, column, name)
@@ -303,6 +303,13 @@ def _rule(form: Mapping[str, str]) -> dict[str, object]:
     given = {key: form[key].strip() for key in _KEYS if form.get(key, "").strip()}
     numbers = {*_NUMBERS, "at_least"}
     return {key: _number(text) if key in numbers else text for key, text in given.items()}
+
+
+def _width(text: str) -> float:
+    """Return the width of an interval; raises ConfigError."""
+    with suppress(ValueError):
+        return float(text)
+    raise ConfigError("widths are numbers", hint="separate several by spaces, such as 5 10 20")
 
 
 def _number(text: str) -> int | float | str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from threading import RLock
 from typing import TYPE_CHECKING
 
 from dbanon.actions.inspect import Profile, profile
@@ -41,6 +43,11 @@ class Draft:
     def text(self) -> str:
         """The present version as TOML."""
         return policies.dump(self.policy)
+
+    @property
+    def mark(self) -> str:
+        """What a form sends of the version that it was made from."""
+        return sha256(self.text.encode()).hexdigest()[:16]
 
     @property
     def is_saved(self) -> bool:
@@ -86,6 +93,9 @@ class Workspace:
     profiles: dict[str, Profile] = field(default_factory=dict)
     commands: list[str] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+    _lock: RLock = field(
+        default_factory=RLock
+    )  # requests of several pages have threads of their own
 
     def note(self, command: str) -> None:
         """Add a command line, unless it is the last one."""
@@ -94,21 +104,28 @@ class Workspace:
 
     def profile(self, table: str) -> Profile:
         """Return the columns of a table, as read first."""
-        if table not in self.profiles:
-            self.profiles[table] = profile(table, settings=self.settings)
-        return self.profiles[table]
+        with self._lock:
+            if table not in self.profiles:
+                self.profiles[table] = profile(table, settings=self.settings)
+            return self.profiles[table]
 
     def draft(self, table: str, name: str = DEFAULT_NAME) -> Draft:
         """Return the draft of a policy, which begins as stored, or as suggested.
 
         Without changes of its own it follows the stored policy, which others may replace.
         """
-        known = self.drafts.get((table, name))
-        if known is None or known.is_saved:
-            found = self._begun(table, name)
-            if known is None or known.text != found.text:
-                self.drafts[table, name] = found
-        return self.drafts[table, name]
+        with self._lock:
+            known = self.drafts.get((table, name))
+            if known is None or known.is_saved:
+                found = self._begun(table, name)
+                if known is None or known.text != found.text:
+                    self.drafts[table, name] = found
+            return self.drafts[table, name]
+
+    def unsaved(self) -> set[str]:
+        """Return the tables with a draft that is not stored."""
+        with self._lock:
+            return {table for (table, _), draft in self.drafts.items() if not draft.is_saved}
 
     def _begun(self, table: str, name: str) -> Draft:
         stored = self.stored(table, name)
@@ -125,10 +142,12 @@ class Workspace:
 
     def saved(self, table: str, name: str, stored: str) -> None:
         """Note that a draft was stored, under its name or another."""
-        draft = self.drafts.pop((table, name))
         text = export_policy(table, name=stored, settings=self.settings)
-        steps = [*draft.steps[: draft.at + 1], policies.parse(text)]
-        self.drafts[table, stored] = Draft(steps, text, len(steps) - 1)
+        with self._lock:
+            draft = self.drafts.pop((table, name), None) or Draft([policies.parse(text)], text)
+            draft.change(policies.parse(text))
+            draft.stored = text
+            self.drafts[table, stored] = draft
 
     def taken_notices(self) -> list[str]:
         """Return the notices, once."""

@@ -1,5 +1,5 @@
 -- Refuse an approval that is not of the newest version of a policy, that is of another digest than its own, or whose role
--- could act as the author or the author as it. Role and time are those of the session, regardless of the given values.
+-- could act as the author or the author as it, or store a taxonomy that the policy uses. Role and time are those of the session, regardless of the given values.
 CREATE OR REPLACE FUNCTION dbanon.approve()
 RETURNS trigger
 LANGUAGE plpgsql
@@ -38,6 +38,12 @@ BEGIN
             USING ERRCODE = 'object_not_in_prerequisite_state',
                   HINT = 'Let a role approve it that cannot act as its author, nor its author as that role.';
     END IF;
+    IF jsonb_path_exists(newest.document, '$.columns[*].taxonomy')
+       AND has_table_privilege('dbanon.taxonomy_node', 'INSERT') THEN
+        RAISE EXCEPTION '% can store the taxonomies that this policy uses', session_user
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Let a role approve it that cannot store taxonomies.';
+    END IF;
     NEW.approved_by := session_user;
     NEW.approved_at := now();
     RETURN NEW;
@@ -45,7 +51,7 @@ END
 $function$;
 
 COMMENT ON FUNCTION dbanon.approve() IS
-    'The trigger of approvals, which lets nobody approve a policy of his own.';
+    'The trigger of approvals, which lets nobody approve their own policy.';
 
 DROP TRIGGER IF EXISTS dbanon_approve ON dbanon.policy_approval;
 CREATE TRIGGER dbanon_approve BEFORE INSERT OR UPDATE ON dbanon.policy_approval

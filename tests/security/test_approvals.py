@@ -341,6 +341,10 @@ def test_an_approval_is_of_the_taxonomies_too(demanding, author, officer, tmp_pa
         for rule in policy.columns
     )
     dbanon.set_policy(TABLE, replace(policy, columns=columns), settings=author)
+    demanding.execute("GRANT INSERT ON dbanon.taxonomy_node TO officer")
+    with pytest.raises(dbanon.NotPermitted, match="can store the taxonomies"):
+        dbanon.approve_policy(TABLE, settings=officer)
+    demanding.execute("REVOKE INSERT ON dbanon.taxonomy_node FROM officer")
     before = dbanon.approve_policy(TABLE, settings=officer)
     dbanon.publish(TABLE, settings=author)
     demanding.connect_as("author").execute(
@@ -358,7 +362,9 @@ def test_an_approver_names_what_he_has_read(author, officer):
         with pytest.raises(dbanon.PolicyError, match=r"version 2 .* has another digest"):
             dbanon.approve_policy(TABLE, digest=digest, settings=officer)
     read = dbanon.policy_approval(TABLE, settings=officer).digest
-    assert "officer" == dbanon.approve_policy(TABLE, digest=read[:12], settings=officer).by
+    with pytest.raises(dbanon.PolicyError, match="32 digits of the digest are needed"):
+        dbanon.approve_policy(TABLE, digest=read[:31], settings=officer)
+    assert "officer" == dbanon.approve_policy(TABLE, digest=read[:32], settings=officer).by
 
 
 def test_the_doctor_names_what_waits_for_an_approval(demanding, author, officer):

@@ -67,14 +67,19 @@ def sign_off(
 
 
 def _is_changed(session: Session, release: Release) -> bool:
-    """Return True if options changed the stored policy of a release."""
+    """Return True if a release is not by its stored policy alone, also by a forged entry."""
     versions = store.policy_versions(session, release.table, name=release.policy_name)
     stored = next((v.document for v in versions if v.version == release.policy_version), None)
     if stored is None:
         return True
     try:
         policy = policies.from_document({**stored, "name": release.policy_name})
-        return Request.from_ledger(release.overrides).over(policy) != Request().over(policy)
+        plain = Request().over(policy).without_rest()
+        return not (
+            plain
+            == Request.from_ledger(release.overrides).over(policy).without_rest()
+            == release.policy.without_rest()
+        )
     except DbanonError:  # its options do not fit any more
         return True
 
@@ -87,7 +92,7 @@ def _remaining_risks(found: Report, *, earlier: int) -> tuple[str, ...]:
     mean = max((one.average for one in records), default=1.0)
     surest = max(found.risk.disclosures, key=lambda one: one.highest, default=None)
     quasi, others = (
-        listed(quote_identifier(one.column) for role in roles for one in policy.with_role(role))
+        [quote_identifier(one.column) for role in roles for one in policy.with_role(role)]
         for roles in ([Role.QUASI], [Role.SENSITIVE, Role.INSENSITIVE])
     )
     if policy.anatomy:
@@ -96,8 +101,8 @@ def _remaining_risks(found: Report, *, earlier: int) -> tuple[str, ...]:
         )
     else:
         first = (
-            f"Whoever knows {quasi} of a published person finds the row with a probability of"
-            f" {worst:.1%} at most, and {mean:.1%} on average."
+            f"Whoever knows {listed(quasi)} of a published person finds the row with a probability"
+            f" of {worst:.1%} at most, and {mean:.1%} on average."
         )
     if surest is None:
         second = f"No column is declared sensitive: a {group} may share any other value."
@@ -108,8 +113,8 @@ def _remaining_risks(found: Report, *, earlier: int) -> tuple[str, ...]:
             f" {surest.guessed:.1%} of the rows, {surest.baseline:.1%} without the release."
         )
     third = (
-        f"Whoever knows {others or 'other published values'} of a person may find the row by them:"
-        " the models assume that nobody does."
+        f"Whoever knows {listed(others or ['other published values'])} of a person may find the row"
+        " by them: the models assume that nobody does."
     )
     fourth = (
         f"The table has {earlier:,} earlier releases; with several, or with other data about"

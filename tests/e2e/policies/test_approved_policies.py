@@ -21,7 +21,7 @@ def test_a_policy_is_shown_approved_and_published(database, run, approver):
     assert "it publishes nothing" in run("doctor").out
     shown = run("policy", "show", "patients").out
     assert f"stored by {database.server.owner}; not approved, as the database demands" in shown
-    digest = shown.partition("version 1, digest ")[2][:12]
+    digest = shown.partition("version 1, digest ")[2][:32]
     refused = run("publish", "patients", code=1).err
     assert "try: by another role: dbanon policy approve public.patients" in refused
     assert "[not-approved]" in run("plan", "patients").err

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from browsers import browser, hindrances, show
@@ -9,6 +10,7 @@ from tables import make_patients, patients_policy
 
 import dbanon
 from dbanon.actions.init import init
+from dbanon.domain.policy import Role
 from dbanon.pages.sign_off import render
 from dbanon.settings import Settings
 
@@ -53,6 +55,30 @@ def test_an_approval_of_another_version_or_policy_is_none_of_the_release(publish
     published.execute("UPDATE dbanon.release SET policy_version = NULL")
     found = dbanon.sign_off("anon.patients", settings=published.settings)
     assert "the version of its policy is not recorded" in found.approved_in_words
+
+
+def test_an_entry_that_names_an_approved_version_falsely_is_by_nobody(published):
+    dbanon.publish("patients", k=6, settings=published.settings)
+    forged = "UPDATE dbanon.release SET policy_version = 1, overrides = '{}'"
+    published.execute(forged)
+    found = dbanon.sign_off("anon.patients", settings=published.settings)
+    assert (1, True) == (found.approval.version, found.has_options)
+    assert found.approved_in_words.startswith("by nobody")
+
+
+def test_a_release_without_other_columns_has_a_page_too(database):
+    table = make_patients(database)
+    policy = patients_policy(table, l=None)
+    columns = tuple(
+        replace(rule, role=Role.IDENTIFIER, allow=())
+        if rule.column in {"disease", "note"}
+        else rule
+        for rule in policy.columns
+    )
+    dbanon.set_policy(table, replace(policy, columns=columns), settings=database.settings)
+    dbanon.publish(table, settings=database.settings)
+    found = dbanon.sign_off("anon.patients", settings=database.settings)
+    assert "Whoever knows other published values of a person" in found.risks[2]
 
 
 def test_the_command_prints_documents_and_pages(published, run, monkeypatch, tmp_path):

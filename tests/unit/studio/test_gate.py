@@ -1,6 +1,5 @@
 """Who is admitted to the studio, and what is refused."""
 
-import re
 from urllib.parse import urlencode, urlsplit
 
 import pytest
@@ -87,8 +86,17 @@ def test_the_cookie_is_out_of_reach_of_scripts_other_sites_and_other_ports(acces
     assert "; Secure" in secure.admit(secure.token)
 
 
-def test_an_address_admits_once(gate, access, cookie):
-    token = re.search("token=(.*)", Access(ORIGIN).address)[1]
+def test_cookies_of_other_ports_lock_nobody_out(gate, access, cookie):
+    (host, (name, value)) = own(access, cookie)
+    for foreign in ("dbanon_studio=x; ", 'bad cookie="; '):
+        for sent in (foreign + value, f"{value}; {foreign}"):
+            assert 200 == ask(gate, "GET", f"{access.base}/", headers=[host, (name, sent)]).status
+
+
+def test_an_address_admits_once(gate, access):
+    token = access.token
+    path = f"{access.base}/enter?token={token}"
+    assert 200 == ask(gate, "GET", path, headers=[("Host", access.host)]).status
     for tried in (token, "None", ""):
         path = f"{access.base}/enter?token={tried}"
         answer = ask(gate, "GET", path, headers=[("Host", access.host)])

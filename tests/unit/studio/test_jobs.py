@@ -32,7 +32,7 @@ def commit(stages):
 @pytest.fixture
 def start():
     jobs = Jobs()
-    yield lambda action: jobs.start("a job", action)
+    yield lambda action: jobs.start("a job", "public.patients", action)
     jobs.end()
 
 
@@ -54,6 +54,13 @@ def test_a_killed_job_says_that_what_it_changed_is_unknown(start, monkeypatch):
     failure = cancelled(start(commit))
     assert "unknown" in failure.message
     assert "dbanon release list" == failure.hint
+
+
+def test_a_job_that_still_runs_is_not_started_again(start):
+    first = start(search)
+    assert first is start(search)
+    first.cancel()
+    assert first is not start(search)
 
 
 def test_a_job_that_is_cancelled_before_it_begins_changed_nothing(start):
