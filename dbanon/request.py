@@ -338,6 +338,10 @@ class Request:
         policy = policies.changed(policy.with_models(*self._models()), given)
         return of_buckets(policies.changed(policy, {"params": parameters_of(policy)}))
 
+    def changes(self, policy: Policy) -> bool:
+        """Return True if an option puts another policy in force; raises as ``over``."""
+        return self.over(policy) != Request().over(policy)
+
     def _models(self) -> tuple[ModelSpec, ...]:
         """Return the requested models; raises PolicyError for a model given twice."""
         counts = ((K_ANONYMITY, "k", self.k), (L_DIVERSITY, "l", self.l))

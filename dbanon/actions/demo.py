@@ -148,9 +148,9 @@ def demo(
     return Demonstration(chosen, tuple(_shown(release, settings, stages) for release in releases))
 
 
-def load(dataset: str = "patients", *, settings: Settings | None = None) -> None:
+def load(dataset: str, *, settings: Settings) -> None:
     """Load tables that ship with dbanon and their taxonomies, without a policy or a release."""
-    chosen, settings = _chosen(dataset), settings or Settings.load()
+    chosen = _chosen(dataset)
     init(settings)
     for table in chosen.names:
         _load(chosen, table, settings)

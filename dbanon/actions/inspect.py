@@ -50,6 +50,8 @@ _SPARSE = 0.9  # of the rows without a value
 PROFILED, WHOLE = 5_000, 30_000
 """About how many rows of a table describe its columns, if it has more than so many."""
 _MOST_BARS = 16  # values of a column in a profile
+_LEAST = 5  # rows or persons of such a value
+_FIRST = 10  # rows of a source that are shown
 _RANGES = 4  # into which the middle half of the numbers is divided
 
 
@@ -116,7 +118,8 @@ class Profile:
     """The columns of a relation, described by some of its rows.
 
     inspection: of these rows; n_rows: of all, about, if ``is_sample``; values: by column, those
-    that at least ``least`` of the rows have, numbers in ranges and moments in years.
+    that at least ``least`` rows, or persons of several rows, have, numbers in ranges and moments in
+    years.
     """
 
     inspection: Inspection
@@ -126,10 +129,10 @@ class Profile:
     values: Mapping[str, Sequence[CountedValue]]
 
 
-def profile(table: str | TableName, *, least: int = 5, settings: Settings | None = None) -> Profile:
+def profile(table: str | TableName, *, settings: Settings | None = None) -> Profile:
     """Describe the columns of a table by a sample of its pages; needs SELECT only.
 
-    No value of fewer than ``least`` rows, or persons of several rows, is returned, and none of a
+    No value of fewer than five rows, or persons of several rows, is returned, and none of a
     column that seems to identify persons. Views are read whole. Raises as ``inspect``.
     """
     with (
@@ -145,15 +148,15 @@ def profile(table: str | TableName, *, least: int = 5, settings: Settings | None
         widths = {name: _step(named.get(name)) if widths[name] else None for name in widths}
         persons = None if found.persons is None else found.persons.column
         values = catalog.frequent_values(
-            session, rows, widths, persons=persons, least=least, most=_MOST_BARS
+            session, rows, widths, persons=persons, least=_LEAST, most=_MOST_BARS
         )
         values = {name: _in_ranges(those, widths[name]) for name, those in values.items()}
     is_sample = rows.sampled is not None
-    return Profile(found, n_rows if is_sample else found.n_rows, is_sample, least, values)
+    return Profile(found, n_rows if is_sample else found.n_rows, is_sample, _LEAST, values)
 
 
 def source_rows(
-    table: str | TableName, *, limit: int = 10, settings: Settings | None = None
+    table: str | TableName, *, settings: Settings | None = None
 ) -> dict[str, list[str | None]]:
     """Return the first rows of a table as they are, by column, cut off after some characters."""
     with (
@@ -162,7 +165,7 @@ def source_rows(
     ):
         identity.admit(session, info)
         names = [column.name for column in info.columns]
-        return catalog.first_rows(session, info, names, limit=limit, length=LONGEST)
+        return catalog.first_rows(session, info, names, limit=_FIRST, length=LONGEST)
 
 
 def _width(column: InspectedColumn) -> float | None:

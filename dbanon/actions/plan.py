@@ -190,6 +190,9 @@ def plan_report_request(table: str | TableName, request: Request) -> tuple[Plan,
     return found, _report(found, grouped.prepared[0], request, stages)
 
 
+_PREVIEWED = 20  # rows
+
+
 @dataclass(frozen=True, slots=True)
 class Preview:
     """A plan with its report, and some rows as they would be published.
@@ -205,8 +208,8 @@ class Preview:
     omitted: tuple[str, ...] = ()
 
 
-def preview_request(table: str | TableName, request: Request, *, n_rows: int = 20) -> Preview:
-    """Plan a publication with its report, and return ``n_rows`` rows of it in random order.
+def preview_request(table: str | TableName, request: Request) -> Preview:
+    """Plan a publication with its report, and return some rows of it in random order.
 
     Takes the options of ``plan`` and raises its errors. By anatomy, whose quasi-identifiers are
     published as they are, no row is returned.
@@ -222,7 +225,7 @@ def preview_request(table: str | TableName, request: Request, *, n_rows: int = 2
     sensitive = [r.column for r in found.policy.with_role(Role.SENSITIVE)]
     sensitive = [name for name in sensitive if not found.policy.masked(name)]
     group = prepared.outcome.assignment.group
-    drawn = np.random.default_rng(request.seed).permutation(np.flatnonzero(group >= 0))[:n_rows]
+    drawn = np.random.default_rng(request.seed).permutation(np.flatnonzero(group >= 0))[:_PREVIEWED]
     columns = [[one.labels[i] for i in one.index[group[drawn]].tolist()] for one in quasi]
     for name in sensitive:
         values = prepared.source.columns[name].take(drawn).to_pylist()

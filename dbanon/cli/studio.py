@@ -77,6 +77,8 @@ def studio(
     from dbanon.studio.workspace import Workspace
 
     if demo:
+        if dsn is not None:
+            raise typer.BadParameter("--demo uses the embedded server, and --dsn names another")
         settings = _of_demo(settings)
 
     def opened(access: Access) -> None:

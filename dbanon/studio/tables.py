@@ -52,7 +52,8 @@ class TablePages(Pages):
     """Pages about what is in the database, and what the policy makes of it."""
 
     def tables(self, _request: Request) -> Response:
-        """Show all tables."""
+        """Show all tables, and read each again when it is opened next."""
+        self.workspace.profiles.clear()
         try:
             found = list_tables(settings=self.workspace.settings)
         except SchemaOutOfDate as error:

@@ -43,7 +43,6 @@ from dbanon.formats.policy_warnings import (
 )
 from dbanon.formats.suggestions import candidates, find
 from dbanon.models.registry import MODELS
-from dbanon.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
     from dbanon.domain.assignment import Taxonomy
     from dbanon.domain.policy import Approval
     from dbanon.domain.release import Entry, Release
+    from dbanon.request import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ def unapproved(loaded: Loaded, request: Request) -> PolicyWarning | None:
         message = f"version {approval.version} of policy {loaded.wanted} of {name} is not approved"
         hint = command("dbanon policy approve", name, options=option)
         return PolicyWarning(Code.NOT_APPROVED, None, message, f"by another role: {hint}")
-    if request.over(loaded.policy) != Request().over(loaded.policy):
+    if request.changes(loaded.policy):
         return PolicyWarning(
             Code.NOT_APPROVED,
             None,

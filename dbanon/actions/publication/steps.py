@@ -272,7 +272,7 @@ def _record(to: Sender, plan: PublicationPlan, work: Work) -> Work:
     to.do(share, printed=companion_relations.label_statements(publication))
     deal = partial(companion_relations.publish_buckets, session, publication)
     dealt = to.do(deal, printed=companion_relations.moved_bucket_statements(publication))
-    dealt = dealt or companion_relations.Dealt()
+    dealt = dealt or companion_relations.PublishedBuckets()
     done = partial(_admitted, session, plan, work, entered=entered, left=left, dealt=dealt)
     return to.do(done) or work
 
@@ -466,7 +466,7 @@ def _admitted(
     *,
     entered: _Entered | None,
     left: TableName | None,
-    dealt: companion_relations.Dealt,
+    dealt: companion_relations.PublishedBuckets,
 ) -> Work:
     """Return a table whose readers have no access to hidden data, with its served release."""
     assert entered is not None  # noqa: S101 - it is served

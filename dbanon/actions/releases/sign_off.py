@@ -74,12 +74,9 @@ def _is_changed(session: Session, release: Release) -> bool:
         return True
     try:
         policy = policies.from_document({**stored, "name": release.policy_name})
-        plain = Request().over(policy).without_rest()
-        return not (
-            plain
-            == Request.from_ledger(release.overrides).over(policy).without_rest()
-            == release.policy.without_rest()
-        )
+        if Request.from_ledger(release.overrides).changes(policy):
+            return True
+        return Request().over(policy).without_rest() != release.policy.without_rest()
     except DbanonError:  # its options do not fit any more
         return True
 

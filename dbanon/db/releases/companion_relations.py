@@ -318,7 +318,7 @@ def moved_bucket_statements(publication: Publication) -> list[sql.Composed]:
     ]
 
 
-class Dealt(NamedTuple):
+class PublishedBuckets(NamedTuple):
     """What became of the buckets: their readers may use the relation, so its rows are replaced.
 
     aside: the new name of a relation with other columns on which others depend; is_copy: whether
@@ -329,7 +329,7 @@ class Dealt(NamedTuple):
     is_copy: bool = False
 
 
-def publish_buckets(session: Session, publication: Publication) -> Dealt:
+def publish_buckets(session: Session, publication: Publication) -> PublishedBuckets:
     """Publish the values of the buckets, or retire the relation if the policy has no anatomy.
 
     Raises ConfigError if the name is taken.
@@ -337,7 +337,7 @@ def publish_buckets(session: Session, publication: Publication) -> Dealt:
     view = publication.view
     if not publication.policy.anatomy:
         BUCKETS.retire(session, view)
-        return Dealt()
+        return PublishedBuckets()
     left, oid = None, BUCKETS.require_free(session, view).oid
     candidate = BUCKETS.name(publication.candidate)
     tables = relation(BUCKETS.name(view)), relation(candidate)
@@ -351,7 +351,7 @@ def publish_buckets(session: Session, publication: Publication) -> Dealt:
         session.run(moved_bucket_statements(publication))
     identity.dismiss(session, candidate)
     BUCKETS.share(session, view)
-    return Dealt(left, is_copy)
+    return PublishedBuckets(left, is_copy)
 
 
 _PERSONS = "persons"

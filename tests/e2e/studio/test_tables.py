@@ -70,6 +70,16 @@ def test_published_relations_and_tables_of_others_are_not_listed(copied):
     assert not {"anon.patients", "public.of_admin"} & found
 
 
+def test_the_list_of_tables_makes_the_studio_read_them_again(copied):
+    database = copied(make_patients)
+    visitor = Visitor(database.settings)
+    visitor.get("columns", table="public.patients")
+    database.execute("ALTER TABLE patients ADD COLUMN height integer")
+    visitor.get("tables")
+    shown = visitor.get("columns", table="public.patients").text
+    assert "The policy has no role for <bdi>height</bdi>" in shown
+
+
 def test_a_profile_has_no_value_of_few_rows_and_counts_all_others(copied):
     found = profile(PATIENTS, settings=copied(make_patients).settings)
     assert (False, 200) == (found.is_sample, found.n_rows)

@@ -59,3 +59,13 @@ def test_the_browser_gets_the_address_by_a_file_that_others_cannot_read(monkeypa
     assert 0 == file.parent.stat().st_mode & 0o077
     file.unlink()
     file.parent.rmdir()
+
+
+def test_the_demo_is_on_no_other_server(monkeypatch, capsys):
+    words = ["dbanon", "studio", "--no-browser", "--demo", "--dsn", "dbname=mine"]
+    monkeypatch.setattr(serving, "serve", lambda *_, **__: pytest.fail("it was served"))
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert 2 == ended.value.code
+    assert "--demo uses the embedded server" in " ".join(capsys.readouterr().err.split())
