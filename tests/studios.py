@@ -60,7 +60,7 @@ class Visitor:
 
     def __init__(self, settings, **options):
         self.access = Access(ORIGIN)
-        self.workspace = Workspace(settings, **options)
+        self.workspace = Workspace(settings, patience=120.0, **options)
         self.app = make(self.access, self.workspace)
         address = urlsplit(self.access.address)
         entered = ask(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -23,7 +24,7 @@ from dbanon.db.session import connect
 from dbanon.domain.errors import DbanonError, PolicyError
 from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Policy
-from dbanon.domain.table import TableName
+from dbanon.domain.table import UNPRINTED, TableInfo, TableName
 from dbanon.formats.support import Mode, require
 from dbanon.models.base import COLUMNS
 from dbanon.models.registry import texts
@@ -75,7 +76,8 @@ class Compared:
 class Comparison:
     """The results of algorithms on the same rows, in the requested order.
 
-    ``l`` is the minimum number of distinct values of the sensitive columns, or of ``l_columns``.
+    ``l`` is the minimum number of distinct values of the sensitive columns, or of ``l_columns``;
+    is_sample: whether the table has more rows.
     """
 
     table: TableName
@@ -84,6 +86,7 @@ class Comparison:
     ks: tuple[int, ...]
     results: tuple[Compared, ...]
     l_columns: tuple[str, ...] = ()
+    is_sample: bool = field(default=False, metadata=UNPRINTED)
 
     @property
     def diversity(self) -> str:
@@ -98,20 +101,47 @@ class Comparison:
         return any(loss.weighted_ncp is not None for loss in losses)
 
 
-def compare_request(
-    table: str | TableName, request: Request, *, most_rows: int | None = None
-) -> Comparison:
+def compare_request(table: str | TableName, request: Request) -> Comparison:
     """Run algorithms on one table, read once, and return the cost of each; writes nothing.
 
     ks: values of k to try instead of the policy's; those above the number of rows are skipped. Each
     algorithm gets its own parameters of ``params``. A failed one has a reason in the result. Raises
     as ``plan`` before the first algorithm runs, and PolicyError for an unknown algorithm or a
     parameter that none has.
+    """
+    *_, found = comparisons(table, request)
+    return found
+
+
+def comparisons(
+    table: str | TableName, request: Request, *, most_rows: int | None = None
+) -> Iterator[Comparison]:
+    """Compare as ``compare_request``, and yield the comparison before and after each result.
 
     most_rows: of a larger table, a sample of pages with about so many rows is compared instead,
-    which loses more than all rows do.
+    which loses more than all rows do, and whose seconds include compilation.
     """
     stages = request.stages or Stages()
+    info, source, candidates, ks = _read(table, request, stages, most_rows=most_rows)
+    least = candidates[0].with_k(ks[0])
+    requirement_of(source.encoded, least)  # raises Unsatisfiable if no k is possible
+    tried = tuple(k for k in ks if k <= source.encoded.n_rows)
+    for candidate in candidates if most_rows is None else ():
+        _warm_up(source.encoded, candidate, tell=stages.on_note)
+    l, l_columns = _diversity(candidates[0])
+    is_sample = info.sampled is not None
+    found = Comparison(info.name, source.encoded.n_rows, l, tried, (), l_columns, is_sample)
+    yield found
+    for k, candidate in product(tried, candidates):
+        result = _attempt(source, candidate.with_k(k), seed=request.seed, stages=stages)
+        found = replace(found, results=(*found.results, result))
+        yield found
+
+
+def _read(
+    table: str | TableName, request: Request, stages: Stages, *, most_rows: int | None
+) -> tuple[TableInfo, Source, list[Policy], list[int]]:
+    """Read the rows to compare; return them with the policy of each algorithm, and all k."""
     request, given = loading.requested(request)
     wanted = {*request.ks} if request.k is None else {*request.ks, request.k}
     if wanted:
@@ -130,18 +160,7 @@ def compare_request(
         require(Mode.COMPARISON, request.for_table(policy, loaded.info))
         candidates = _candidates(policy, request, request.algorithms or USUAL)
         source = read_source(session, member, stages, kind=request.relation_kind)
-    ks = sorted(wanted or {policy.k})
-    requirement_of(source.encoded, policy.with_k(ks[0]))  # raises Unsatisfiable if no k is possible
-    tried = tuple(k for k in ks if k <= source.encoded.n_rows)
-    for candidate in candidates:
-        _warm_up(source.encoded, candidate, tell=stages.on_note)
-    results = tuple(
-        _attempt(source, candidate.with_k(k), seed=request.seed, stages=stages)
-        for k in tried
-        for candidate in candidates
-    )
-    l, l_columns = _diversity(policy)
-    return Comparison(loaded.info.name, source.encoded.n_rows, l, tried, results, l_columns)
+    return loaded.info, source, candidates, sorted(wanted or {policy.k})
 
 
 def _diversity(policy: Policy) -> tuple[int, tuple[str, ...]]:

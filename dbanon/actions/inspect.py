@@ -155,6 +155,25 @@ def profile(table: str | TableName, *, settings: Settings | None = None) -> Prof
     return Profile(found, n_rows if is_sample else found.n_rows, is_sample, _LEAST, values)
 
 
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What is known of a table without reading it; n_rows: about how many, 0 if unknown."""
+
+    info: TableInfo
+    n_rows: int
+
+
+def outline(table: str | TableName, *, settings: Settings | None = None) -> Outline:
+    """Describe a table by the catalog alone. Raises as ``inspect``."""
+    with (
+        connect(settings or Settings.load()) as session,
+        looking(session, partial(catalog.describe, session, TableName.parse(table))) as (info,),
+    ):
+        identity.admit(session, info)
+        n_rows, _ = catalog.sampled(session, info, most=PROFILED, above=WHOLE)
+    return Outline(info, n_rows)
+
+
 def source_rows(
     table: str | TableName, *, settings: Settings | None = None
 ) -> dict[str, list[str | None]]:

@@ -90,6 +90,16 @@ def warm(*, on_step: Callable[[str], None] = lambda _: None) -> Compiled:
     return Compiled(cache_base(), round(compiled.seconds, 3))
 
 
+def prepare() -> None:
+    """Load the compiled functions of a plain search into this process, where later ones find them.
+
+    They are compiled unless they are cached.
+    """
+    from dbanon.anonymization.data_frame import anonymize
+
+    anonymize(_table(), **(_ALWAYS | {"l": 2}))
+
+
 def _not_kept(folder: Path) -> ConfigError:
     return ConfigError(
         f"compiled code cannot be kept in {folder}: it must be a folder that is yours, that"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import signal
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -36,26 +37,25 @@ class Failure:
 class Job:
     """An action that runs, or has run.
 
-    title: what it does; steps: the stages that began, in order; share: of the last stage that is
-    done, in [0, 1]; result: None until it is complete, and if it failed.
+    title: what it does; about: the table or relation; on_success: called before it is over, unless
+    it fails; steps: the stages that began, in order; share: of the last stage that is done, in
+    [0, 1]; result: the latest, None before the first; version: number of results so far.
     """
 
     title: str
+    about: str
+    on_success: Callable[[], object]
     id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     steps: list[str] = field(default_factory=list)
     share: float | None = None
     result: Any = None
+    version: int = 0
     failure: Failure | None = None
-    about: str = ""
     is_begun: bool = False
     is_cancelled: bool = False
+    is_over: bool = False
     process: Any = None
     listener: Thread | None = None
-
-    @property
-    def is_over(self) -> bool:
-        """True once it has a result or a failure."""
-        return self.result is not None or self.failure is not None
 
     def take(self, kind: str, value: Any) -> None:  # noqa: ANN401 - results of any action
         """Note a message of the process."""
@@ -69,9 +69,12 @@ class Job:
         elif kind == "progress":
             self.share = value
         elif kind == "result":
-            self.result = value
+            self.result, self.version = value, self.version + 1
+        elif kind == "success":
+            self.on_success()
+            self.is_over = True
         elif kind == "failure":
-            self.failure = value
+            self.failure, self.is_over = value, True
 
     def cancel(self) -> None:
         """Interrupt the process, which reports what it did; kill it if that takes too long."""
@@ -91,19 +94,34 @@ class Job:
         elif not self.is_over:
             unknown = "its process was killed: whether anything was changed is unknown"
             self.failure = Failure(unknown, hint="dbanon release list")
+        self.is_over = True
 
 
 class Jobs:
-    """The jobs of a studio, by their numbers."""
+    """The jobs of a studio, by their numbers.
 
-    def __init__(self) -> None:
+    prepare: a function that loads what jobs need; a process that has called it waits for the next
+    job. None: each process starts with its job.
+    """
+
+    def __init__(self, prepare: Callable[[], object] | None = None) -> None:
         self._jobs: dict[str, Job] = {}
         self._lock = Lock()
+        self._prepare = prepare
+        self.waiting: tuple[Any, Connection] | None = None
 
-    def start(self, title: str, about: str, action: Callable[..., object], *rest: object) -> Job:
-        """Run an action in a new process; it gets the other arguments and then the ``Stages``.
+    def start(
+        self,
+        title: str,
+        about: str,
+        action: Callable[..., object],
+        *rest: object,
+        on_success: Callable[[], object] = lambda: None,
+    ) -> Job:
+        """Run an action in another process; it gets the other arguments and then the ``Stages``.
 
-        about: the table or relation; a job of the same title that still runs there is returned.
+        Of an action that returns an iterator, each item is a result. about: the table or relation;
+        a job of the same title that still runs there is returned.
         """
         with self._lock:
             jobs = [*self._jobs.values()]
@@ -113,9 +131,21 @@ class Jobs:
             over = [one for one in jobs if one.is_over]
             for one in over[: max(len(over) - _MOST_JOBS, 0)]:
                 del self._jobs[one.id]
-            job = _started(Job(title, about=about), action, rest)
+            job = Job(title, about, on_success)
             self._jobs[job.id] = job
+            process, messages = self.waiting or _started(None)
+            self.waiting, job.process = None, process
+            with suppress(OSError):  # of a process that was killed, which the listener finds
+                messages.send((action, rest))
+            job.listener = Thread(target=self._listen, args=(job, messages), daemon=True)
+            job.listener.start()
         return job
+
+    def prepare(self) -> None:
+        """Start the process of the next job."""
+        with self._lock:
+            if self._prepare is not None and self.waiting is None:
+                self.waiting = _started(self._prepare)
 
     def get(self, number: str) -> Job | None:
         """Return a job, None if there is none of that number."""
@@ -123,50 +153,71 @@ class Jobs:
 
     def end(self) -> None:
         """End all processes."""
+        self._prepare = None
         for job in [*self._jobs.values()]:
             job.cancel()
+        with self._lock:
+            if self.waiting is not None:
+                self.waiting[0].kill()
+
+    def _listen(self, job: Job, messages: Connection) -> None:
+        try:
+            with messages, suppress(EOFError, OSError):
+                while not job.is_over:
+                    job.take(*messages.recv())
+        finally:
+            job.lose()
+            self.prepare()  # only now: two cores are few
 
 
-def _started(job: Job, action: Callable[..., object], arguments: tuple[object, ...]) -> Job:
-    ours, theirs = _PROCESSES.Pipe(duplex=False)
-    job.process = _PROCESSES.Process(
-        target=_run, args=(theirs, action, arguments), daemon=True, name="dbanon studio"
+def _started(prepare: Callable[[], object] | None) -> tuple[Any, Connection]:
+    """Return a new process, and a connection to send it an action and receive its messages."""
+    ours, theirs = _PROCESSES.Pipe()
+    process = _PROCESSES.Process(
+        target=_run, args=(theirs, prepare), daemon=True, name="dbanon studio"
     )
-    job.process.start()
+    process.start()
     theirs.close()
-    job.listener = Thread(target=_listen, args=(job, ours), daemon=True)
-    job.listener.start()
-    return job
+    return process, ours
 
 
-def _listen(job: Job, messages: Connection) -> None:
-    try:
-        with messages, suppress(EOFError, OSError):
-            while not job.is_over:
-                job.take(*messages.recv())
-    finally:
-        job.lose()
-
-
-def _run(
-    messages: Connection, action: Callable[..., object], arguments: tuple[object, ...]
-) -> None:
-    """Run an action, and send its stages, and its result or failure."""
+def _run(messages: Connection, prepare: Callable[[], object] | None) -> None:
+    """Wait for an action, run it, and send its stages, its results, and how it ended."""
 
     def send(kind: str, value: object) -> None:
         with suppress(OSError):
             messages.send((kind, value))
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if prepare is not None:
+        send("stage", "prepare")
+        with suppress(Exception):  # its error is that of the job, which needs the same
+            prepare()
+    try:
+        action, arguments = messages.recv()
+    except (EOFError, OSError):  # the studio has ended
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where it was ignored
+    send("begun", None)
+    _send_results(send, action, arguments)
+
+
+def _send_results(
+    send: Callable[[str, object], None],
+    action: Callable[..., object],
+    arguments: tuple[object, ...],
+) -> None:
     stages = Stages(
         on_start=lambda name: send("stage", name),
         on_step=lambda name: send("step", name),
         on_progress=lambda done, _: send("progress", done),
     )
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where it was ignored
-    send("begun", None)
     with followed() as operations:
         try:
-            send("result", action(*arguments, stages))
+            found = action(*arguments, stages)
+            for result in found if isinstance(found, Iterator) else (found,):
+                send("result", result)
+            send("success", None)
         except DbanonError as error:
             done = str(operations) if operations.partly_done else None
             send("failure", Failure(str(error), error.hint, done))

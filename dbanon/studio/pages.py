@@ -18,7 +18,7 @@ from dbanon.domain.table import TableName
 from dbanon.pages.rendering import TEMPLATES, environment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from starlette.requests import Request
 
@@ -72,7 +72,7 @@ class Pages:
             "csrf": self.access.form,
             "tabs": TABS,
             "commands": self.workspace.commands,
-            "notices": self.workspace.taken_notices(),
+            "notices": (),
             "target": None,
             "draft": None,
             "active": "",
@@ -85,7 +85,8 @@ class Pages:
         """Return the table and policy that a page is about, and what its frame shows."""
         target = Target.of(request)
         draft = self.workspace.draft(target.table, target.policy)
-        return target, {"target": target, "draft": draft, "active": active}
+        notices = self.workspace.notices.get(request.query_params.get("notices", ""), ())
+        return target, {"target": target, "draft": draft, "active": active, "notices": notices}
 
     def draft(self, target: Target) -> Draft:
         """Return the draft of a table."""
@@ -100,10 +101,18 @@ class Pages:
             )
         return draft
 
-    def go(self, page: str, target: Target | None = None, **query: object) -> RedirectResponse:
-        """Send the browser to a page."""
+    def go(
+        self,
+        page: str,
+        target: Target | None = None,
+        *,
+        notices: Sequence[str] = (),
+        **query: object,
+    ) -> RedirectResponse:
+        """Send the browser to a page, which shows the notices."""
         where = {} if target is None else target.query
-        return RedirectResponse(self.url(page, **where, **query), _SEE_OTHER)
+        key = self.workspace.keep(notices) if notices else None
+        return RedirectResponse(self.url(page, **where, **query, notices=key), _SEE_OTHER)
 
     def back(self, request: Request, page: str, job: str | None) -> RedirectResponse:
         """Send the browser to the page of a job, about the table or relation of the form."""

@@ -55,9 +55,9 @@ class ReleasePages(Pages):
         action, verb = (revoke, "revoke") if form.get("revoke") else (grant, "grant")
         changed = action(relation, roles, settings=self.workspace.settings)
         self.workspace.note(command(f"dbanon {verb}", relation, *roles))
-        self.workspace.notices += [f"access to {one.relation} was changed" for one in changed]
-        self.workspace.notices += [str(remark) for one in changed for remark in one.remarks]
-        return self.go("releases", target)
+        notices = [f"access to {one.relation} was changed" for one in changed]
+        notices += [str(remark) for one in changed for remark in one.remarks]
+        return self.go("releases", target, notices=notices)
 
     def schedule(self, request: Request) -> Response:
         """Set or remove the schedule of a table."""
@@ -65,10 +65,10 @@ class ReleasePages(Pages):
         if form.get("remove"):
             remove_schedule(target.name, settings=self.workspace.settings)
             self.workspace.note(command("dbanon schedule remove", target.name))
-            return self.go("releases", target)
+            return self.go("releases", target, notices=["the schedule is removed"])
         cron, zone = form.get("cron", ""), form.get("zone") or "UTC"
         stored = set_schedule(target.name, cron, zone=zone, settings=self.workspace.settings)
         options = command("--cron", cron) + (f" {command('--zone', zone)}" if zone != "UTC" else "")
         self.workspace.note(command("dbanon schedule set", target.name, options=options))
-        self.workspace.notices.append(f"next refresh: {stored.next_due:%Y-%m-%d %H:%M %Z}")
-        return self.go("releases", target)
+        notice = f"next refresh: {stored.next_due:%Y-%m-%d %H:%M %Z}"
+        return self.go("releases", target, notices=[notice])

@@ -6,13 +6,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dbanon.actions.compare import Compared, Comparison, compare_request
+from dbanon.actions.compare import Compared, Comparison, comparisons
 from dbanon.actions.plan import Preview, preview_request
 from dbanon.actions.publish import publish_request
 from dbanon.actions.refresh import Refreshed, refresh
 from dbanon.actions.releases.report import report
 from dbanon.actions.releases.sign_off import sign_off
-from dbanon.domain.errors import ConfigError, PolicyError
+from dbanon.domain.errors import ConfigError, PolicyError, Unsatisfiable
 from dbanon.domain.messages import advice_on
 from dbanon.domain.policy import L_DIVERSITY, ModelSpec, policy_option
 from dbanon.domain.report import Report, SignOff
@@ -27,7 +27,7 @@ from dbanon.request import Request as Options
 from dbanon.studio.pages import Pages, Target, form_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from dbanon.domain.release import Release
     from dbanon.studio.workspace import Draft
 
-SAMPLED = 3_000
-"""Rows of a larger table on which candidates are first compared, about."""
-USUAL_KS = (2, 5, 10, 25, 50, 100)
+SAMPLES = (600, 3_000, 12_000)
+"""About how many rows of a larger table are compared, one sample after the other."""
+USUAL_KS: tuple[int, ...] = (2, 5, 10, 25, 50, 100)
 _SEARCH, _EFFORT = "auto", "fast"  # of candidates
 
 
@@ -46,12 +46,18 @@ class SearchPages(Pages):
     """Pages that start a job, show its progress, and then its result."""
 
     def _begin(
-        self, request: Request, title: str, action: Callable[..., object], *arguments: object
+        self,
+        request: Request,
+        title: str,
+        action: Callable[..., object],
+        *arguments: object,
+        line: str,
     ) -> Response:
-        """Start a job and go to the page that shows it."""
+        """Start a job and go to the page that shows it; line: the command that does the same."""
         form = form_of(request)
         about = form.get("table") or form.get("relation", "")
-        job = self.workspace.jobs.start(title, about, action, *arguments)
+        noted = partial(self.workspace.note, line)
+        job = self.workspace.jobs.start(title, about, action, *arguments, on_success=noted)
         return self.back(request, request.url.path.rpartition("/")[2], job=job.id)
 
     def _request(self, target: Target) -> Options:
@@ -63,13 +69,13 @@ class SearchPages(Pages):
         """Show loss and risk of several k, with a button to take each."""
         target, values = self.of_table(request, "curve")
         policy = self.draft(target).policy
-        job, shown, tried = self.running(request), {}, [*USUAL_KS]
+        job, shown, ks = self.running(request), {}, USUAL_KS
         if job is not None and isinstance(job.result, Comparison):
-            tried = sorted({one.k for one in job.result.results})
-            shown = comparison.values_of(job.result) | self._sides(request, job.result)
-        ks = " ".join(map(str, tried))
+            ks = job.result.ks
+            if job.result.results:
+                shown = comparison.values_of(job.result) | self._sides(request, job.result)
         return self.render(
-            "curve.html", {**shown, **values}, job=job, policy=policy, ks=ks, sampled=SAMPLED
+            "curve.html", {**shown, **values}, job=job, policy=policy, ks=ks, samples=SAMPLES
         )
 
     def _sides(self, request: Request, found: Comparison) -> dict[str, object]:
@@ -91,12 +97,10 @@ class SearchPages(Pages):
         options = replace(options, effort=_EFFORT)
         given = f"--compare --algorithms {_SEARCH} --effort {_EFFORT} --ks {','.join(map(str, ks))}"
         given += f" --l {least}" if least else ""
-        file = f"--file {target.file}"
-        self.workspace.note(command("dbanon plan", target.name, options=f"{file} {given}"))
-        most = None if form.get("all") else SAMPLED
-        title = "compare all rows" if most is None else "compare a sample of rows"
-        action = partial(compare_request, most_rows=most)
-        return self._begin(request, title, search, action, target.table, options)
+        line = command("dbanon plan", target.name, options=f"--file {target.file} {given}")
+        samples: tuple[int | None, ...] = (None,) if form.get("all") else SAMPLES
+        title = "compare all rows" if form.get("all") else "compare samples of rows"
+        return self._begin(request, title, tried, target.table, options, samples, line=line)
 
     def take(self, request: Request) -> Response:
         """Take the k of a candidate, and its l, into the draft."""
@@ -108,8 +112,7 @@ class SearchPages(Pages):
             before = policy.model(L_DIVERSITY) or ModelSpec(L_DIVERSITY)
             policy = policy.with_models(replace(before, params={**before.params, "l": least}))
         draft.change(policy)
-        self.workspace.notices.append(f"the draft has k = {policy.k} now")
-        return self.go("preview", target)
+        return self.go("preview", target, notices=[f"the draft has k = {policy.k} now"])
 
     def preview(self, request: Request) -> Response:
         """Show rows as they would be published, and distributions before and after."""
@@ -143,10 +146,9 @@ class SearchPages(Pages):
     def start_preview(self, request: Request) -> Response:
         """Group the rows by the draft."""
         target = Target.of(request)
-        options = f"--file {target.file}"
-        self.workspace.note(command("dbanon plan", target.name, options=options))
+        line = command("dbanon plan", target.name, options=f"--file {target.file}")
         arguments = (search, preview_request, target.table, self._request(target))
-        return self._begin(request, "group the rows by this draft", *arguments)
+        return self._begin(request, "group the rows by this draft", *arguments, line=line)
 
     def publish(self, request: Request) -> Response:
         """Show what would be published for whom, and then the proof."""
@@ -181,10 +183,9 @@ class SearchPages(Pages):
         words = [policy_option(target.policy), *([] if kind == "table" else ["--as view"])]
         words += [command("--grant", role) for role in roles]
         given = " ".join(filter(None, words))
-        self.workspace.note(command("dbanon publish", target.name, options=given))
-        return self._begin(
-            request, "publish and prove", search, publish_request, target.table, options
-        )
+        line = command("dbanon publish", target.name, options=given)
+        arguments = (search, publish_request, target.table, options)
+        return self._begin(request, "publish and prove", *arguments, line=line)
 
     def refresh(self, request: Request) -> Response:
         """Show what a refresh would change, or has changed."""
@@ -198,10 +199,10 @@ class SearchPages(Pages):
         target, form = Target.of(request), form_of(request)
         dry = bool(form.get("dry"))
         verb = "dbanon plan" if dry else "dbanon refresh"
-        self.workspace.note(command(verb, target.name, options="--refresh" if dry else ""))
+        line = command(verb, target.name, options="--refresh" if dry else "")
         action = partial(refresh, dry_run=dry, settings=self.workspace.settings)
-        arguments = (run, action, target.table)
-        return self._begin(request, "plan a refresh" if dry else "refresh", *arguments)
+        title = "plan a refresh" if dry else "refresh"
+        return self._begin(request, title, run, action, target.table, line=line)
 
     def report(self, request: Request) -> Response:
         """Show the report of a relation, or the page to sign."""
@@ -221,8 +222,8 @@ class SearchPages(Pages):
         option = "--public" if public else ""
         if form.get("sign_off"):
             action, option = partial(sign_off, settings=settings), "--sign-off"
-        self.workspace.note(command("dbanon report", relation, options=option))
-        return self._begin(request, "report", run, action, relation)
+        line = command("dbanon report", relation, options=option)
+        return self._begin(request, "report", run, action, relation, line=line)
 
 
 def side_by_side(pair: Sequence[Compared]) -> Table | None:
@@ -267,6 +268,28 @@ def search(
 ) -> object:
     """Run an action with a request, in a process of its own."""
     return action(table, replace(request, stages=stages))
+
+
+def tried(
+    table: str, request: Options, samples: Sequence[int | None], stages: Stages
+) -> Iterator[Comparison]:
+    """Compare candidates on larger and larger samples, None for all rows, in a process of its own.
+
+    Of the first sample every result is yielded as it comes, of the others all at once. A sample
+    whose rows allow no candidate is left out, unless it is the last.
+    """
+    for most in samples:
+        try:
+            for found in comparisons(table, replace(request, stages=stages), most_rows=most):
+                is_complete = len(found.results) == len(found.ks)
+                if is_complete or most == samples[0]:
+                    yield found
+        except Unsatisfiable:
+            if most == samples[-1]:
+                raise
+            continue
+        if not found.is_sample:
+            return
 
 
 def run(action: Callable[..., object], what: str, stages: Stages) -> object:

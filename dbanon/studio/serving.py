@@ -75,14 +75,16 @@ class Studio(TablePages, SearchPages, ReleasePages):
     async def _progress(self, request: Request) -> AsyncIterator[str]:
         job, before = self.running(request), ""
         while job is not None:
-            found = json.dumps({"steps": job.steps, "share": job.share, "over": job.is_over})
+            is_over = job.is_over  # before what is final then
+            state = {"steps": job.steps, "share": job.share, "version": job.version}
+            found = json.dumps({**state, "over": is_over})
             if found != before:
                 yield f"data: {found}\n\n"
-            if job.is_over:
+            if is_over:
                 return
             before = found
             await asyncio.sleep(_BETWEEN)
-        yield 'data: {"steps": [], "share": null, "over": true}\n\n'
+        yield 'data: {"steps": [], "share": null, "version": 0, "over": true}\n\n'
 
 
 _RUNNING = ("curve", "preview", "publish", "refresh", "report")
@@ -142,6 +144,7 @@ def make(access: Access, workspace: Workspace) -> ASGIApp:
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        workspace.jobs.prepare()
         yield
         workspace.jobs.end()
 

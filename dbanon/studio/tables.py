@@ -11,7 +11,7 @@ import tomli_w
 from starlette.responses import PlainTextResponse
 
 from dbanon.actions.init import init
-from dbanon.actions.inspect import source_rows
+from dbanon.actions.inspect import outline, source_rows
 from dbanon.actions.policy import approve_policy, policy_approval, set_policy
 from dbanon.actions.tables import list_tables
 from dbanon.actions.taxonomy import (
@@ -53,7 +53,7 @@ class TablePages(Pages):
 
     def tables(self, _request: Request) -> Response:
         """Show all tables, and read each again when it is opened next."""
-        self.workspace.profiles.clear()
+        self.workspace.forget_profiles()
         try:
             found = list_tables(settings=self.workspace.settings)
         except SchemaOutOfDate as error:
@@ -67,7 +67,16 @@ class TablePages(Pages):
         return self.go("tables")
 
     def columns(self, request: Request) -> Response:
-        """Show the columns of a table, with a form of their roles."""
+        """Show the columns of a table, with a form of their roles.
+
+        While they are described for the first time, their names are shown, and a request with the
+        field ``wait`` is answered when this is done.
+        """
+        table = Target.of(request).table
+        waits = None if request.query_params.get("wait") else self.workspace.patience
+        if not self.workspace.is_profiled(table, within=waits):
+            shown = outline(table, settings=self.workspace.settings)
+            return self.render("reading.html", shown=shown, table=Target.of(request))
         target, values = self.of_table(request, "columns")
         profile = self.workspace.profile(target.table)
         found, policy = profile.inspection.columns, self.draft(target).policy
@@ -213,8 +222,7 @@ class TablePages(Pages):
             filter(None, [command("--digest", digest), policy_option(target.policy)])
         )
         self.workspace.note(command("dbanon policy approve", target.name, options=options))
-        self.workspace.notices.append(approval_in_words(found))
-        return self.go("policy", target)
+        return self.go("policy", target, notices=[approval_in_words(found)])
 
     def set_text(self, request: Request) -> Response:
         """Take the policy as TOML."""
@@ -241,18 +249,18 @@ class TablePages(Pages):
                 hint="save the draft under another name",
             )
         given: Policy = replace(draft.policy, name=named.policy)
+        notices = ["the policy is stored"]
         set_policy(
             target.table,
             given,
             name=named.policy,
-            warn=lambda warning: self.workspace.notices.append(str(warning)),
+            warn=lambda warning: notices.append(str(warning)),
             settings=self.workspace.settings,
         )
         options = " ".join(filter(None, [f"--file {target.file}", policy_option(named.policy)]))
         self.workspace.note(command("dbanon policy set", target.name, options=options))
         self.workspace.saved(target.table, target.policy, named.policy)
-        self.workspace.notices.insert(0, "the policy is stored")
-        return self.go("policy", named)
+        return self.go("policy", named, notices=notices)
 
 
 def bars_of(profile: Profile, column: InspectedColumn) -> tuple[Bar, ...]:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
+from secrets import token_urlsafe
 from threading import RLock
 from typing import TYPE_CHECKING
 
 from dbanon.actions.inspect import Profile, profile
 from dbanon.actions.policy import export_policy, policy_of_profile
-from dbanon.domain.errors import PolicyError
+from dbanon.actions.server import prepare
+from dbanon.domain.errors import DbanonError, PolicyError
 from dbanon.domain.policy import DEFAULT_NAME, Policy
 from dbanon.formats import policies
 from dbanon.studio.jobs import Jobs
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dbanon.domain.policy import ColumnRule
     from dbanon.settings import Settings
 
 _MOST_STEPS = 200  # of undo
+_MOST_NOTICES = 50  # that are kept for pages to show again
 
 
 @dataclass(slots=True)
@@ -83,16 +90,19 @@ class Workspace:
     """The state of one studio.
 
     show_source: whether pages may show rows of a source; commands: command lines that do the same
-    as what was done, in order; notices: for the next page.
+    as what was done, in order; notices: by the key in the address of the page that shows them;
+    patience: seconds in which a page waits for the description of a table.
     """
 
     settings: Settings
     show_source: bool = False
-    jobs: Jobs = field(default_factory=Jobs)
+    jobs: Jobs = field(default_factory=partial(Jobs, prepare))
     drafts: dict[tuple[str, str], Draft] = field(default_factory=dict)
-    profiles: dict[str, Profile] = field(default_factory=dict)
     commands: list[str] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
+    notices: dict[str, Sequence[str]] = field(default_factory=dict)
+    patience: float = 0.4
+    _profiles: dict[str, Future[Profile]] = field(default_factory=dict)
+    _readers: ThreadPoolExecutor = field(default_factory=partial(ThreadPoolExecutor, 2))
     _lock: RLock = field(
         default_factory=RLock
     )  # requests of several pages have threads of their own
@@ -102,12 +112,40 @@ class Workspace:
         if self.commands[-1:] != [command]:
             self.commands.append(command)
 
+    def keep(self, notices: Sequence[str]) -> str:
+        """Keep notices for a page, and return their key."""
+        key = token_urlsafe(6)
+        with self._lock:
+            self.notices[key] = notices
+            for old in [*self.notices][:-_MOST_NOTICES]:
+                del self.notices[old]
+        return key
+
     def profile(self, table: str) -> Profile:
         """Return the columns of a table, as read first."""
+        try:
+            return self._profiling(table).result()
+        except DbanonError:
+            with self._lock:
+                self._profiles.pop(table, None)
+            raise
+
+    def is_profiled(self, table: str, *, within: float | None) -> bool:
+        """Wait some seconds (None: as long as it takes) for the columns of a table."""
+        found = self._profiling(table)
+        wait([found], timeout=within)
+        return found.done()
+
+    def forget_profiles(self) -> None:
+        """Read each table again when its columns are needed next."""
         with self._lock:
-            if table not in self.profiles:
-                self.profiles[table] = profile(table, settings=self.settings)
-            return self.profiles[table]
+            self._profiles.clear()
+
+    def _profiling(self, table: str) -> Future[Profile]:
+        with self._lock:
+            if table not in self._profiles:
+                self._profiles[table] = self._readers.submit(profile, table, settings=self.settings)
+            return self._profiles[table]
 
     def draft(self, table: str, name: str = DEFAULT_NAME) -> Draft:
         """Return the draft of a policy, which begins as stored, or as suggested.
@@ -148,8 +186,3 @@ class Workspace:
             draft.change(policies.parse(text))
             draft.stored = text
             self.drafts[table, stored] = draft
-
-    def taken_notices(self) -> list[str]:
-        """Return the notices, once."""
-        found, self.notices = self.notices, []
-        return found

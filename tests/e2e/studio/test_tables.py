@@ -7,13 +7,15 @@ from tables import define_patients, make_patients, patients_policy, publish_pati
 
 import dbanon
 from dbanon.actions import inspect as inspecting
-from dbanon.actions.compare import compare_request
+from dbanon.actions.compare import compare_request, comparisons
 from dbanon.actions.inspect import profile
 from dbanon.actions.policy import policy_of_profile
 from dbanon.actions.tables import State, list_tables
+from dbanon.domain.outcomes import Stages
 from dbanon.domain.table import TableName
 from dbanon.formats import policies
 from dbanon.request import Request
+from dbanon.studio.searches import tried
 
 PATIENTS = TableName("public", "patients")
 
@@ -114,10 +116,52 @@ def test_a_large_table_is_described_and_compared_by_a_sample(copied, monkeypatch
     assert 300 < found.inspection.n_rows < 3_000
     policy = replace(patients_policy(PATIENTS), name="default")
     request = Request(draft=policy, ks=(3,), algorithms=("mondrian",), settings=database.settings)
-    compared = compare_request(PATIENTS, request, most_rows=1_000)
+    first, compared = comparisons(PATIENTS, request, most_rows=1_000)
+    assert ((), compared.n_rows) == (first.results, first.n_rows)
     assert 300 < compared.n_rows < 3_000
     assert compared.results[0].loss is not None
-    assert 6_000 == compare_request(PATIENTS, request).n_rows
+    whole = compare_request(PATIENTS, request)
+    assert (6_000, False, True) == (whole.n_rows, whole.is_sample, compared.is_sample)
+
+
+def test_candidates_are_compared_on_larger_and_larger_samples(copied):
+    database = copied(lambda database: make_patients(database, rows=6_000))
+    database.execute("ANALYZE patients")
+    policy = replace(patients_policy(PATIENTS), name="default")
+    request = Request(
+        draft=policy, ks=(3, 900), algorithms=("mondrian",), settings=database.settings
+    )
+    found = [*tried(str(PATIENTS), request, (600, 2_000, None), Stages())]
+    assert [0, 1] == [len(one.results) for one in found[:2]]
+    complete = [one for one in found if len(one.results) == len(one.ks)]
+    assert [True, True, False] == [one.is_sample for one in complete]
+    assert complete[0].n_rows < complete[1].n_rows < complete[2].n_rows == 6_000
+    few = replace(request, ks=(4_000,))  # more than the rows of a sample
+    (last,) = {one.n_rows for one in tried(str(PATIENTS), few, (600, None), Stages())}
+    assert 6_000 == last
+
+
+def test_a_page_names_the_columns_of_a_table_before_it_has_counted_their_values(copied):
+    database = copied(define_patients)
+    visitor = Visitor(database.settings)
+    visitor.workspace.patience = 0.0
+    first = visitor.get("columns", table="public.patients").text
+    assert "Reading some rows" in first
+    assert "<bdi>disease</bdi>" in first
+    assert "role of disease" in visitor.get("columns", table="public.patients", wait=1).text
+    visitor.workspace.patience = 60.0
+    assert "role of disease" in visitor.get("columns", table="public.patients").text
+
+
+def test_a_command_is_listed_only_once_it_has_succeeded(copied):
+    database = copied(define_patients)
+    visitor, table = Visitor(database.settings), "public.patients"
+    for k, listed in ((5_000, []), (5, ["dbanon plan public.patients --file patients.toml"])):
+        text = policies.dump(patients_policy(PATIENTS).with_k(k))
+        visitor.post("policy", table=table, text=text)
+        job = visitor.result(visitor.post("preview", table=table))
+        assert (job.failure is None) == bool(listed)
+        assert listed == visitor.workspace.commands
 
 
 def test_the_suggested_policy_of_a_profile_is_that_of_the_command_line(copied):

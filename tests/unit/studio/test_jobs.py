@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from dbanon.domain.errors import DbanonError
 from dbanon.domain.outcomes import CommitOutcome, Operation, present
 from dbanon.studio.jobs import Jobs
 
@@ -29,11 +30,53 @@ def commit(stages):
         time.sleep(60)
 
 
+def count(stages):
+    with stages("count"):
+        yield from (1, 2, 3)
+
+
+def fail_at_last(stages):
+    yield 1
+    raise DbanonError("no more")
+
+
 @pytest.fixture
 def start():
     jobs = Jobs()
-    yield lambda action: jobs.start("a job", "public.patients", action)
+    yield lambda action, **more: jobs.start("a job", "public.patients", action, **more)
     jobs.end()
+
+
+def over(job):
+    """Wait for a job, and return it."""
+    job.listener.join(60)
+    return job
+
+
+def test_each_result_of_a_job_replaces_the_one_before(start):
+    done = []
+    job = over(start(count, on_success=lambda: done.append("counted")))
+    assert (3, 3, True, None) == (job.result, job.version, job.is_over, job.failure)
+    assert ["counted"] == done
+
+
+def test_a_job_that_fails_has_not_succeeded_but_keeps_its_last_result(start):
+    done = []
+    job = over(start(fail_at_last, on_success=lambda: done.append("counted")))
+    assert (1, "no more", []) == (job.result, job.failure.message, done)
+
+
+def test_a_process_that_is_prepared_takes_the_next_job_and_another_follows():
+    jobs = Jobs(prepare=print)
+    jobs.prepare()
+    waiting = jobs.waiting[0]
+    job = over(jobs.start("a job", "public.patients", count))
+    assert (3, waiting) == (job.result, job.process)
+    assert jobs.waiting[0] not in {None, waiting}
+    next_one = jobs.waiting[0]
+    jobs.end()
+    next_one.join(20)
+    assert not next_one.is_alive()
 
 
 def cancelled(job):
