@@ -18,11 +18,16 @@ EXTRAS = ("dask", "plot", "replace", "report", "textbook")
 IMAGE = {"python_version": "3.12", "python_full_version": "3.12.0"}
 
 
-def locked():
-    lines = (DOCKER / "requirements.lock").read_text(encoding="utf-8").splitlines()
-    pins = [line for line in lines if not line.startswith("#")]
-    assert [] == [line for line in pins if not re.fullmatch(r"[a-z0-9-]+==[0-9][0-9.]*", line)]
-    return dict(line.split("==") for line in pins)
+def pinned():
+    """Return the version of each package that the image installs."""
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [Requirement(line) for line in lines if not line.startswith("#")]
+    assert [] == [str(pin) for pin in pins if not str(pin.specifier).startswith("==")]
+    return {
+        pin.name: str(pin.specifier).removeprefix("==")
+        for pin in pins
+        if pin.marker is None or pin.marker.evaluate(IMAGE)
+    }
 
 
 def asked_for():
@@ -33,7 +38,7 @@ def asked_for():
 
 
 def lacking(requirements, pins):
-    """Return what a lock does not satisfy, of all that applies to the image."""
+    """Return what pinned versions do not satisfy, of all that applies to the image."""
     return [
         str(one)
         for one in requirements
@@ -42,18 +47,18 @@ def lacking(requirements, pins):
     ]
 
 
-def test_the_lock_satisfies_what_the_project_and_the_extras_of_the_image_require():
-    pins = locked()
+def test_the_pinned_versions_satisfy_what_the_project_and_the_extras_of_the_image_require():
+    pins = pinned()
     assert [] == lacking(asked_for(), pins)
     assert ["pyarrow>=18"] == lacking(asked_for(), {**pins, "pyarrow": "17"})
 
 
-def test_the_lock_has_whatever_its_packages_require():
-    pins, compared = locked(), 0
+def test_whatever_pinned_packages_require_is_pinned():
+    pins, compared = pinned(), 0
     for name in pins:
         try:
             lines = requires(name) or []
-        except PackageNotFoundError:  # one that only the image has
+        except PackageNotFoundError:  # of another Python
             continue
         of_name = [Requirement(line) for line in lines]
         missing = [one for one in of_name if canonicalize_name(one.name) not in pins]
@@ -62,14 +67,15 @@ def test_the_lock_has_whatever_its_packages_require():
     assert compared > len(pins) / 2
 
 
-def test_the_image_is_of_the_python_that_the_lock_was_resolved_for_and_may_read_it():
+def test_the_image_installs_the_pinned_versions_on_the_python_that_is_compared():
     dockerfile = (DOCKER / "Dockerfile").read_text(encoding="utf-8")
     assert {IMAGE["python_version"]} == set(
         re.findall(r"^FROM python:([0-9.]+)", dockerfile, re.MULTILINE)
     )
-    assert "--requirement /wheels/requirements.lock" in dockerfile
+    assert "--constraint /wheels/constraints.txt" in dockerfile
+    assert f"[{','.join(EXTRAS)}]" in dockerfile
     ignored = (DOCKER / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
-    assert "!docker/requirements.lock" in ignored
+    assert "!constraints.txt" in ignored
 
 
 def test_a_service_runs_the_worker_with_all_that_the_command_has():
