@@ -19,6 +19,9 @@ from dbanon.anonymization.interfaces import listens, parameters
 from dbanon.anonymization.outcome import requirement_of
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.registry import algorithm_named
+from dbanon.anonymization.released.reading import of_outcome
+from dbanon.anonymization.utility.examples import Question, answer, questions
+from dbanon.anonymization.utility.readings import readings_of
 from dbanon.db import catalog, identity
 from dbanon.db.session import connect
 from dbanon.domain.errors import DbanonError, PolicyError
@@ -34,7 +37,9 @@ from dbanon.settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from dbanon.anonymization.outcome import Outcome
     from dbanon.domain.assignment import EncodedTable, LossReport
+    from dbanon.domain.report import Answer
 
 # The default algorithms: fast on tables of some ten thousand rows.
 USUAL = (
@@ -56,7 +61,9 @@ _WARM_UP_ROWS = 50
 class Compared:
     """The cost of one algorithm at one k, or the reason of a failure; seconds: of the search.
 
-    regrouped: cuts of the whole table replace its groups, because most rows failed a model.
+    regrouped: cuts of the whole table replace its groups, because most rows failed a model. sizes:
+    rows of the smallest, the median and the largest class; answers: to queries of an analyst,
+    without counts below k; both are empty if times were to be compared.
     """
 
     algorithm: str
@@ -65,11 +72,35 @@ class Compared:
     seconds: float | None = None
     reason: str | None = None
     regrouped: bool = False
+    sizes: tuple[int, ...] = field(default=(), metadata=UNPRINTED)
+    answers: tuple[Answer, ...] = field(default=(), metadata=UNPRINTED)
 
     @property
     def title(self) -> str:
         """The algorithm, and if its groups were replaced."""
         return f"{self.algorithm} (regrouped)" if self.regrouped else self.algorithm
+
+
+class Examples:
+    """Queries of an analyst, those that the first candidate allows, for all of them."""
+
+    def __init__(self) -> None:
+        self._questions: tuple[Question, ...] | None = None
+
+    def __call__(
+        self, source: Source, outcome: Outcome, policy: Policy
+    ) -> tuple[tuple[int, ...], tuple[Answer, ...]]:
+        """Return the smallest, the median and the largest size of a class, and the answers."""
+        released = of_outcome(source.encoded, outcome, policy, persons=source.subjects)
+        if not released.n_classes:
+            return (), ()
+        readings = readings_of(released)
+        if self._questions is None:
+            self._questions = questions(readings)
+        sizes = np.sort(released.size)[[0, released.n_classes // 2, -1]].tolist()
+        return tuple(sizes), tuple(
+            answer(each, readings, least=policy.k) for each in self._questions
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,31 +140,38 @@ def compare_request(table: str | TableName, request: Request) -> Comparison:
     as ``plan`` before the first algorithm runs, and PolicyError for an unknown algorithm or a
     parameter that none has.
     """
-    *_, found = comparisons(table, request)
+    *_, found = comparisons(table, request, is_timed=True)
     return found
 
 
 def comparisons(
-    table: str | TableName, request: Request, *, most_rows: int | None = None
+    table: str | TableName,
+    request: Request,
+    *,
+    most_rows: int | None = None,
+    is_timed: bool = False,
 ) -> Iterator[Comparison]:
     """Compare as ``compare_request``, and yield the comparison before and after each result.
 
     most_rows: of a larger table, a sample of pages with about so many rows is compared instead,
-    which loses more than all rows do, and whose seconds include compilation.
+    which loses more than all rows do. is_timed: the seconds of a search include no compilation;
+    otherwise each result has the sizes of its classes, and answers.
     """
     stages = request.stages or Stages()
     info, source, candidates, ks = _read(table, request, stages, most_rows=most_rows)
     least = candidates[0].with_k(ks[0])
     requirement_of(source.encoded, least)  # raises Unsatisfiable if no k is possible
     tried = tuple(k for k in ks if k <= source.encoded.n_rows)
-    for candidate in candidates if most_rows is None else ():
+    for candidate in candidates if is_timed else ():
         _warm_up(source.encoded, candidate, tell=stages.on_note)
     l, l_columns = _diversity(candidates[0])
     is_sample = info.sampled is not None
     found = Comparison(info.name, source.encoded.n_rows, l, tried, (), l_columns, is_sample)
     yield found
+    examples = None if is_timed else Examples()
     for k, candidate in product(tried, candidates):
-        result = _attempt(source, candidate.with_k(k), seed=request.seed, stages=stages)
+        policy = candidate.with_k(k)
+        result = _attempt(source, policy, examples, seed=request.seed, stages=stages)
         found = replace(found, results=(*found.results, result))
         yield found
 
@@ -203,13 +241,16 @@ def _warm_up(encoded: EncodedTable, policy: Policy, *, tell: Callable[[str], Non
         solve(problem, seed=0, stages=Stages(on_note=tell))
 
 
-def _attempt(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Compared:
+def _attempt(
+    source: Source, policy: Policy, examples: Examples | None, *, seed: int, stages: Stages
+) -> Compared:
     if stages.stopped:
         return Compared(policy.algorithm, policy.k, reason="not run: stopped before")
     before, remarks = stages.seconds.get("cluster", 0.0), len(stages.remarks)
     try:
         with _named(stages, policy.algorithm):
             outcome = solve(source.problem(policy), seed=seed, stages=stages)
+            sizes, answers = ((), ()) if examples is None else examples(source, outcome, policy)
     except DbanonError as error:
         advice = f" (try: {error.hint})" if error.hint else ""
         return Compared(policy.algorithm, policy.k, reason=f"{error}{advice}")
@@ -219,7 +260,7 @@ def _attempt(source: Source, policy: Policy, *, seed: int, stages: Stages) -> Co
     seconds = stages.seconds["cluster"] - before
     regrouped = REGROUPED in stages.remarks[remarks:]
     return Compared(
-        policy.algorithm, policy.k, loss=outcome.loss, seconds=seconds, regrouped=regrouped
+        policy.algorithm, policy.k, outcome.loss, seconds, None, regrouped, sizes, answers
     )
 
 

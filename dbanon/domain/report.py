@@ -198,6 +198,15 @@ class QueryError:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """The rows of the source and of the release that a query counts, None for few."""
+
+    query: str
+    source: int | None
+    published: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Classification:
     """Quality of a classifier of a source column, trained on the source and on the release.
 
