@@ -78,7 +78,7 @@ class Visitor:
         given = f"?{urlencode(query)}" if query else ""
         return ask(self.app, "GET", f"{self.access.base}/{page}{given}", headers=self.headers)
 
-    def post(self, page, **fields):
+    def post(self, page, /, **fields):
         """Send a form of a page, as just opened."""
         if page in {"column", "columns", "publish"}:
             with suppress(DbanonError):  # of a role without rights

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import traceback
@@ -18,7 +19,7 @@ from dbanon.domain.table import TableName
 from dbanon.pages.rendering import TEMPLATES, environment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from starlette.requests import Request
 
@@ -115,11 +116,11 @@ class Pages:
         return RedirectResponse(self.url(page, **where, **query, notices=key), _SEE_OTHER)
 
     def back(self, request: Request, page: str, job: str | None) -> RedirectResponse:
-        """Send the browser to the page of a job, about the table or relation of the form."""
+        """Send the browser to the page of a job, about the table, relation or dataset of a form."""
         form = form_of(request)
         if "table" in form:
             return self.go(page, Target.of(request), job=job)
-        return self.go(page, job=job, relation=form.get("relation"))
+        return self.go(page, job=job, relation=form.get("relation"), dataset=form.get("dataset"))
 
     def running(self, request: Request) -> Job | None:
         """Return the job that a page shows, None if it names none that is known."""
@@ -170,6 +171,16 @@ class Target:
         """The fields of an address or a form."""
         named = {} if self.policy == DEFAULT_NAME else {"policy": self.policy}
         return {"table": self.table, **named}
+
+
+def as_field(names: Iterable[object]) -> str:
+    """Return the names of tables as one field of a form or an address, without control codes."""
+    return json.dumps([str(name) for name in names])
+
+
+def names_of(text: str) -> list[str]:
+    """Return the words of a field, separated by spaces or commas."""
+    return text.replace(",", " ").split()
 
 
 def form_of(request: Request) -> dict[str, str]:

@@ -11,7 +11,7 @@ from dbanon.actions.releases.ledger import history, list_releases
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
-from dbanon.studio.pages import Pages, Target, form_of
+from dbanon.studio.pages import Pages, Target, form_of, names_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -49,7 +49,7 @@ class ReleasePages(Pages):
         """Grant or revoke access to a relation."""
         target, form = Target.of(request), form_of(request)
         relation = TableName.parse(form.get("relation", ""))
-        roles = form.get("roles", "").replace(",", " ").split()
+        roles = names_of(form.get("roles", ""))
         if not roles:
             raise ConfigError("no role is named", hint="name the roles, separated by spaces")
         action, verb = (revoke, "revoke") if form.get("revoke") else (grant, "grant")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dbanon.actions.compare import Compared, Comparison, comparisons
 from dbanon.actions.plan import Preview, preview_request
@@ -15,7 +15,7 @@ from dbanon.actions.releases.sign_off import sign_off
 from dbanon.domain.errors import ConfigError, PolicyError, Unsatisfiable
 from dbanon.domain.messages import advice_on
 from dbanon.domain.policy import L_DIVERSITY, ModelSpec, policy_option
-from dbanon.domain.report import Report, SignOff
+from dbanon.domain.report import Report, SignOff, TableReport
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.pages import comparison
@@ -24,7 +24,7 @@ from dbanon.pages import sign_off as sign_offs
 from dbanon.pages.figures import asked, number, percent
 from dbanon.pages.rendering import FIGURE, WORDS, Table
 from dbanon.request import Request as Options
-from dbanon.studio.pages import Pages, Target, form_of
+from dbanon.studio.pages import Pages, Target, form_of, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -45,7 +45,7 @@ _SEARCH, _EFFORT = "auto", "fast"  # of candidates
 class SearchPages(Pages):
     """Pages that start a job, show its progress, and then its result."""
 
-    def _begin(
+    def begin(
         self,
         request: Request,
         title: str,
@@ -55,10 +55,11 @@ class SearchPages(Pages):
     ) -> Response:
         """Start a job and go to the page that shows it; line: the command that does the same."""
         form = form_of(request)
-        about = form.get("table") or form.get("relation", "")
+        about = form.get("table") or form.get("relation") or form.get("dataset", "")
         noted = partial(self.workspace.note, line)
         job = self.workspace.jobs.start(title, about, action, *arguments, on_success=noted)
-        return self.back(request, request.url.path.rpartition("/")[2], job=job.id)
+        page = request.url.path.rpartition("/")[2].partition("_")[0]
+        return self.back(request, page, job=job.id)
 
     def _request(self, target: Target) -> Options:
         """Return a request for the draft."""
@@ -84,30 +85,30 @@ class SearchPages(Pages):
         wanted = [request.query_params.get(side, "") for side in ("a", "b")]
         chosen = [next((c for c in done if str(c.k) == k), None) for k in wanted]
         pair = [c or other for c, other in zip(chosen, done[:2], strict=False)]
-        return {"done": done, "pair": pair, "sides": side_by_side(pair), "linked": True}
+        return {"done": done, "pair": pair, "sides": side_by_side(pair), "answers": answered(pair)}
 
     def start_curve(self, request: Request) -> Response:
         """Compare values of k, on a sample or on all rows."""
         target, form = Target.of(request), form_of(request)
-        ks = sorted({_count(word, "k") for word in form.get("ks", "").replace(",", " ").split()})
+        ks = sorted({count(word, "k") for word in names_of(form.get("ks", ""))})
         options = replace(self._request(target), ks=tuple(ks), algorithms=(_SEARCH,))
         least = form.get("l", "").strip()
         if least:
-            options = replace(options, l=_count(least, "l"))
+            options = replace(options, l=count(least, "l"))
         options = replace(options, effort=_EFFORT)
         given = f"--compare --algorithms {_SEARCH} --effort {_EFFORT} --ks {','.join(map(str, ks))}"
         given += f" --l {least}" if least else ""
         line = command("dbanon plan", target.name, options=f"--file {target.file} {given}")
         samples: tuple[int | None, ...] = (None,) if form.get("all") else SAMPLES
         title = "compare all rows" if form.get("all") else "compare samples of rows"
-        return self._begin(request, title, tried, target.table, options, samples, line=line)
+        return self.begin(request, title, tried, target.table, options, samples, line=line)
 
     def take(self, request: Request) -> Response:
         """Take the k of a candidate, and its l, into the draft."""
         target, form = Target.of(request), form_of(request)
         draft = self.draft(target)
-        policy = draft.policy.with_k(_count(form.get("k", ""), "k"))
-        least = _count(form.get("l") or "1", "l")
+        policy = draft.policy.with_k(count(form.get("k", ""), "k"))
+        least = count(form.get("l") or "1", "l")
         if least != policy.l:
             before = policy.model(L_DIVERSITY) or ModelSpec(L_DIVERSITY)
             policy = policy.with_models(replace(before, params={**before.params, "l": least}))
@@ -148,7 +149,7 @@ class SearchPages(Pages):
         target = Target.of(request)
         line = command("dbanon plan", target.name, options=f"--file {target.file}")
         arguments = (search, preview_request, target.table, self._request(target))
-        return self._begin(request, "group the rows by this draft", *arguments, line=line)
+        return self.begin(request, "group the rows by this draft", *arguments, line=line)
 
     def publish(self, request: Request) -> Response:
         """Show what would be published for whom, and then the proof."""
@@ -175,7 +176,7 @@ class SearchPages(Pages):
         target, form = Target.of(request), form_of(request)
         if not self.unchanged(target, form).is_saved:
             raise PolicyError("the draft is not stored", hint="save the policy, then publish")
-        roles = tuple(form.get("roles", "").replace(",", " ").split())
+        roles = tuple(names_of(form.get("roles", "")))
         kind = "view" if form.get("kind") == "view" else "table"
         options = Options(
             policy=target.policy, kind=kind, grants=roles, settings=self.workspace.settings
@@ -185,7 +186,7 @@ class SearchPages(Pages):
         given = " ".join(filter(None, words))
         line = command("dbanon publish", target.name, options=given)
         arguments = (search, publish_request, target.table, options)
-        return self._begin(request, "publish and prove", *arguments, line=line)
+        return self.begin(request, "publish and prove", *arguments, line=line)
 
     def refresh(self, request: Request) -> Response:
         """Show what a refresh would change, or has changed."""
@@ -202,7 +203,7 @@ class SearchPages(Pages):
         line = command(verb, target.name, options="--refresh" if dry else "")
         action = partial(refresh, dry_run=dry, settings=self.workspace.settings)
         title = "plan a refresh" if dry else "refresh"
-        return self._begin(request, title, run, action, target.table, line=line)
+        return self.begin(request, title, run, action, target.table, line=line)
 
     def report(self, request: Request) -> Response:
         """Show the report of a relation, or the page to sign."""
@@ -223,7 +224,7 @@ class SearchPages(Pages):
         if form.get("sign_off"):
             action, option = partial(sign_off, settings=settings), "--sign-off"
         line = command("dbanon report", relation, options=option)
-        return self._begin(request, "report", run, action, relation, line=line)
+        return self.begin(request, "report", run, action, relation, line=line)
 
 
 def side_by_side(pair: Sequence[Compared]) -> Table | None:
@@ -238,14 +239,35 @@ def side_by_side(pair: Sequence[Compared]) -> Table | None:
     rows += [
         ("all columns (NCP)", *(percent(loss.ncp) for loss in losses)),
         ("classes", *(f"{loss.n_classes:,}" for loss in losses)),
-        ("rows of the smallest class", *(f"{loss.smallest_class:,}" for loss in losses)),
         ("suppressed rows", *(f"{loss.n_suppressed:,}" for loss in losses)),
     ]
+    for place, size in enumerate(("smallest", "median", "largest")):
+        sizes = [number(one.sizes[place]) if one.sizes else "-" for one in pair]
+        rows.append((f"rows of the {size} class", *sizes))
     heads = {"lost": WORDS} | {f"{i}: k = {one.k:,}": FIGURE for i, one in enumerate(pair, 1)}
     return Table("Two candidates side by side", heads, tuple(rows))
 
 
-def of_proof(release: Release) -> Table:
+def answered(pair: Sequence[Compared]) -> Table | None:
+    """Return what queries of an analyst count in the source and in each candidate."""
+    if not pair or not all(one.answers for one in pair):
+        return None
+    most = max(one.k for one in pair)  # the source is shown beside both
+    few = f"fewer than {most:,}"
+    rows = [
+        (
+            answers[0].query,
+            few if (answers[0].source or 0) < most else number(answers[0].source),
+            *(few if (one.published or 0) < most else f"{one.published:,.0f}" for one in answers),
+        )
+        for answers in zip(*(one.answers for one in pair), strict=True)
+    ]
+    heads = {"query": WORDS, "original": FIGURE}
+    heads |= {f"{i}: k = {one.k:,}": FIGURE for i, one in enumerate(pair, 1)}
+    return Table("What three queries of an analyst would count", heads, tuple(rows))
+
+
+def of_proof(release: Release | TableReport) -> Table:
     """Return what the database proved of a release."""
     rows = [
         (one.model, one.column or "all", number(one.required), number(one.achieved), one.verdict)
@@ -256,7 +278,7 @@ def of_proof(release: Release) -> Table:
     return Table(caption, {**heads, "verdict": WORDS}, tuple(rows))
 
 
-def _count(text: str, name: str) -> int:
+def count(text: str, name: str) -> int:
     """Return a count of a form; raises ConfigError."""
     if not (text.isascii() and text.isdigit() and int(text[:9]) > 0):
         raise ConfigError(f"{name} is a whole number above 0", hint="separate several by spaces")
@@ -264,10 +286,10 @@ def _count(text: str, name: str) -> int:
 
 
 def search(
-    action: Callable[[str, Options], object], table: str, request: Options, stages: Stages
+    action: Callable[[Any, Options], object], what: object, request: Options, stages: Stages
 ) -> object:
-    """Run an action with a request, in a process of its own."""
-    return action(table, replace(request, stages=stages))
+    """Run an action on a table or dataset with a request, in a process of its own."""
+    return action(what, replace(request, stages=stages))
 
 
 def tried(

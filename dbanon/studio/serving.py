@@ -18,12 +18,13 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Mount, Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dbanon.domain.errors import ConfigError, DbanonError
+from dbanon.studio.datasets import DatasetPages
 from dbanon.studio.gate import UNKNOWN, Access, Gate
 from dbanon.studio.pages import FILES, form_of
 from dbanon.studio.releases import ReleasePages
-from dbanon.studio.searches import SearchPages
 from dbanon.studio.tables import TablePages
 
 if TYPE_CHECKING:
@@ -36,11 +37,12 @@ if TYPE_CHECKING:
 
 LOCAL = "127.0.0.1"
 _BETWEEN = 0.25  # seconds between two looks at a job
-_CONNECTIONS = 64
+_MOST_IDLE = 32  # connections without a complete request; of more, the oldest is closed
+_IDLE = 10.0  # seconds in which a connection must send a complete request
 _OPENED = 30.0  # seconds after which the file that opens the browser is deleted
 
 
-class Studio(TablePages, SearchPages, ReleasePages):
+class Studio(TablePages, DatasetPages, ReleasePages):
     """All pages, and the files and events that they use."""
 
     async def enter(self, request: Request) -> Response:
@@ -87,7 +89,7 @@ class Studio(TablePages, SearchPages, ReleasePages):
         yield 'data: {"steps": [], "share": null, "version": 0, "over": true}\n\n'
 
 
-_RUNNING = ("curve", "preview", "publish", "refresh", "report")
+_RUNNING = ("curve", "preview", "publish", "refresh", "report", "dataset")
 """Pages that show a job."""
 
 
@@ -109,6 +111,7 @@ def _shown(pages: Studio) -> dict[str, Callable[[Request], object]]:
         "refresh": pages.refresh,
         "policy": pages.policy,
         "report": pages.report,
+        "dataset": pages.dataset,
     }
 
 
@@ -130,6 +133,9 @@ def _done(pages: Studio) -> dict[str, Callable[[Request], object]]:
         "publish": pages.start_publish,
         "refresh": pages.start_refresh,
         "report": pages.start_report,
+        "dataset_plan": pages.plan_dataset,
+        "dataset_publish": pages.publish_dataset,
+        "dataset_report": pages.report_dataset,
         "readers": pages.readers,
         "schedule": pages.schedule,
         "cancel": pages.cancel,
@@ -154,6 +160,40 @@ def make(access: Access, workspace: Workspace) -> ASGIApp:
         lifespan=lifespan,
     )
     return Gate(app, access, refuse=pages.refused, failed=pages.broken)
+
+
+class Connection(H11Protocol):
+    """A connection that is closed if it sends no request, or if there are too many such ones.
+
+    Any user of the machine can connect, and must not keep the owner of the studio out.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._wait()
+
+    def on_response_complete(self) -> None:
+        """Begin to wait for the next request."""
+        super().on_response_complete()
+        self._wait()
+
+    @property
+    def is_idle(self) -> bool:
+        """True before a request is complete, and after its answer, until it is closed."""
+        is_done = self.cycle is None or self.cycle.response_complete
+        return is_done and not self.transport.is_closing()
+
+    def _wait(self) -> None:
+        self.since = self.loop.time()
+        self.loop.call_later(_IDLE, self._close_idle, self.since)
+        idle = [one for one in self.connections if isinstance(one, Connection) and one.is_idle]
+        if len(idle) > _MOST_IDLE:
+            min(idle, key=lambda one: one.since).transport.close()
+
+    def _close_idle(self, since: float) -> None:
+        if self.is_idle and self.since == since:
+            self.transport.close()
 
 
 def bound(address: str, port: int) -> socket.socket:
@@ -196,11 +236,10 @@ def serve(
             log_level="critical",
             server_header=False,
             proxy_headers=False,
-            http="h11",
+            http=Connection,
             ws="none",
             loop="asyncio",
             lifespan="on",
-            limit_concurrency=_CONNECTIONS,
             timeout_graceful_shutdown=1,
             ssl_certfile=None if tls is None else tls[0],
             ssl_keyfile=None if tls is None else tls[1],

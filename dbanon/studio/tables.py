@@ -13,6 +13,7 @@ from starlette.responses import PlainTextResponse
 from dbanon.actions.init import init
 from dbanon.actions.inspect import outline, source_rows
 from dbanon.actions.policy import approve_policy, policy_approval, set_policy
+from dbanon.actions.releases.ledger import list_releases
 from dbanon.actions.tables import list_tables
 from dbanon.actions.taxonomy import (
     DERIVATIONS,
@@ -30,7 +31,7 @@ from dbanon.formats import policies
 from dbanon.formats.taxonomies import render_tree
 from dbanon.pages.figures import percent
 from dbanon.pages.rendering import Bar, Ink
-from dbanon.studio.pages import Pages, Target, form_of
+from dbanon.studio.pages import Pages, Target, as_field, form_of, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +44,14 @@ if TYPE_CHECKING:
 
 _FEW = "fewer than {} rows"  # in place of a number
 _SMALL = 4  # values of a column next to its role
-_NUMBERS = ("bands", "top", "bottom", "snap", "weight")
+_NUMBERS = {
+    "bands": "Width of bands",
+    "top": "One band from",
+    "bottom": "One band below",
+    "snap": "Round bounds to",
+    "weight": "Weight of its loss",
+}
+"""The keys of a column that are numbers, with their labels."""
 _KEYS = ("role", "recoding", "taxonomy", "at_least", *_NUMBERS, "rare")
 """The keys of a column that its form has; the others stay as they are."""
 
@@ -58,7 +66,12 @@ class TablePages(Pages):
             found = list_tables(settings=self.workspace.settings)
         except SchemaOutOfDate as error:
             return self.render("install.html", message=str(error))
-        return self.render("tables.html", tables=found, drafted=self.workspace.unsaved())
+        releases = list_releases(settings=self.workspace.settings)
+        datasets = sorted({one.dataset for one in releases if one.served and one.dataset})
+        drafted = self.workspace.unsaved()
+        return self.render(
+            "tables.html", tables=found, datasets=datasets, as_field=as_field, drafted=drafted
+        )
 
     def install(self, _request: Request) -> Response:
         """Install or upgrade the metadata schema."""
@@ -125,6 +138,7 @@ class TablePages(Pages):
             bars=bars_of(profile, inspected),
             nulls=nulls_of(profile, inspected),
             roles=[*Role],
+            numbers=_NUMBERS,
             recodings=RECODED,
             periods=PERIODS,
             taxonomies=trees,
@@ -154,7 +168,7 @@ class TablePages(Pages):
         """Store a taxonomy of the values of a column, and use it."""
         target, form = Target.of(request), form_of(request)
         name, column, kind = (form.get(key, "") for key in ("name", "column", "kind"))
-        widths = [_width(word) for word in form.get("widths", "").replace(",", " ").split()]
+        widths = [_width(word) for word in names_of(form.get("widths", ""))]
         chosen = next((one for one in DERIVATIONS if one == kind), DERIVATIONS[0])
         self.draft(target).rule(column)
         derive_taxonomy(

@@ -49,6 +49,14 @@ for (const place of document.querySelectorAll("[data-ready]")) {
     else document.getElementById("content").replaceWith((await parsed(answer)).getElementById("content"));
   });
 }
+// A point takes its k, as the button of its row does.
+document.addEventListener("click", (event) => {
+  const point = event.target.closest("a.point");
+  const form = point && document.querySelector(`${point.getAttribute("href")} form`);
+  if (!form) return;
+  event.preventDefault();
+  form.requestSubmit();
+});
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.hidden = false;
   button.addEventListener("click", async () => {

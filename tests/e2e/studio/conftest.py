@@ -17,7 +17,7 @@ def studio(monkeypatch):
 
     def studio(dsn, *words):
         command = [sys.executable, "-m", "dbanon", "studio", "--no-browser", *words]
-        environment = {**os.environ, "DBANON_DSN": dsn}
+        environment = os.environ if dsn is None else {**os.environ, "DBANON_DSN": dsn}
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
         )
@@ -38,6 +38,7 @@ def studio(monkeypatch):
 @pytest.fixture
 def tab(browser):
     """Return what opens an address in a new browser, with its complaints and foreign requests."""
+    pytest.importorskip("playwright.sync_api").expect.set_options(timeout=60_000)  # others run, too
     contexts = []
 
     def tab(address, **options):

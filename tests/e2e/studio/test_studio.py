@@ -2,13 +2,18 @@
 
 import re
 import signal
+import socket
+from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 from browsers import hindrances
 from playwright.sync_api import expect
+from servers import scratch_folder
 from tables import define_patients, make_patients
 
 import dbanon
+from dbanon.server import EmbeddedServer
 
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 800, "height": 900}
 TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"
@@ -128,6 +133,14 @@ def test_a_search_is_cancelled_and_another_browser_is_refused(copied, studio, ta
         assert 403 == refused.goto(place).status
         assert "not admitted" in refused.locator("body").inner_text()
     stranger.close()
+    place = urlsplit(address)
+    idle = [socket.create_connection((place.hostname, place.port)) for _ in range(100)]
+    page.reload()  # of another user's connections, the oldest are closed
+    expect(page.get_by_role("heading", name="Loss against risk")).to_be_visible()
+    idle[0].settimeout(30)
+    assert b"" == idle[0].recv(1)
+    for one in idle:
+        one.close()
     studio.process.send_signal(signal.SIGINT)
     assert 0 == studio.process.wait(30)
     failed = []
@@ -150,3 +163,85 @@ def test_a_refused_publication_names_what_to_do(copied, studio, tab):
     page.get_by_role("button", name="Publish", exact=True).click()
     expect(page.get_by_text("Not done")).to_be_visible(timeout=180_000)
     assert [] == dbanon.list_releases(settings=database.settings)
+
+
+@pytest.mark.slow
+def test_a_table_of_fifty_columns_is_published_on_a_narrow_screen(database, studio, tab):
+    names = [f"c{i:02}" for i in range(47)]
+    values = ", ".join(f"(random() * {3 + i})::integer" for i in range(47))
+    database.execute(
+        "CREATE TABLE public.broad (id integer PRIMARY KEY, age integer, sex text,"
+        f" {', '.join(f'{name} integer' for name in names)});"
+        f" INSERT INTO broad SELECT i, 20 + i % 50, (ARRAY['F', 'M'])[1 + i % 2], {values}"
+        " FROM generate_series(1, 2000) AS i"
+    )
+    page = tab(studio(database.dsn), viewport=NARROW)
+    page.get_by_role("link", name="public.broad").click()
+    roles = page.get_by_label(re.compile("^role of c"))
+    expect(roles).to_have_count(len(names), timeout=60_000)
+    assert page.evaluate(TOO_WIDE) <= 0
+    for name in names[:-1]:
+        page.get_by_label(f"role of {name}").select_option("insensitive")
+    page.get_by_label(f"role of {names[-1]}").select_option("sensitive")
+    page.get_by_role("button", name="Apply the roles").click()
+    expect(page.get_by_label("role of c00")).to_have_value("insensitive")
+    page.get_by_role("button", name="Save the policy").click()
+    expect(page.get_by_text("the policy is stored")).to_be_visible()
+    go(page, "Publish")
+    page.get_by_role("button", name="Publish", exact=True).click()
+    expect(page.get_by_text("is served as anon.broad")).to_be_visible(timeout=180_000)
+    assert page.evaluate(TOO_WIDE) <= 0
+    (release,) = dbanon.list_releases(settings=database.settings)
+    columns = database.execute(
+        "SELECT count(*) FROM pg_attribute WHERE attrelid = 'anon.broad'::regclass AND attnum > 0"
+    )
+    assert [(49,)] == columns
+    assert 5 <= release.loss.smallest_class
+
+
+@pytest.mark.slow
+def test_the_demo_is_published_granted_scheduled_and_reported_by_keyboard(studio, tab, monkeypatch):
+    with scratch_folder() as folder:
+        home = folder / "home"
+        monkeypatch.setenv("DBANON_HOME", str(home))
+        page = tab(studio(None, "--demo"), viewport=WIDE)
+        with psycopg.connect(EmbeddedServer(home).dsn(user="postgres"), autocommit=True) as admin:
+            admin.execute("CREATE ROLE analysts")
+
+        def press(name, kind="button"):
+            page.get_by_role(kind, name=name, exact=True).first.focus()
+            page.keyboard.press("Enter")
+
+        def enter(label, text):
+            page.get_by_label(label).focus()
+            page.keyboard.press("Control+a")
+            page.keyboard.type(text)
+
+        press("public.patients", "link")
+        expect(page.get_by_role("heading", name="What makes rows unique")).to_be_visible()
+        press("Next: see what each k costs", "link")
+        enter("Values of k", "5 10")
+        press("Compare on a sample")
+        expect(page.get_by_role("button", name="Take k = 10")).to_be_visible()
+        page.locator("#point-10").focus()
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("the draft has k = 10 now")).to_be_visible()
+        assert hindrances(page) == {}
+        press("Next: publish", "link")
+        press("Save the policy")
+        press("Publish", "link")
+        press("Publish")
+        expect(page.get_by_text("is served as anon.patients")).to_be_visible(timeout=240_000)
+        press("Readers, history and schedule", "link")
+        enter("Roles", "analysts")
+        press("Grant")
+        expect(page.get_by_text("access to anon.patients was changed")).to_be_visible()
+        enter("Minute, hour, day, month, weekday", "15 3 * * *")
+        press("Set the schedule")
+        expect(page.get_by_text("Scheduled:")).to_be_visible()
+        press("Report for the public")
+        expect(page.get_by_role("heading", name="Models", exact=True)).to_be_visible()
+        assert (page.complaints, page.foreign) == ([], [])
+        studio.process.send_signal(signal.SIGINT)
+        studio.process.wait(30)
+        EmbeddedServer(home).stop()

@@ -1,0 +1,141 @@
+"""Each form of the studio that changes something, by what is different afterwards."""
+
+from dataclasses import replace
+
+import pytest
+from studios import Visitor
+from tables import define_patients, make_patients, publish_patients
+
+import dbanon
+from dbanon.actions.jobs.schedules import list_schedules
+from dbanon.formats import policies
+
+TABLE, VIEW = "public.patients", "anon.patients"
+
+
+@pytest.fixture
+def published(copied):
+    return copied(publish_patients)
+
+
+def rule(visitor, column):
+    """Return the rule of a column of the draft."""
+    return visitor.workspace.draft(TABLE).rule(column)
+
+
+def refused(answer, words):
+    """Return whether a form was refused with some words."""
+    return 400 == answer.status and words in answer.text
+
+
+def test_the_metadata_schema_is_installed(bare_database):
+    make_patients(bare_database)
+    visitor = Visitor(bare_database.settings)
+    assert "Install the metadata schema" in visitor.get("tables").text
+    assert 303 == visitor.post("install").status
+    assert TABLE in visitor.get("tables").text
+    assert ["dbanon init"] == visitor.workspace.commands
+
+
+def test_roles_and_rules_of_columns_are_taken_and_undone(copied):
+    visitor = Visitor(copied(define_patients).settings)
+    before = visitor.workspace.draft(TABLE).text
+    place = [one.column for one in visitor.workspace.draft(TABLE).policy.columns].index("sex")
+    visitor.post("columns", table=TABLE, **{f"role-{place}": "insensitive"})
+    assert "insensitive" == rule(visitor, "sex").role
+    visitor.post("column", table=TABLE, column="age", role="quasi", bands="10", top="80")
+    assert (10, 80) == (rule(visitor, "age").bands, rule(visitor, "age").top)
+    for _ in range(2):
+        visitor.post("undo", table=TABLE, page="columns")
+    assert before == visitor.workspace.draft(TABLE).text
+    visitor.post("undo", table=TABLE, page="policy", redo="1")
+    assert "insensitive" == rule(visitor, "sex").role
+    given = policies.dump(visitor.workspace.draft(TABLE).policy.with_k(9))
+    visitor.post("policy", table=TABLE, text=given)
+    assert 9 == visitor.workspace.draft(TABLE).policy.k
+    assert 303 == visitor.post("take", table=TABLE, k="7", l="2").status
+    assert (7, 2) == (visitor.workspace.draft(TABLE).policy.k, rule_l(visitor))
+    assert refused(visitor.post("take", table=TABLE, k="many"), "k is a whole number above 0")
+
+
+def rule_l(visitor):
+    """Return the l of the draft."""
+    return visitor.workspace.draft(TABLE).policy.l
+
+
+def test_taxonomies_are_derived_and_imported_and_used(copied):
+    database = copied(define_patients)
+    visitor = Visitor(database.settings)
+    fields = {"name": "ages", "column": "age", "kind": "intervals", "widths": "10 50"}
+    assert 303 == visitor.post("derive", table=TABLE, **fields).status
+    assert "ages" == rule(visitor, "age").taxonomy
+    text = "F;*\nM;*\n"
+    assert (
+        303 == visitor.post("import_tree", table=TABLE, name="sexes", column="sex", csv=text).status
+    )
+    assert "sexes" == rule(visitor, "sex").taxonomy
+    exported = visitor.get("taxonomy", name="sexes").text
+    assert {"F;*", "M;*"} <= {*exported.splitlines()}
+    wrong = visitor.post("import_tree", table=TABLE, name="other", column="sex", csv="F;a\nF;b\n")
+    assert 400 == wrong.status
+    assert {"ages", "sexes"} == {
+        one["name"] for one in dbanon.list_taxonomies(settings=database.settings)
+    }
+
+
+def test_a_policy_is_saved_under_another_name_and_approved_by_another_role(copied):
+    database = copied(define_patients)
+    visitor = Visitor(database.settings)
+    saved = visitor.post("save", table=TABLE, save_as="second")
+    assert "the policy is stored" in visitor.follow(saved).text
+    assert "the policy is stored" not in visitor.get("policy", table=TABLE).text
+    names = {one.policy.name for one in dbanon.list_policies(settings=database.settings)}
+    assert {"default", "second"} == names
+    approver = database.role("approver")
+    database.execute(f"GRANT SELECT ON patients TO {approver}")
+    dbanon.init(replace(database.settings), approver=approver)
+    digest = dbanon.policy_approval(TABLE, settings=database.settings).digest
+    assert 400 == visitor.post("approve", table=TABLE, digest=digest).status
+    other = Visitor(replace(database.settings, dsn=database.dsn_as(approver)))
+    assert refused(other.post("approve", table=TABLE, digest="0000"), "another digest")
+    assert 303 == other.post("approve", table=TABLE, digest=digest).status
+    assert approver == dbanon.policy_approval(TABLE, settings=database.settings).by
+
+
+def test_readers_and_schedules_are_set_and_removed(published):
+    visitor, reader = Visitor(published.settings), published.role("studio_reader")
+    for verb, may_read in (({}, True), ({"revoke": "1"}, False)):
+        done = visitor.post("readers", table=TABLE, relation=VIEW, roles=reader, **verb)
+        assert "access to anon.patients was changed" in visitor.follow(done).text
+        query = f"SELECT has_table_privilege('{reader}', '{VIEW}', 'SELECT')"
+        assert [(may_read,)] == published.execute(query)
+    assert refused(visitor.post("readers", table=TABLE, relation=VIEW, roles=" "), "no role")
+    assert 400 == visitor.post("schedule", table=TABLE, cron="never").status
+    assert (
+        "next refresh"
+        in visitor.follow(visitor.post("schedule", table=TABLE, cron="0 3 * * *")).text
+    )
+    assert 1 == len(list_schedules(settings=published.settings))
+    removed = visitor.post("schedule", table=TABLE, remove="1")
+    assert "the schedule is removed" in visitor.follow(removed).text
+    assert [] == list_schedules(settings=published.settings)
+
+
+@pytest.mark.slow
+def test_jobs_plan_refresh_report_and_are_cancelled(published):
+    visitor = Visitor(published.settings)
+    answer = visitor.post("refresh", table=TABLE, dry="1")
+    assert visitor.result(answer).failure is None
+    assert 1 == len(dbanon.list_releases(settings=published.settings))
+    published.execute("UPDATE patients SET age = age + 1")
+    answer = visitor.post("refresh", table=TABLE)
+    visitor.result(answer)
+    assert VIEW in visitor.follow(answer).text
+    for more, words in (({"public": "1"}, "Models"), ({"sign_off": "1"}, "Signature")):
+        answer = visitor.post("report", relation=VIEW, **more)
+        assert visitor.result(answer).failure is None
+        assert words in visitor.follow(answer).text
+    answer = visitor.post("preview", table=TABLE)
+    number = answer.headers["location"].rpartition("job=")[2]
+    visitor.post("cancel", table=TABLE, job=number, page="preview")
+    assert "nothing was changed" in visitor.follow(answer).text
