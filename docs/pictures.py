@@ -65,6 +65,7 @@ def walk(page: Page) -> None:
     nav.get_by_role("link", name="Trade-off").click()
     page.get_by_role("button", name="Compare on a sample").click()
     page.get_by_role("button", name="Take k = 5", exact=True).wait_for(timeout=PATIENCE)
+    page.get_by_role("button", name="Cancel").wait_for(state="detached", timeout=PATIENCE)
     page.get_by_role("heading", name="Risk and utility").scroll_into_view_if_needed()
     take(page, "curve")
     page.get_by_role("button", name="Take k = 5", exact=True).click()
