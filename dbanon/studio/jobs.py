@@ -90,7 +90,8 @@ class Job:
     def lose(self) -> None:
         """Note that the process ended without a result."""
         if not self.is_begun:
-            self.failure = Failure("it ended before it began: nothing was changed")
+            how = "it was cancelled" if self.is_cancelled else "its process ended"
+            self.failure = Failure(f"{how} before it began: nothing was changed")
         elif not self.is_over:
             unknown = "its process was killed: whether anything was changed is unknown"
             self.failure = Failure(unknown, hint="dbanon release list")

@@ -109,4 +109,4 @@ def test_a_job_that_still_runs_is_not_started_again(start):
 def test_a_job_that_is_cancelled_before_it_begins_changed_nothing(start):
     job = start(search)
     job.cancel()
-    assert "nothing was changed" in job.failure.message
+    assert "it was cancelled before it began: nothing was changed" == job.failure.message
