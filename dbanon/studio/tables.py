@@ -274,7 +274,8 @@ class TablePages(Pages):
         options = " ".join(filter(None, [f"--file {target.file}", policy_option(named.policy)]))
         self.workspace.note(command("dbanon policy set", target.name, options=options))
         self.workspace.saved(target.table, target.policy, named.policy)
-        return self.go("policy", named, notices=notices)
+        page = "publish" if form.get("page") == "publish" else "policy"
+        return self.go(page, named, notices=notices)
 
 
 def bars_of(profile: Profile, column: InspectedColumn) -> tuple[Bar, ...]:

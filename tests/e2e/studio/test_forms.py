@@ -89,6 +89,8 @@ def test_a_policy_is_saved_under_another_name_and_approved_by_another_role(copie
     saved = visitor.post("save", table=TABLE, save_as="second")
     assert "the policy is stored" in visitor.follow(saved).text
     assert "the policy is stored" not in visitor.get("policy", table=TABLE).text
+    again = visitor.follow(visitor.post("save", table=TABLE, page="publish")).text
+    assert "Roles that may read it" in again
     names = {one.policy.name for one in dbanon.list_policies(settings=database.settings)}
     assert {"default", "second"} == names
     approver = database.role("approver")
