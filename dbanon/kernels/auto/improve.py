@@ -15,7 +15,6 @@ from dbanon.kernels.auto.clusters import (
     is_counted,
     join,
     leave,
-    left_cost,
     link,
     make_clusters,
     rescan,
@@ -25,7 +24,7 @@ from dbanon.kernels.auto.clusters import (
 )
 from dbanon.kernels.auto.cuts import Cutter, cut_all, make_cutter
 from dbanon.kernels.auto.diversity import forget, make_rules_of_slots
-from dbanon.kernels.auto.insertion_costs import refresh, union_offers
+from dbanon.kernels.auto.insertion_costs import cost_without, refresh, union_offers
 from dbanon.kernels.auto.moves import (
     LEAST_GAIN,
     STALE,
@@ -425,7 +424,7 @@ def _dear_row(w: Search, c: int) -> int:
     s = w.s
     row, best, most = s.head[c], s.head[c], -1.0
     while row != NONE:
-        less = s.cost[c] - left_cost(s.flat, s.layout, s.box, c, s.codes, row)
+        less = s.cost[c] - cost_without(w.o, s, row)
         less = (less + 1e-3 * s.cost[c]) * uniform(w.dice)
         if less > most:
             best, most = row, less

@@ -2,7 +2,8 @@
 
 Every row is repeatedly offered to every cluster, while clusters seldom change. So the cost of each
 cluster with one more code is stored by code, and that of a row is a sum over contiguous numbers,
-which vectorizes.
+which vectorizes. What has no such form is only bounded, and computed for the clusters that remain:
+of flat columns, all of whose values are equally far apart, bits count those in which a row differs.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.auto.clusters import NONE, Clusters
+from dbanon.kernels.auto.clusters import NONE, Clusters, left_cost, without
 from dbanon.kernels.boxes.costs import with_code
-from dbanon.kernels.compilation import ZERO, maker, step
-from dbanon.kernels.layout import HI, LO, SIZE, START, STRIDE
+from dbanon.kernels.compilation import ZERO, inlined, maker, step
+from dbanon.kernels.layout import HI, LO, SIZE, START, STRIDE, TABLE, WIDE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,17 +25,25 @@ if TYPE_CHECKING:
 MOST_VALUES, MOST_PRICED = 4096, 128
 ORDERED, DIRECT, FLAT = -1, -2, -3
 PIECE: Any = np.int64(16)  # clusters that are skipped if they have all codes of a line for nothing
+# Bits that are compared of a code of a flat column, and the most such columns, one bit each.
+BITS, MOST_FLAT, VARIES = 3, 64, 3
+ROUNDING = 1e-9
 
 
 class Offers(NamedTuple):
     """Costs of clusters with one more row.
 
     at: (n, d) int32, line of ``price`` for each row and column, ORDERED if ``low`` and ``high``
-    suffice, FLAT if they do because all values are equally far apart, DIRECT if nothing is stored;
+    suffice, FLAT if bits do because all values are equally far apart, DIRECT if nothing is stored;
     column, code: (m,) of each line; price: (m, g) cost of that column of each cluster with that
     code; above: (m, pieces) how many of these are not 0; place: (n, d) position in an ordered
-    column, code in a flat one; low, high: (d, g) least and greatest place; more: (g,) size with one
-    more row; paid: (g,) size * cost, -inf if empty; total: (g,) work memory.
+    column, code in a flat one; low, high: (d, g) least and greatest place; bits: (n, BITS) uint64,
+    of the codes of flat columns; masks: (BITS + 1, g + 1) uint64, the same of clusters, then the
+    columns whose values differ, the last for a cluster without a row; flat_cost: (1,) least cost of
+    a flat column, -1 if all totals are exact; base: (g,) cost of columns of which nothing is
+    stored; more: (g,) size with one more row; paid: (g,) size * cost, -inf if empty; total: (g,)
+    work memory; changed: (g + 1,) int64, number of the last change of each cluster, and of all;
+    left, as_of: (n,) cost of its cluster without each row, and the change it is of.
     """
 
     at: NDArray[np.int32]
@@ -45,9 +54,16 @@ class Offers(NamedTuple):
     place: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+    bits: NDArray[np.uint64]
+    masks: NDArray[np.uint64]
+    flat_cost: NDArray[np.float64]
+    base: NDArray[np.float64]
     more: NDArray[np.float64]
     paid: NDArray[np.float64]
     total: NDArray[np.float64]
+    changed: NDArray[np.int64]
+    left: NDArray[np.float64]
+    as_of: NDArray[np.int64]
 
 
 @maker
@@ -57,19 +73,9 @@ def make_offers(s: Clusters) -> Offers:
     g = s.size.shape[0]
     at = np.empty((n, d), np.int32)
     column, code = np.empty(d * MOST_PRICED, np.int64), np.empty(d * MOST_PRICED, np.int32)
-    place = np.zeros((n, d))
-    m = ZERO
-    for j in range(d):
-        if s.layout[j, STRIDE] == 0:
-            at[:, j] = ORDERED
-            for row in range(n):
-                place[row, j] = _position(s.flat, s.layout, j, s.codes[row, j])
-        elif _is_flat(s.flat, s.layout, j):
-            at[:, j] = FLAT
-            for row in range(n):
-                place[row, j] = s.codes[row, j]
-        else:
-            m = _list_codes(s.codes, s.layout, j, at, column, code, m)
+    place, bits = np.zeros((n, d)), np.zeros((n, BITS), np.uint64)
+    flat_cost = np.full(1, -1.0)
+    m = _choose_forms(s, at, column, code, place, bits, flat_cost)
     o = Offers(
         at,
         column[:m],
@@ -79,22 +85,86 @@ def make_offers(s: Clusters) -> Offers:
         place,
         np.zeros((d, g)),
         np.zeros((d, g)),
+        bits,
+        np.zeros((BITS + 1, g + 1), np.uint64),
+        flat_cost,
+        np.zeros(g),
         np.ones(g),
         np.empty(g),
         np.empty(g),
+        np.zeros(g + 1, np.int64),
+        np.empty(n),
+        np.full(n, NONE, np.int64),
     )
     for c in range(g):
         refresh(o, s, c)
     return o
 
 
+@maker
+def _choose_forms(
+    s: Clusters,
+    at: NDArray[np.int32],
+    column: NDArray[np.int64],
+    code: NDArray[np.int32],
+    place: NDArray[np.float64],
+    bits: NDArray[np.uint64],
+    flat_cost: NDArray[np.float64],
+) -> int:
+    """Fill the arrays of ``Offers`` that depend on rows alone; return the number of lines."""
+    m = n_flat = ZERO
+    for j in range(at.shape[1]):
+        if s.layout[j, STRIDE] == 0:
+            at[:, j] = ORDERED
+            for row in range(at.shape[0]):
+                place[row, j] = _position(s.flat, s.layout, j, s.codes[row, j])
+        elif n_flat < MOST_FLAT and _is_flat(s.flat, s.layout, j):
+            at[:, j] = FLAT
+            cost = s.flat[s.layout[j, START]]
+            flat_cost[0] = cost if n_flat == 0 else min(flat_cost[0], cost)
+            for row in range(at.shape[0]):
+                place[row, j] = s.codes[row, j]
+                for bit in range(BITS):
+                    bits[row, bit] |= _bit(s.codes[row, j], bit, n_flat)
+            n_flat += 1
+        else:
+            m = _list_codes(s.codes, s.layout, j, at, column, code, m)
+            if at[0, j] == DIRECT:
+                flat_cost[0] = max(flat_cost[0], 0.0)
+    return m
+
+
 @step
 def _is_flat(flat: NDArray[np.float64], layout: NDArray[np.int64], j: int) -> bool:
-    """Return True if different values of a large taxonomy cost as much as everything."""
+    """Return True if different values of a taxonomy cost as much as everything.
+
+    Of few columns, those of a small taxonomy have exact prices instead.
+    """
+    start, size = layout[j, START], layout[j, SIZE]
+    if layout[j, STRIDE] == TABLE and layout.shape[0] >= WIDE:
+        for i in range((size + 1) * (size + 1)):
+            if flat[start + 1 + i] != flat[start] and i % (size + 2) != 0:
+                return False
+        return True
     for i in range(layout[j, STRIDE]):
-        if flat[layout[j, START] + 1 + i] != flat[layout[j, START]]:
+        if flat[start + 1 + i] != flat[start]:
             return False
     return layout[j, STRIDE] > 0
+
+
+@inlined
+def _bit(code: int, bit: int, column: int) -> np.uint64:
+    """Return a bit of a code, in the place of a flat column."""
+    return np.uint64((code >> bit) & 1) << np.uint64(column)
+
+
+@inlined
+def _count(x: np.uint64) -> float:
+    """Return the number of bits."""
+    x -= (x >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.float64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 @maker
@@ -135,9 +205,22 @@ def _position(flat: NDArray[np.float64], layout: NDArray[np.int64], j: int, code
 
 
 @step
+def _joined_cost(o: Offers, s: Clusters, c: int, row: int, direct: bool) -> float:
+    """Return the cost of a cluster with one more row; direct: in columns without prices; O(d)."""
+    total = 0.0
+    for j in range(s.layout.shape[0]):
+        if not direct or o.at[row, j] == DIRECT:
+            lo, hi = s.box[c, j, LO], s.box[c, j, HI]
+            total += with_code(s.flat, s.layout, j, lo, hi, s.codes[row, j])
+    return total
+
+
+@step
 def refresh(o: Offers, s: Clusters, c: int) -> None:
     """Recompute the costs of a changed cluster with one more row."""
     flat, layout, box, price, column, code = s.flat, s.layout, s.box, o.price, o.column, o.code
+    o.changed[-1] += 1
+    o.changed[c] = o.changed[-1]
     o.more[c] = s.size[c] + 1.0
     o.paid[c] = s.size[c] * s.cost[c] if s.size[c] > 0 else -np.inf
     for i in range(price.shape[0]):
@@ -146,9 +229,16 @@ def refresh(o: Offers, s: Clusters, c: int) -> None:
             new = with_code(flat, layout, j, box[c, j, LO], box[c, j, HI], code[i])
         o.above[i, c // PIECE] += (new != 0.0) - (price[i, c] != 0.0)
         price[i, c] = new
+    for bit in range(BITS + 1):
+        o.masks[bit, c] = 0
+    o.base[c] = _joined_cost(o, s, c, s.head[c], True) if s.size[c] > 0 else 0.0
+    n_flat = ZERO
     for j in range(layout.shape[0] if s.size[c] > 0 else 0):
         if o.at[0, j] == FLAT:
-            o.low[j, c], o.high[j, c] = box[c, j, LO], box[c, j, HI]
+            lo, hi = box[c, j, LO], box[c, j, HI]
+            o.low[j, c], o.high[j, c] = lo, hi
+            _mark(o.masks[:, c], n_flat, lo, hi)
+            n_flat += 1
         elif layout[j, STRIDE] == 0:
             o.low[j, c] = _position(flat, layout, j, box[c, j, LO])
             o.high[j, c] = _position(flat, layout, j, box[c, j, HI])
@@ -166,28 +256,90 @@ def _add_line(
 
 @step
 def _add_up(o: Offers, s: Clusters, row: int) -> None:
-    """Fill ``o.total`` with the cost of each cluster with one more row."""
+    """Fill ``o.total`` with the cost of each cluster with one more row, or a lower bound."""
     total, price, low, high, place = o.total, o.price, o.low, o.high, o.place
-    flat, layout, box, more = s.flat, s.layout, s.box, o.more
+    flat, layout = s.flat, s.layout
     g = total.shape[0]
-    total[:] = 0.0
+    _count_flat(o, row)
     for j in range(layout.shape[0]):
         line = o.at[row, j]
         if line >= 0:
             _add_line(total, price[line], o.above[line])
-        elif line == FLAT:
-            x, most = place[row, j], flat[layout[j, START]]
-            for c in range(g):
-                total[c] += 0.0 if low[j, c] == x and high[j, c] == x else most
         elif line == ORDERED:
             x, most = place[row, j], flat[layout[j, START]]
             for c in range(g):
                 total[c] += min(max(high[j, c], x) - min(low[j, c], x), most)
-        else:
-            for c in range(g):
-                if more[c] > 1.0:
-                    lo, hi = box[c, j, LO], box[c, j, HI]
-                    total[c] += with_code(flat, layout, j, lo, hi, s.codes[row, j])
+
+
+@step
+def _count_flat(o: Offers, row: int) -> None:
+    """Fill ``o.total`` with a lower bound of what no other form adds."""
+    total, base, cost = o.total, o.base, o.flat_cost[0]
+    for c in range(total.shape[0]):
+        total[c] = base[c]
+        if cost > 0.0:
+            total[c] += cost * _count_of(o, c, row)
+
+
+@inlined
+def _count_of(o: Offers, c: int, row: int) -> float:
+    """Return in how many flat columns a row differs from a cluster, at least."""
+    differ = o.masks[VARIES, c]
+    for bit in range(BITS):
+        differ |= o.masks[bit, c] ^ o.bits[row, bit]
+    return _count(differ)
+
+
+@step
+def _mark(mask: NDArray[np.uint64], column: int, lo: int, hi: int) -> None:
+    """Set the bits of a flat column with these bounds."""
+    for bit in range(BITS):
+        mask[bit] |= _bit(lo, bit, column)
+    mask[VARIES] |= _bit(ZERO + (lo != hi), 0, column)
+
+
+@step
+def cost_without(o: Offers, s: Clusters, row: int) -> float:
+    """Return the cost of a row's cluster without it; computed once for each change of the cluster.
+
+    The cluster has another row.
+    """
+    c = s.owner[row]
+    if o.as_of[row] != o.changed[c]:
+        o.left[row] = left_cost(s.flat, s.layout, s.box, c, s.codes, row)
+        o.as_of[row] = o.changed[c]
+    return o.left[row]
+
+
+@step
+def set_aside(o: Offers, s: Clusters, row: int) -> None:
+    """Prepare ``may_cost`` for the cluster of a row."""
+    for bit in range(BITS + 1):
+        o.masks[bit, -1] = 0
+    n_flat = ZERO
+    for j in range(s.layout.shape[0]):
+        if o.at[0, j] == FLAT:
+            lo, hi = without(s.layout, s.box, s.owner[row], j, s.codes[row, j])
+            _mark(o.masks[:, -1], n_flat, lo, hi)
+            n_flat += 1
+
+
+@step
+def may_cost(o: Offers, s: Clusters, out: int, into: int, most: float) -> bool:
+    """Return False if the cluster of row ``out`` costs more with row ``into`` in its place.
+
+    ``out`` was set aside. Only looks at all columns if many are flat.
+    """
+    if o.flat_cost[0] <= 0.0:
+        return True
+    total, c = o.flat_cost[0] * _count_of(o, -1, into), s.owner[out]
+    for j in range(s.layout.shape[0]):
+        if total > most + ROUNDING:
+            return False
+        if o.at[0, j] != FLAT:
+            lo, hi = without(s.layout, s.box, c, j, s.codes[out, j])
+            total += with_code(s.flat, s.layout, j, lo, hi, s.codes[into, j])
+    return total <= most + ROUNDING
 
 
 @step
@@ -205,11 +357,17 @@ def cheapest_offers(
     Fills ``rises`` of size * cost; returns their number. Ties: lowest number. O(g * d).
     """
     _add_up(o, s, row)
-    total, more, paid = o.total, o.more, o.paid
+    total, more, paid, exact = o.total, o.more, o.paid, o.flat_cost[0] < 0.0
     found = 0
     for c in range(total.shape[0]):
         rise = more[c] * total[c] - paid[c]
-        if rise >= limit or c == not_in:
+        if rise >= limit + ROUNDING or c == not_in:
+            continue
+        if not exact:
+            rise += more[c] * (_joined_cost(o, s, c, row, True) - o.base[c])
+            if rise < limit + ROUNDING:
+                rise = more[c] * _joined_cost(o, s, c, row, False) - paid[c]
+        if rise >= limit:
             continue
         found = min(found + 1, best.shape[0])
         at = found - 1

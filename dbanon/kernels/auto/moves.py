@@ -13,12 +13,19 @@ from dbanon.kernels.auto.clusters import (
     exchanged_cost,
     join,
     leave,
-    left_cost,
     link,
     rescan,
     unlink,
 )
-from dbanon.kernels.auto.insertion_costs import Offers, cheapest_offers, make_offers, refresh
+from dbanon.kernels.auto.insertion_costs import (
+    Offers,
+    cheapest_offers,
+    cost_without,
+    make_offers,
+    may_cost,
+    refresh,
+    set_aside,
+)
 from dbanon.kernels.compilation import ZERO, inlined, maker, step
 from dbanon.kernels.layout import WIDE
 from dbanon.kernels.random import roll, shuffle
@@ -76,7 +83,7 @@ def pass_rows(w: Search, order: NDArray[np.int64]) -> float:
         size = s.size[c]
         if s.cost[c] == 0.0 or size == 1:
             continue
-        without = left_cost(s.flat, s.layout, s.box, c, s.codes, row)
+        without = cost_without(w.o, s, row)
         if size == w.k and without == s.cost[c]:
             continue
         gain = size * s.cost[c] - (size - 1) * without
@@ -115,10 +122,10 @@ def _chain(w: Search, row: int) -> float:
     s = w.s
     c, target = s.owner[row], w.best[0]
     budget = s.size[c] * s.cost[c] - w.rise[0]
-    best, change = _find_spare(s, row, target, w.k, budget - LEAST_GAIN, w.dice)
+    best, change = _find_spare(w, row, target, budget - LEAST_GAIN)
     if best == NONE:
         return 0.0
-    best, change = _best_of_donor(s, row, best, change)
+    best, change = _best_of_donor(w, row, best, change)
     if not (
         cluster_holds(s, c, row, best)
         and cluster_holds(s, s.owner[best], best, NONE)
@@ -137,50 +144,48 @@ def _chain(w: Search, row: int) -> float:
 
 
 @inlined
-def _refill(s: Clusters, c: int, row: int, donor: int, spare: int, most: float) -> float:
+def _refill(w: Search, c: int, row: int, donor: int, spare: int, most: float) -> float:
     """Return the cost of cluster c with ``spare`` replacing ``row``, minus the donor's saving."""
-    saved = 0.0
+    s, saved = w.s, 0.0
     if s.cost[donor] > 0.0:
-        without = left_cost(s.flat, s.layout, s.box, donor, s.codes, spare)
+        without = cost_without(w.o, s, spare)
         saved = s.size[donor] * s.cost[donor] - (s.size[donor] - 1) * without
     bound = (most + saved) / s.size[c]
+    if not may_cost(w.o, s, row, spare, bound):
+        return np.inf
     cost = exchanged_cost(s.flat, s.layout, s.box, c, s.codes, row, spare, bound)
     return s.size[c] * cost - saved
 
 
 @step
-def _find_spare(
-    s: Clusters,
-    row: int,
-    target: int,
-    k: int,
-    most: float,
-    dice: NDArray[np.uint64],
-) -> tuple[int, float]:
+def _find_spare(w: Search, row: int, target: int, most: float) -> tuple[int, float]:
     """Return the best replacement of ``row``, among one random row of each cluster above k."""
+    s, k, dice = w.s, w.k, w.dice
     c = s.owner[row]
     best = NONE
+    set_aside(w.o, s, row)
     for donor in range(s.size.shape[0]):
         if s.size[donor] <= k or donor == c or donor == target:
             continue
         spare = s.head[donor]
         for _ in range(roll(dice, s.size[donor])):
             spare = s.following[spare]
-        change = _refill(s, c, row, donor, spare, most)
+        change = _refill(w, c, row, donor, spare, most)
         if change < most:
             best, most = spare, change
     return best, most
 
 
 @step
-def _best_of_donor(s: Clusters, row: int, spare: int, change: float) -> tuple[int, float]:
+def _best_of_donor(w: Search, row: int, spare: int, change: float) -> tuple[int, float]:
     """Return the best replacement among the rows of the same donor."""
+    s = w.s
     c, donor = s.owner[row], s.owner[spare]
     if s.cost[donor] == 0.0:
         return spare, change
     other = s.head[donor]
     while other != NONE:
-        found = _refill(s, c, row, donor, other, change)
+        found = _refill(w, c, row, donor, other, change)
         if found < change:
             spare, change = other, found
         other = s.following[other]

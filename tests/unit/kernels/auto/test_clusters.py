@@ -7,6 +7,7 @@ from compiled import called
 from hypothesis import given
 from hypothesis import strategies as st
 from naive import engine as naive
+from spaces import WIDE as WIDE_TREE
 from spaces import random_table, spaces
 
 from dbanon.anonymization.auto.rounds import LIGHT, TURNS, Effort, coordinates, improve
@@ -30,6 +31,8 @@ link, unlink = called(clusters.link), called(clusters.unlink)
 cluster_holds = called(clusters.cluster_holds)
 make_rules = called(diversity.make_rules_of_slots)
 union_offers = called(insertion_costs.union_offers)
+cost_without = called(insertion_costs.cost_without)
+set_aside, may_cost = called(insertion_costs.set_aside), called(insertion_costs.may_cost)
 best_exchange, find_cheapest = called(moves.best_exchange), called(moves.find_cheapest)
 make_search, pass_rows = called(moves.make_search), called(moves.pass_rows)
 dissolve_clusters = called(moves.dissolve_clusters)
@@ -140,6 +143,7 @@ def test_prices_that_are_kept_are_those_that_are_computed_when_asked(drawn, data
     found = find_cheapest(search, row, own, 1e6)
     expected = search.rise[:found].tolist()
     search.o.at[search.o.at >= 0] = DIRECT
+    search.o.flat_cost[0] = max(search.o.flat_cost[0], 0.0)
     union_offers(search.o, search.s, own)
     assert unions == pytest.approx(search.o.total[used].tolist())
     assert found == find_cheapest(search, row, own, 1e6)
@@ -153,18 +157,82 @@ def test_values_that_are_equally_far_apart_cost_what_their_tree_says():
     space = freeze(make_space(encoded(columns), Requirement(2), loss="ncp")).space
     label = random.integers(0, 40, space.n_rows).astype(np.int32)
     search = search_of(space, np.unique(label, return_inverse=True)[1].astype(np.int32))
-    flat = search.o.at == FLAT
+    flat, cost = search.o.at == FLAT, float(search.o.flat_cost[0])
     assert flat[:, 0].all()
     for row in range(space.n_rows):
         own, totals = int(search.s.owner[row]), []
         used = search.s.size > 0
-        for line in (FLAT, DIRECT):
-            search.o.at[flat] = line
+        for line, least in ((FLAT, cost), (DIRECT, 0.0)):
+            search.o.at[flat], search.o.flat_cost[0] = line, least
             union_offers(search.o, search.s, own)
             unions = search.o.total[used].tolist()
             found = find_cheapest(search, row, own, 1e6)
             totals.append((unions, search.best[:found].tolist(), search.rise[:found].tolist()))
         assert totals[0] == totals[1]
+
+
+def of_many_flat_columns(seed):
+    """Return a search over 400 rows of 14 flat columns, one with too many codes, and a number."""
+    random = np.random.default_rng(seed)
+    drugs = np.array([None, "none", *(f"dose {i}" for i in range(9))], object)
+    shares = np.array([0.02, 0.8, *[0.02] * 9])
+    columns = {f"drug {i}": random.choice(drugs, 400, p=shares / shares.sum()) for i in range(14)}
+    columns["wide"] = random.choice(WIDE_TREE.leaf_labels, 400)
+    columns["x"] = random.integers(0, 9, 400)
+    rules = {name: {"weight": random.choice([0.5, 1.0])} for name in columns}
+    rules["wide"]["taxonomy"] = "wide"
+    columns = {name: values.tolist() for name, values in columns.items()}
+    table = encoded(columns, rules=rules, taxonomies=[WIDE_TREE])
+    space = make_space(table, Requirement(3), loss="ncp")
+    search = search_of(space, np.repeat(np.arange(100, dtype=np.int32), 4))
+    forms = search.o.at[0].tolist()
+    assert (14, 1) == (forms.count(FLAT), forms.count(DIRECT))
+    return space, search
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_many_flat_columns_the_same_clusters_are_cheapest_while_rows_move(seed):
+    space, search = of_many_flat_columns(seed)
+    for turn in range(3):
+        groups = [listed(search.s, c) for c in range(len(search.s.size))]
+        paid = [naive.total(space, [rows], "ncp") if rows else 0.0 for rows in groups]
+        for row in range(turn, space.n_rows, 97):
+            own = int(search.s.owner[row])
+            rises = [
+                naive.total(space, [[*rows, row]], "ncp") - paid[c]
+                for c, rows in enumerate(groups)
+                if rows and c != own
+            ]
+            found = find_cheapest(search, row, own, 1e6)
+            assert sorted(rises)[:CANDIDATES] == pytest.approx(search.rise[:found].tolist())
+        assert pass_rows(search, np.arange(space.n_rows)) > 0.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_costs_without_a_row_are_those_of_its_cluster_as_it_is_now(seed):
+    space, search = of_many_flat_columns(seed)
+    for _ in range(3):
+        for row in range(space.n_rows):
+            rows = listed(search.s, int(search.s.owner[row]))
+            if len(rows) > 1:
+                rows.remove(row)
+                expected = pytest.approx(naive.cost(space, rows, "ncp"))
+                assert expected == cost_without(search.o, search.s, row)
+        assert pass_rows(search, np.arange(space.n_rows)) > 0.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_exchange_is_dismissed_that_costs_less(seed):
+    space, search = of_many_flat_columns(seed)
+    dismissed = 0
+    for out in range(0, space.n_rows, 29):
+        set_aside(search.o, search.s, out)
+        others = [row for row in listed(search.s, int(search.s.owner[out])) if row != out]
+        for into in range(1, space.n_rows, 31):
+            cost = naive.cost(space, [*others, into], "ncp")
+            assert may_cost(search.o, search.s, out, into, cost)
+            dismissed += not may_cost(search.o, search.s, out, into, cost / 2)
+    assert dismissed > 100
 
 
 @given(spaces(most=20), st.data())
