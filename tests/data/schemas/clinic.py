@@ -13,6 +13,7 @@ tables = ["encounters", "conditions"]
 _PERSONS = """
 table = "public.persons"
 rest = "drop"
+algorithm = "mondrian"
 [columns]
 birth_date.role = "quasi"
 sex.role = "quasi"
@@ -24,6 +25,7 @@ _ENCOUNTERS = """
 table = "public.encounters"
 subject = "person_id"
 rest = "drop"
+algorithm = "mondrian"
 [columns]
 started = { role = "quasi", at_least = "year" }
 encounter_class.role = "quasi"
@@ -33,6 +35,7 @@ _CONDITIONS = """
 table = "public.conditions"
 subject = "person_id"
 rest = "drop"
+algorithm = "mondrian"
 [columns]
 icd_code.role = "sensitive"
 """

@@ -3,6 +3,8 @@
 import re
 from dataclasses import replace
 from functools import partial
+from itertools import cycle
+from typing import ClassVar
 
 import pytest
 from data.schemas.clinic import POLICIES, TABLES, make_clinic
@@ -38,6 +40,29 @@ note.role = "identifier"
 
 def column(kind):
     return kind.partition(":")[0]
+
+
+class Repeating:
+    """A library of words that draws each kind once a run, as that takes most of a publication."""
+
+    drawn: ClassVar[dict] = {}
+
+    def __init__(self, locale, create):
+        self.locale, self.library = locale, create(locale)
+
+    def __getattr__(self, part):
+        key = (self.locale, part)
+        if key not in self.drawn:
+            draw = getattr(self.library, part)
+            self.drawn[key] = cycle([draw() for _ in range(10_247)])  # no multiple of 2 and 3
+        return partial(next, self.drawn[key])
+
+
+@pytest.fixture(autouse=True)
+def words_once(monkeypatch):
+    from faker.factory import Factory
+
+    monkeypatch.setattr(Factory, "create", partial(Repeating, create=Factory.create))
 
 
 @pytest.fixture

@@ -68,8 +68,8 @@ def outcome_of(table, recodings, groups):
 
 def groups_of(ids):
     kept = sorted(set(ids) - {-1})
-    numbers = [kept.index(i) if i >= 0 else -1 for i in ids]
-    return Assignment(np.array(numbers, np.int32), len(kept))
+    numbers = {-1: -1} | {group: number for number, group in enumerate(kept)}
+    return Assignment(np.array([numbers[i] for i in ids], np.int32), len(kept))
 
 
 def fits(recoding, column):
