@@ -90,14 +90,19 @@ class Examples:
     def __call__(
         self, source: Source, outcome: Outcome, policy: Policy
     ) -> tuple[tuple[int, ...], tuple[Answer, ...]]:
-        """Return the smallest, the median and the largest size of a class, and the answers."""
+        """Return the smallest, the median and the largest size of a class, and the answers.
+
+        There are none if a person may have several rows: many rows may be of few persons.
+        """
         released = of_outcome(source.encoded, outcome, policy, persons=source.subjects)
         if not released.n_classes:
             return (), ()
+        sizes = np.sort(released.size)[[0, released.n_classes // 2, -1]].tolist()
+        if source.subjects is not None:
+            return tuple(sizes), ()
         readings = readings_of(released)
         if self._questions is None:
             self._questions = questions(readings)
-        sizes = np.sort(released.size)[[0, released.n_classes // 2, -1]].tolist()
         return tuple(sizes), tuple(
             answer(each, readings, least=policy.k) for each in self._questions
         )

@@ -12,6 +12,7 @@ from dbanon.actions.inspect import profile
 from dbanon.actions.policy import policy_of_profile
 from dbanon.actions.tables import State, list_tables
 from dbanon.domain.outcomes import Stages
+from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import TableName
 from dbanon.formats import policies
 from dbanon.request import Request
@@ -139,6 +140,23 @@ def test_candidates_are_compared_on_larger_and_larger_samples(copied):
     few = replace(request, ks=(4_000,))  # more than the rows of a sample
     (last,) = {one.n_rows for one in tried(str(PATIENTS), few, (600, None), Stages())}
     assert 6_000 == last
+
+
+def test_counts_are_compared_unless_a_person_may_have_several_rows(copied):
+    database = copied(make_patients)
+    database.execute("ALTER TABLE patients ADD person int; UPDATE patients SET person = id / 4")
+    persons = replace(patients_policy(PATIENTS), name="default")
+    of_rows = replace(persons, columns=(*persons.columns, ColumnRule("person", Role.IDENTIFIER)))
+    shown = []
+    for policy in (of_rows, replace(of_rows, subject="person")):
+        request = Request(
+            draft=policy, ks=(3,), algorithms=("mondrian",), settings=database.settings
+        )
+        *_, found = comparisons(PATIENTS, request)
+        assert found.results[0].sizes
+        shown.append([one.source for one in found.results[0].answers])
+    assert all(count >= 3 for count in shown[0])
+    assert [3, 0] == [*map(len, shown)]
 
 
 def test_a_page_names_the_columns_of_a_table_before_it_has_counted_their_values(copied):
