@@ -150,9 +150,9 @@ SELECT coalesce(sum(w.rows), 0),
          GROUP BY t.xmin) AS w
 
 -- name: create_draft
--- The values for the copy, without keys; dropped before the copy is served.
+-- The values for the copy, by code; dropped before the copy is served.
 CREATE UNLOGGED TABLE {draft} AS
-SELECT 0 AS group_id{columns}
+SELECT 0 AS code{columns}
   FROM {source} AS s
   WITH NO DATA
 
@@ -488,10 +488,11 @@ SELECT {columns}
  ORDER BY {order}
 
 -- name: release_rows_of_draft
--- The published rows; the draft's order is independent of the source.
+-- The published rows; the order of rows, groups and codes is independent of the source.
 SELECT {columns}
-  FROM {draft} AS s
-  JOIN {groups} AS g ON g.group_id = s.group_id
+  FROM {rows} AS r
+  JOIN {groups} AS g ON g.group_id = r.group_id
+  JOIN {draft} AS s ON s.code = r.value
 {made_up}
 
 -- name: replacement_code

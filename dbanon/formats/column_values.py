@@ -284,17 +284,21 @@ def _decimals(like: pa.Array) -> int:
 _JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
-def number(columns: pa.Table, info: TableInfo) -> tuple[NDArray[np.int32], list[str]]:
-    """Return the code of each row, and a JSON object for each code, with numbers as numbers."""
-    codes = np.zeros(len(columns), np.int64)
-    indices = []
+def number(
+    columns: pa.Table, info: TableInfo
+) -> tuple[NDArray[np.int32], NDArray[np.int64], list[str]]:
+    """Return the code of each row, and a row and a JSON object for each code.
+
+    Numbers are numbers in JSON.
+    """
+    codes, indices = np.zeros(len(columns), np.int64), []
+    first = codes[:1]
     for column in columns.columns:
         size = len(column.chunk(0).dictionary) if column.num_chunks else 0
         parts = [pc.fill_null(chunk.indices, size) for chunk in column.chunks]
         index = np.concatenate([part.to_numpy() for part in parts] or [codes[:0]]).astype(np.int64)
         indices.append(index)
-        codes = np.unique(codes * (size + 1) + index, return_inverse=True)[1]
-    _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
+        codes, first = _dense(codes * (size + 1) + index, max(len(first), 1) * (size + 1))
     texts = [
         _spelled(column, index[first], is_number=info.column(name).kind.is_number)
         for name, column, index in zip(columns.column_names, columns.columns, indices, strict=True)
@@ -304,7 +308,20 @@ def number(columns: pa.Table, info: TableInfo) -> tuple[NDArray[np.int32], list[
         "{" + ", ".join(f"{n}: {text}" for n, text in zip(names, row, strict=True)) + "}"
         for row in (zip(*texts, strict=True) if texts else [()] * len(first))
     ]
-    return codes.astype(np.int32), objects
+    return codes.astype(np.int32), first, objects
+
+
+def _dense(codes: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return codes below ``size`` without gaps, in their order, and the first row of each."""
+    if size > 2 * len(codes):
+        _, first, dense = np.unique(codes, return_index=True, return_inverse=True)
+        return dense, first
+    first = np.full(size, -1, np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    used = np.flatnonzero(first >= 0)
+    place = np.empty(size, np.int64)
+    place[used] = np.arange(len(used))
+    return place[codes], first[used]
 
 
 def _spelled(column: pa.ChunkedArray, index: NDArray[np.int64], *, is_number: bool) -> list[str]:
@@ -346,7 +363,7 @@ def freeze(
     columns: dictionary-encoded texts; persons: (n,) the person of each row; shown: (p,) the
     published values of each person as an index into ``values``, negative if there are none.
     """
-    codes, objects = number(columns, info)
+    codes, _, objects = number(columns, info)
     current = [json.loads(text, parse_float=Decimal) for text in objects]
     several = np.bincount(persons, minlength=len(shown)) > 1
     several |= np.array([*(any(len(r) > 1 for r in one) for one in values), False])[shown]

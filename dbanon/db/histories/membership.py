@@ -235,7 +235,7 @@ def _read(
     session: Session, publication: Publication, rows: SourceRows, persons: pa.Table
 ) -> sql.Composable:
     """Write persons and values with their positions; return the hash expression of a person."""
-    codes, objects = column_values.number(rows.columns, publication.info)
+    codes, _, objects = column_values.number(rows.columns, publication.info)
     person = atoms.write_persons(session, _READ, persons, beside={"code": pa.array(codes)})
     write_codes(session, _CODES, objects)
     return person

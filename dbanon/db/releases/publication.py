@@ -121,7 +121,7 @@ class Publication:
 
     @property
     def draft(self) -> sql.Identifier:
-        """The table of values that the private copy is built from; exists only while publishing."""
+        """The copied values of each code of ``rows``; exists only while publishing."""
         return data_table("draft", self.id)
 
     @property
@@ -166,9 +166,8 @@ class Publication:
 
     @property
     def draft_columns(self) -> tuple[str, ...]:
-        """The columns of ``draft``; of the key, if values are computed from it."""
-        values = (f"v{i}" for i in range(1, len(self.copied) + 1))
-        return ("group_id", *values, *(self.key_columns if self.policy.linking else ()))
+        """The columns of ``draft``."""
+        return ("code", *(f"v{i}" for i in range(1, len(self.copied) + 1)))
 
     @property
     def noted_columns(self) -> tuple[str, ...]:
@@ -331,8 +330,9 @@ class Publication:
     def _person(self, name: str) -> sql.Composed:
         """Compose a value that is computed from the identity of a person."""
         columns = [self.info.column(name) for name in self.person]
-        names = self.key_columns if self.drafted else self.person
-        values = [sql.Identifier("s", own) for own in names]
+        of_rows = [sql.Identifier("r", name) for name in self.key_columns]
+        of_source = [sql.Identifier("s", name) for name in self.person]
+        values = of_rows if self.drafted else of_source
         texts = [equal_text(*one) for one in zip(columns, values, strict=True)]
         return template(name, key=sql.Literal(self.key), person=sql.SQL(", ").join(texts))
 

@@ -82,12 +82,10 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
             sql.SQL(", s.{} AS {}").format(sql.Identifier(name), sql.Identifier(f"v{i}"))
             for i, name in enumerate(publication.copied, 1)
         ]
-        known = publication.named_keys(of="s") if publication.policy.linking else ()
-        keys = [sql.SQL(", {}").format(key) for key in known]
         yield template(
             "releases.create_draft",
             draft=publication.draft,
-            columns=sql.SQL("").join(copied + keys),
+            columns=sql.SQL("").join(copied),
             source=publication.reading,
         )
 
@@ -139,7 +137,8 @@ def number_statements(publication: Publication) -> Iterator[sql.Composed]:
     )
     if publication.drafted:
         # Without statistics PostgreSQL expects many groups of one number, and sorts to join.
-        yield sql.SQL("ANALYZE {} (group_id)").format(publication.groups)
+        tables = publication.groups, publication.draft
+        yield sql.SQL("ANALYZE {} (group_id), {} (code)").format(*tables)
 
 
 def drop_draft(publication: Publication) -> Iterator[sql.Composed]:
@@ -153,11 +152,11 @@ def served_rows(publication: Publication) -> sql.Composed:
     groups, column = publication.groups, publication.class_column
     columns = sql.SQL("{}, g.class AS {}").format(publication.columns(), column)
     if publication.drafted:
-        draft = publication.draft
         return template(
             "releases.release_rows_of_draft",
             columns=columns,
-            draft=draft,
+            rows=publication.rows,
+            draft=publication.draft,
             groups=groups,
             made_up=publication.made_up,
         )

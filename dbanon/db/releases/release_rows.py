@@ -21,7 +21,7 @@ from dbanon.domain.table import quote_identifier
 from dbanon.formats import column_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -125,42 +125,54 @@ def fill(
 ) -> None:
     """COPY membership, group values and the draft, if any, without suppressed rows.
 
-    source: keys and at least the sensitive columns. Draft rows and group numbers are shuffled, so
-    that the copy does not disclose the order of the source, whatever join PostgreSQL chooses.
+    source: keys and at least the sensitive columns. For a draft, the numbers of groups and codes
+    and all rows are shuffled, so that the copy does not disclose the order of the source, whatever
+    join PostgreSQL chooses.
     """
-    drafted = publication.drafted
+    drafted, shown = publication.drafted, np.flatnonzero(assignment.group >= 0)
     order = shuffled(values.n_groups) if drafted else np.arange(values.n_groups)
-    number = np.empty(values.n_groups + 1, np.int32)
-    number[order], number[-1] = np.arange(values.n_groups), -1
-    group = number[assignment.group]
-    numbers = [group]
+    numbers, drafts = [_inverse(order)[assignment.group]], list[pa.Table]()
     if not publication.kind.is_live:
-        codes, objects = column_values.number(source.columns, publication.info)
+        codes, first, objects = column_values.number(source.columns, publication.info)
+        if drafted:
+            mixed = shuffled(len(objects))
+            codes, objects = _inverse(mixed)[codes], [objects[i] for i in mixed]
+            kept = source.columns.select(publication.copied).take(pa.array(first[mixed])).columns
+            numbered = [pa.array(np.arange(len(mixed), dtype=np.int32)), *kept]
+            drafts.append(pa.table(numbered, names=[*publication.draft_columns]))
+            shown = shown[shuffled(len(shown))]
         write_codes(session, publication.codes, objects)
         numbers.append(codes)
     into_rows, into_groups, *into_draft = copy_statements(publication)
-    send(session, into_rows, _rows(source.keys, numbers, _row_columns(publication)))
+    send(session, into_rows, _rows(source.keys, numbers, shown, _row_columns(publication)))
     try:
         send(session, into_groups, _groups(values, order, _group_columns(publication)))
     except psycopg.DataError as error:
         raise _misfit(publication, error) from None
-    for statement in into_draft:
-        kept = [source.columns.column(name) for name in publication.copied]
-        columns = [*kept, *(source.keys.columns if publication.policy.linking else ())]
-        send(session, statement, _draft(columns, group, publication.draft_columns))
+    for statement, draft in zip(into_draft, drafts, strict=True):
+        send(session, statement, [draft])
+
+
+def _inverse(order: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Return the place of each number in an order; -1, the last, stays."""
+    found = np.full(len(order) + 1, -1, np.int32)
+    found[order] = np.arange(len(order))
+    return found
 
 
 def _parts(size: int) -> Iterator[slice]:
     return (slice(i, min(i + ROWS_AT_ONCE, size)) for i in range(0, size, ROWS_AT_ONCE))
 
 
-def _rows(keys: pa.Table, numbers: list[NDArray[np.int32]], names: list[str]) -> Iterator[pa.Table]:
-    """Yield the published rows: those whose first number is not negative."""
-    for part in _parts(len(keys)):
-        table, shown = keys.slice(part.start, part.stop - part.start), numbers[0][part] >= 0
-        columns = [*table.columns, *(pa.array(number[part]) for number in numbers)]
-        table = pa.table(columns, names=names)
-        yield table if shown.all() else table.filter(pa.array(shown))
+def _rows(
+    keys: pa.Table, numbers: list[NDArray[np.int32]], shown: NDArray[np.int64], names: list[str]
+) -> Iterator[pa.Table]:
+    """Yield the published rows in the given order."""
+    keys = keys.combine_chunks()
+    for part in _parts(len(shown)):
+        rows = shown[part]
+        taken = keys.take(pa.array(rows)).columns
+        yield pa.table([*taken, *(pa.array(number[rows]) for number in numbers)], names=names)
 
 
 def _groups(values: GroupValues, order: NDArray[np.int64], names: list[str]) -> Iterator[pa.Table]:
@@ -170,18 +182,6 @@ def _groups(values: GroupValues, order: NDArray[np.int64], names: list[str]) -> 
         for text, column in zip(labels, values.columns, strict=True):
             columns.append(text.take(pa.array(column.index[order[part]])))
         yield pa.table(columns, names=names)
-
-
-def _draft(
-    kept: Iterable[pa.ChunkedArray], group: NDArray[np.int32], names: Sequence[str]
-) -> Iterator[pa.Table]:
-    shown = np.flatnonzero(group >= 0)
-    order = shown[shuffled(len(shown))]
-    columns = [column.combine_chunks() for column in kept]
-    for part in _parts(len(order)):
-        rows = pa.array(order[part])
-        taken = [column.take(rows) for column in columns]
-        yield pa.table([pa.array(group[order[part]]), *taken], names=[*names])
 
 
 def _misfit(publication: Publication, error: psycopg.DataError) -> PolicyError:
