@@ -119,6 +119,11 @@ CREATE TEMPORARY TABLE history_rest (
 )
 ON COMMIT DROP
 
+-- name: discard_unpublished
+-- Discard the rows that a release does not publish.
+DELETE FROM pg_temp.history_present AS n
+ WHERE n.class IS NULL
+
 -- name: entries
 -- The membership of some releases, one row for each row that a person got in a release; class 0: a person that left.
 -- relation: its first release among these, which identifies it; until: the next release that changed the rows of the
@@ -357,8 +362,8 @@ SELECT r.shown_id, c.*
  ORDER BY r.shown_id
 
 -- name: present
--- The persons of a release by keyed hash, with class and values; used only during a publication. The hashes are
--- computed before any join, so that parallel workers can compute them, which may not read temporary tables.
+-- The persons of a release by keyed hash, with class and values, and the place of each row of the source if all were
+-- hashed before; used only during a publication. Rows that are not published have no class until they are discarded.
 CREATE TEMPORARY TABLE history_present ON COMMIT DROP AS
 WITH class AS MATERIALIZED (
     SELECT g.group_id, {class} AS class
@@ -366,22 +371,23 @@ WITH class AS MATERIALIZED (
       JOIN dbanon.history_key AS k ON k.key_id = {key}
 ),
 valued AS MATERIALIZED (
-    SELECT o.code, v.value_id  -- all have a number: a left join keeps the planner from expecting none
+    SELECT o.code, v.value_id
       FROM {codes} AS o
       LEFT JOIN dbanon.history_value AS v
         ON v.table_schema = {table_schema}
        AND v.table_name = {table_name}
        AND v.digest = sha256(convert_to(o.value::text, 'UTF8'))
 )
-SELECT h.person, c.class, v.value_id
-  FROM (SELECT {person} AS person, r.group_id, r.value
-          FROM {members}
-         CROSS JOIN dbanon.history_key AS k
-         WHERE k.key_id = {key}
-        OFFSET 0) AS h
-  JOIN class AS c ON c.group_id = h.group_id
-  JOIN valued AS v ON v.code = h.value
- WHERE v.value_id IS NOT NULL
+SELECT h.person, c.class, v.value_id, h.place AS row_place
+  FROM {members} AS h
+  LEFT JOIN class AS c ON c.group_id = h.group_id
+  LEFT JOIN valued AS v ON v.code = h.value
+
+-- name: present_count
+-- The numbers of hashed rows, of rows with a person or a group, of complete ones, and of those to publish.
+SELECT {hashed}, count(*), count(*) FILTER (WHERE num_nulls(n.person, n.class, n.value_id) = 0),
+       (SELECT count(*) FROM {rows})
+  FROM pg_temp.history_present AS n
 
 -- name: present_in_source
 -- The number of persons of an earlier release that are in the source.
@@ -391,6 +397,22 @@ SELECT count(DISTINCT f.person)
                       FROM {source} AS s
                      CROSS JOIN dbanon.history_key AS k
                      WHERE k.key_id = {key})
+
+-- name: present_of_hashed
+-- The persons of a source that were hashed before, with group and values of those that are published. A full join
+-- shows keys that are missing, and those that are double.
+(SELECT h.person, h.place, r.group_id, r.value
+   FROM {hashed} AS h
+   FULL JOIN {rows} AS r ON {join})
+
+-- name: present_of_rows
+-- The persons of a release, hashed before any join, so that parallel workers can do it, which may not read temporary
+-- tables.
+(SELECT {person} AS person, NULL::tid AS place, r.group_id, r.value
+   FROM {members}
+  CROSS JOIN dbanon.history_key AS k
+  WHERE k.key_id = {key}
+ OFFSET 0)
 
 -- name: retain
 -- Add the retained rows of persons with new rows.

@@ -59,11 +59,10 @@ SELECT {keys}, {person}, {place}
  WHERE k.key_id = {key}
 
 -- name: fill_places
--- The places of rows, those of a release by key.
+-- The places of all rows, those that a release does not publish included.
 INSERT INTO {places}
-SELECT h.person, CASE WHEN r.group_id IS NULL THEN -1 ELSE 0 END, h.place
-  FROM {hashed} AS h
-  LEFT JOIN {rows} AS r ON {join}
+SELECT n.person, CASE WHEN n.class IS NULL THEN -1 ELSE 0 END, n.row_place
+  FROM pg_temp.history_present AS n
 
 -- name: find_changes
 -- The rows that came since a snapshot, with the keyed hash of the person; a row with each distinct value of some

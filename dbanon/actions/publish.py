@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from uuid import UUID
 
+    from dbanon.actions.preparation.prepare import Prepared
     from dbanon.actions.publication.plan import PublicationPlan
     from dbanon.actions.publication.steps import Reading, Work
     from dbanon.domain.release import Release, SourceState, Sums
@@ -68,7 +69,7 @@ def carry_out(session: Session, plan: PublicationPlan, stages: Stages) -> list[W
         require_approved(one.unapproved for one in plan.members)
     is_incremental = plan.mode is Mode.REFRESH
     works = (build_next if is_incremental else _in_groups)(session, plan, stages)
-    works = [replace(one, state=_state(session, plan, one)) for one in works]
+    works = [replace(one, state=_state(session, one)) for one in works]
     is_new, request = all(one.is_new for one in works), plan.request
     if not is_new:  # the ledger keeps the options of the served release
         request = Request.from_ledger(plan.present[0].overrides)
@@ -88,28 +89,34 @@ def _in_groups(session: Session, plan: PublicationPlan, stages: Stages) -> list[
     grouped = group(session, plan, stages, meanwhile=partial(session.meanwhile, ahead.work))
     # The key of the persons, who come first, is that of all tables.
     key = plan.places[0].key_of_persons(session) if len(grouped) > 1 else None
+    readings = [_reading(session, plan, one, part) for part, one in enumerate(grouped)]
+    if any(one.places is not None for one in readings):
+        ahead.hash()
     make = partial(build, session, plan, stages=stages, key=key, hashed=ahead.hashed)
-    works = [make(one, part=part) for part, one in enumerate(grouped)]
-    return [replace(one, reading=_reading(session, plan, one, ahead.of_rows)) for one in works]
+    return [
+        make(one, part=part, reading=reading._replace(content=ahead.of_rows))
+        for part, (one, reading) in enumerate(zip(grouped, readings, strict=True))
+    ]
 
 
-def _reading(session: Session, plan: PublicationPlan, work: Work, content: str | None) -> Reading:
-    """Return how a table was read whose rows are all grouped; content: as in ``Reading``."""
+def _reading(session: Session, plan: PublicationPlan, prepared: Prepared, part: int) -> Reading:
+    """Return how a table was read whose rows are all grouped, and empty its table of places."""
     from dbanon.actions.publication.steps import Reading
     from dbanon.db import person_hashes
 
-    member, previous, frozen = work.member, work.previous, work.prepared.source.frozen
+    member, previous, frozen = prepared.member, plan.previous[part], prepared.source.frozen
     counted = person_hashes.count(session, member.loaded.info, member.own, since=None)
-    found = Reading(counted, content=content, ncp=work.prepared.outcome.loss.ncp)
+    found = Reading(counted, ncp=prepared.outcome.loss.ncp)
     asked = plan.request.for_table(member.policy, member.info)
-    if (frozen is not None and len(frozen)) or any(reasons(Mode.PLACES, asked)):
+    unplaced = counted is None or (frozen is not None and len(frozen))
+    if unplaced or any(reasons(Mode.PLACES, asked)):
         return found
     before = None if previous is None else previous.source_state
     former = None if before is None else before.places
-    return found._replace(key=work.publication.key, former=former)
+    return found._replace(places=person_hashes.empty_places(session, former))
 
 
-def _state(session: Session, plan: PublicationPlan, work: Work) -> SourceState | None:
+def _state(session: Session, work: Work) -> SourceState | None:
     """Store the places of the rows of a source, and return its state."""
     from dbanon.db import person_hashes
 
@@ -122,11 +129,9 @@ def _state(session: Session, plan: PublicationPlan, work: Work) -> SourceState |
         return update(reading.changes.now, key=None)
     content, state = reading.content or digest_of_rows(session, info, policy), reading.counted.state
     state = replace(state, content=content, places=None, key=None, ncp=reading.ncp)
-    if reading.key is None:
-        return state
-    if plan.mode is Mode.REFRESH:
-        return update(state, key=reading.key, former=reading.former)
-    return person_hashes.store_places(session, work.publication, state, former=reading.former)
+    if reading.places is not None:
+        return state.placed(reading.places, work.publication.key)
+    return state if reading.key is None else update(state, key=reading.key, former=reading.former)
 
 
 def _compared(
@@ -208,12 +213,18 @@ class OverlappedHashing:
         (member,) = self.plan.members
         info, policy = member.info, member.policy
         if not any(reasons(Mode.OVERLAP, self.plan.request.for_table(policy, info))):
+            self.hash()
+        self.of_rows = digest_of_rows(self.session, info, policy)
+
+    def hash(self) -> None:
+        """Hash the persons of a single table, unless they are hashed."""
+        if self.hashed is None:
             from dbanon.db.person_hashes import hash_persons
 
+            (member,) = self.plan.members
             key = self.plan.places[0].key_of_persons(self.session)
-            hash_persons(self.session, info, policy, key)
+            hash_persons(self.session, member.info, member.policy, key)
             self.hashed = key
-        self.of_rows = digest_of_rows(self.session, info, policy)
 
 
 def dataset_of(given: str | Path | Dataset) -> Dataset:

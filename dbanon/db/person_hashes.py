@@ -27,59 +27,39 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
-    import psycopg
-
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
     from dbanon.domain.policy import ColumnRule, Policy
     from dbanon.domain.table import ColumnInfo, TableInfo
 
-_HASHED = sql.Identifier("pg_temp", "history_hashed")
+HASHED = sql.Identifier("pg_temp", "history_hashed")
 _CAME = sql.Identifier("pg_temp", "history_came")
 _FOUND = [sql.Identifier("pg_temp", f"history_{name}") for name in ("came", "went", "spread")]
 
 
-class Members(NamedTuple):
-    """The rows ``r`` of a release, and the hash of each person."""
-
-    rows: sql.Composable
-    person: sql.Composable
-
-
-def members(publication: Publication, key: UUID | None) -> Members:
+def members(publication: Publication, key: UUID) -> sql.Composed:
     """Compose the members of a release; uses existing hashes if they have the same key."""
-    rows, policy = publication.rows, publication.policy
-    if key is not None and publication.hashed == key:
-        slots = {"rows": rows, "hashed": _HASHED, "join": _by_key(publication)}
-        joined = sql.SQL("{rows} AS r JOIN {hashed} AS h ON {join}").format(**slots)
-        return Members(joined, sql.Identifier("h", "person"))
-    if not policy.is_one_row(publication.info):
+    rows, info, policy = publication.rows, publication.info, publication.policy
+    if publication.hashed == key:
+        join = _by_key(publication)
+        return template("histories.present_of_hashed", rows=rows, hashed=HASHED, join=join)
+    if policy.is_one_row(info):
+        columns = zip(publication.key_columns, info.primary_key, strict=True)
+        texts = [equal_text(info.column(own), sql.Identifier("r", name)) for name, own in columns]
+        joined = sql.SQL("{} AS r").format(rows)
+    else:
         subject = policy.subject or ""
-        of_subject = equal_text(publication.info.column(subject), sql.Identifier("s", subject))
-        source = publication.reading
-        joined = sql.SQL("{} AS s JOIN {} AS r ON {}").format(source, rows, publication.join)
-        return Members(joined, person_hash(of_subject))
-    columns = zip(publication.key_columns, publication.info.primary_key, strict=True)
-    parts = [
-        equal_text(publication.info.column(column), sql.Identifier("r", name))
-        for name, column in columns
-    ]
-    return Members(sql.SQL("{} AS r").format(rows), person_hash(sql.SQL(", ").join(parts)))
+        texts = [equal_text(info.column(subject), sql.Identifier("s", subject))]
+        of_rows = rows, publication.join
+        joined = sql.SQL("{} AS s JOIN {} AS r ON {}").format(publication.reading, *of_rows)
+    person, number = person_hash(sql.SQL(", ").join(texts)), sql.Literal(key)
+    return template("histories.present_of_rows", members=joined, person=person, key=number)
 
 
 def _by_key(publication: Publication) -> sql.Composed:
     """Compose the join of rows ``r`` with hashed persons ``h``."""
     names = map(sql.Identifier, publication.key_columns)
     return sql.SQL(" AND ").join(sql.SQL("h.{0} = r.{0}").format(name) for name in names)
-
-
-def require_all(publication: Publication, noted: int, shown: psycopg.Cursor) -> None:
-    """Raise DatabaseError unless the number of recorded rows equals that of published rows."""
-    if shown.fetchone() != (noted,):
-        raise DatabaseError(
-            f"the membership of {publication.view} would be incomplete; nothing was published",
-            hint="run the command again",
-        )
 
 
 def person_hash(texts: sql.Composable) -> sql.Composed:
@@ -100,7 +80,7 @@ def _hash_of_row(info: TableInfo) -> sql.Composed:
 
 
 def hash_persons(session: Session, info: TableInfo, policy: Policy, key: UUID) -> None:
-    """Write the key and the keyed hash of each person of a table, and the place, to _HASHED."""
+    """Write the key and the keyed hash of each person of a table, and the place, to HASHED."""
     names = (sql.Identifier(f"k{i}") for i in range(1, len(info.primary_key) + 1))
     keys = sql.SQL(", ").join(
         sql.SQL("{} AS {}").format(value, name)
@@ -109,7 +89,7 @@ def hash_persons(session: Session, info: TableInfo, policy: Policy, key: UUID) -
     source = identity.readable(session, info)
     place = sql.SQL("s.ctid" if info.relkind == "r" else "NULL")
     rows = sql.SQL("(SELECT * FROM {} WHERE {})").format(source, selected(policy, info))
-    slots = {"hashed": _HASHED, "keys": keys, "key": sql.Literal(key)}
+    slots = {"hashed": HASHED, "keys": keys, "key": sql.Literal(key)}
     create, person = template("persons.create_hashed", source=source, **slots), _hash_of_row(info)
     fill = template("persons.fill_hashed", source=rows, person=person, place=place, **slots)
     identity.harmless(session, fill, keep=True, after=[create])
@@ -341,36 +321,25 @@ def require_matched(session: Session, info: TableInfo, changes: Changes) -> None
         raise _faulty(info)
 
 
-def store_places(
-    session: Session, publication: Publication, state: SourceState, *, former: int | None
-) -> SourceState:
-    """Store the place of each row for a release that groups all rows; returns the new state.
+def empty_places(session: Session, former: int | None) -> int:
+    """Return the number of an empty table of places.
 
-    former: the number of the table that the previous release used.
+    It is that of the previous release, which is emptied as a dump may list it, or a new one.
     """
-    key = publication.key
-    assert key is not None  # noqa: S101 - its persons are remembered
-    if publication.hashed != key:
-        hash_persons(session, publication.info, publication.policy, key)
-    state, empty = _emptied(session, state, key, former=former)
-    slots = {"places": places(state.places), "hashed": _HASHED, "rows": publication.rows}
-    fill = template("persons.fill_places", join=_by_key(publication), **slots)
-    session.run([*empty, fill])
-    return state
-
-
-def _emptied(
-    session: Session, state: SourceState, key: UUID, *, former: int | None
-) -> tuple[SourceState, list[sql.Composed]]:
-    """Return a state, and what empties its places, if a dump may list them, or creates them."""
     table = places(former)
     is_own, number = session.one(query("persons.owns_places"), (table.as_string(),))
-    if is_own:
-        number, make = former, [sql.SQL("DELETE FROM {}").format(table)]
-    else:
-        table = places(number)
-        make = [template("persons.create_places", places=table), private_statement(table)]
-    return replace(state, places=number, key=str(key), changed=0), make
+    if is_own and former is not None:
+        session.pg.execute(sql.SQL("DELETE FROM {}").format(table))
+        return former
+    table = places(number)
+    session.run([template("persons.create_places", places=table), private_statement(table)])
+    return int(number)
+
+
+def fill_places(session: Session, publication: Publication) -> None:
+    """Store the place of each row for a release that groups all rows, from its membership."""
+    table = places(publication.places)
+    session.pg.execute(template("persons.fill_places", places=table))
 
 
 def update_places(
@@ -386,13 +355,14 @@ def update_places(
     """Store what a refresh found, and which rows its release publishes (0 for none).
 
     key: of the hashes, if all rows were read, None if only changes were; former: as in
-    ``store_places``. Returns the new state.
+    ``empty_places``. Returns the new state.
     """
     if key is None:
         found, make = _CAME, [template("persons.discard_went", places=places(state.places))]
     else:
         hash_persons(session, info, policy, key)
-        found, (state, make) = _HASHED, _emptied(session, state, key, former=former)
+        found, make = HASHED, []
+        state = state.placed(empty_places(session, former), key)
     table = places(state.places)
     keep = template("persons.keep_places", places=table, found=found)
     marks = template("persons.mark_places", places=table, release=sql.Literal(release))

@@ -361,6 +361,10 @@ class SourceState:
     ncp: float | None = None
     copy: Sums | None = None
 
+    def placed(self, places: int, key: object) -> SourceState:
+        """Return the state with the places of all rows, which were just read."""
+        return replace(self, places=places, key=str(key), changed=0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:

@@ -76,9 +76,10 @@ class Reading(NamedTuple):
     """How the rows of a table were read, from which the state of its source follows.
 
     counted: its state now, None if unknown; changes: the rows that changed, if only these were
-    read; reason: otherwise, why a refresh read all; key: the hash key by which places can be
-    stored, None if not; former: the number of the present table of places; content: digest of all
-    rows, if it is known; ncp: of new groups of all rows.
+    read; reason: otherwise, why a refresh read all; key: the hash key by which a refresh can store
+    places, None if not; former: the number of the present table of places; places: that of the
+    table that a grouping of all rows fills, None if not; content: digest of all rows, if it is
+    known; ncp: of new groups of all rows.
     """
 
     counted: Counted | None = None
@@ -86,6 +87,7 @@ class Reading(NamedTuple):
     reason: str | None = None
     key: UUID | None = None
     former: int | None = None
+    places: int | None = None
     content: str | None = None
     ncp: float | None = None
 
@@ -206,7 +208,9 @@ def _write(to: Sender, plan: PublicationPlan, work: Work) -> Work:
         partial(fill, assignment=outcome.assignment, values=outcome.values),
         printed=release_rows.copy_statements(publication),
     )
-    to.do(partial(subjects.require_unique, session, publication))
+    if publication.hashed is None or publication.reading == publication.stage:
+        # Otherwise the keys of hashed persons are compared when the membership is stored.
+        to.do(partial(subjects.require_unique, session, publication))
     to.do(partial(subjects.require_means_within, session, publication))
     return replace(work, publication=publication)
 
@@ -347,17 +351,19 @@ def build(
     withdrawn: tuple[int, ...] | None = None,
     key: UUID | None = None,
     hashed: UUID | None = None,
+    reading: Reading | None = None,
 ) -> Work:
     """Run the steps of a table that come before the joint ones; raises CheckFailed.
 
     part: number of the table in the plan; withdrawn: the classes that the previous copy loses, if
     it keeps all others; key: the key by which other tables remember the same persons; hashed: the
-    key by which the prepared rows are hashed already.
+    key by which the prepared rows are hashed already; reading: how they were read.
     """
-    work = begun(session, plan, prepared, part=part)
+    work, reading = begun(session, plan, prepared, part=part), reading or Reading()
     publication = replace(work.publication, withdrawn=withdrawn, key=key or hashed, hashed=hashed)
-    publication = _numbered(session, publication, work.place)
-    return _run(session, plan, [replace(work, publication=publication)], stages)[0]
+    publication = _numbered(session, replace(publication, places=reading.places), work.place)
+    work = replace(work, publication=publication, reading=reading)
+    return _run(session, plan, [work], stages)[0]
 
 
 def begun(session: Session, plan: PublicationPlan, prepared: Prepared, *, part: int = 0) -> Work:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from psycopg import sql
 
 from dbanon.db import catalog
-from dbanon.db.person_hashes import members, require_all
+from dbanon.db.person_hashes import HASHED, fill_places, members
+from dbanon.db.proofs import subjects
 from dbanon.db.queries import query, template
 from dbanon.db.releases import copies, immutability, relations
 from dbanon.db.session import at_once
@@ -482,29 +483,44 @@ def _drop_columns(session: Session, table: sql.Identifier, columns: Sequence[str
     session.pg.execute(alter.format(table, sql.SQL(", ").join(dropped)))
 
 
-def _present(session: Session, publication: Publication, key: UUID | None) -> None:
-    """Write the membership of the release to a temporary table."""
+def _present(session: Session, publication: Publication, key: UUID) -> None:
+    """Write the membership of the release to a temporary table, and the places of its source.
+
+    Raises DatabaseError if a row is missing, PolicyError if two have the same key.
+    """
     table = publication.info.name
     slots = {"table_schema": sql.Literal(table.schema), "table_name": sql.Literal(table.name)}
     read = {"codes": publication.codes, "rows": publication.rows}
-    read_from = members(publication, key)
+    hashed: sql.Composable = sql.SQL("count(*)")
+    if publication.hashed == key:
+        hashed = sql.SQL("(SELECT count(*) FROM {})").format(HASHED)
     present = template(
         "histories.present",
         **{"class": sql.SQL("g.class") if key == publication.key else publication.number_of_group},
         groups=publication.groups,
         key=sql.Literal(key),
-        person=read_from.person,
-        members=read_from.rows,
+        members=members(publication, key),
         codes=publication.codes,
         **slots,
     )
+    counts = template("histories.present_count", hashed=hashed, rows=publication.rows)
     with at_once(session.pg):
         session.pg.execute(template("histories.add_values", **read, **slots))
         with session.sharing_rows():
-            noted = session.pg.execute(present)
-        shown = session.pg.execute(sql.SQL("SELECT count(*) FROM {}").format(publication.rows))
+            session.pg.execute(present)
+        counted = session.pg.execute(counts)
         drop(session, publication.codes)
-    require_all(publication, noted.rowcount, shown)
+    read, found, complete, shown = counted.fetchone() or (0, 0, 0, 1)
+    if read != found or complete != shown:
+        subjects.require_unique(session, publication)
+        raise DatabaseError(
+            f"the membership of {publication.view} would be incomplete; nothing was published",
+            hint="run the command again",
+        )
+    if publication.places is not None and publication.hashed == key:
+        fill_places(session, publication)
+    if found != complete:
+        session.pg.execute(query("histories.discard_unpublished"))
 
 
 _OF_SEVERAL_TEXTS = ("numeric", "numrange", "float8")  # 1.0 and 1.00, 0 and -0 are equal

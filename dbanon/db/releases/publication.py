@@ -81,6 +81,8 @@ class Publication:
     which their pseudonyms are made."""
     hashed: UUID | None = None
     """The key by which all persons of the source are hashed already, if they are."""
+    places: int | None = None
+    """The number of the empty table for the places of its rows, None if they are not stored."""
     gained: Sums | None = None
     """By how much the sums of the rows of the former copy have changed, None when it is new."""
 

@@ -95,14 +95,23 @@ def test_a_new_series_is_remembered_by_a_key_of_its_own(stays):
     assert not {person for person, _ in first} & {person for person, _ in again}
 
 
-def test_nothing_is_published_when_somebody_was_not_hashed(stays, monkeypatch):
+FAULTS = {
+    "one is missing": "DELETE FROM pg_temp.history_hashed WHERE k2 = 7",
+    "one is double": "INSERT INTO pg_temp.history_hashed"
+    " SELECT h.* FROM pg_temp.history_hashed AS h WHERE h.k2 = 7",
+    "one is another": "UPDATE pg_temp.history_hashed SET k2 = 8 WHERE k2 = 7",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_nothing_is_published_when_not_everybody_was_hashed_once(stays, monkeypatch, fault):
     hash_persons = person_hashes.hash_persons
 
-    def all_but_one(session, info, policy, key):
+    def faulty(session, info, policy, key):
         hash_persons(session, info, policy, key)
-        session.pg.execute("DELETE FROM pg_temp.history_hashed WHERE k2 = 7")
+        session.pg.execute(FAULTS[fault])
 
-    monkeypatch.setattr(person_hashes, "hash_persons", all_but_one)
+    monkeypatch.setattr(person_hashes, "hash_persons", faulty)
     with pytest.raises(DatabaseError, match="would be incomplete"):
         publish(stays)
     assert stays.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
