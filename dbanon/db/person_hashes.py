@@ -283,15 +283,20 @@ def _finding(info: TableInfo, policy: Policy, slots: Mapping[str, sql.Composable
     """Find what changed, and a row with each distinct value on which scales or warnings depend."""
     quasi = [rule for rule in policy.with_role(Role.QUASI) if not _has_scale(rule, info)]
     rules = (*quasi, *policy.with_role(Role.SENSITIVE))
-    columns = [info.column(rule.column) for rule in rules]
-    texts = [equal_text(column, sql.Identifier(column.name)) for column in columns]
-    names = [sql.Identifier(f"v{i}") for i in range(1, len(texts) + 1)]
-    listed = [
-        sql.SQL('({}) COLLATE "C" AS {}, ').format(*p) for p in zip(texts, names, strict=True)
-    ]
+    values = [_comparable(info.column(rule.column)) for rule in rules]
+    names = [sql.Identifier(f"v{i}") for i in range(1, len(values) + 1)]
+    listed = [sql.SQL("{} AS {}, ").format(*p) for p in zip(values, names, strict=True)]
     sets = [sql.SQL("({})").format(name) for name in names] or [sql.SQL("()").format()]
     found = {"values": sql.SQL("").join(listed), "sets": sql.SQL(", ").join(sets)}
     return template("persons.find_changes", **found, **slots)
+
+
+def _comparable(column: ColumnInfo) -> sql.Composed:
+    """Compose a value that is equal if it is read as equal; integers need no text for that."""
+    name = sql.Identifier(column.name)
+    if column.kind is ColumnKind.INTEGER and not column.is_domain:
+        return sql.SQL("{}").format(name)
+    return sql.SQL('({}) COLLATE "C"').format(equal_text(column, name))
 
 
 def _has_scale(rule: ColumnRule, info: TableInfo) -> bool:
