@@ -416,7 +416,8 @@ def test_the_module_runs_as_a_program(database):
 
 @pytest.mark.wheel
 def test_the_version_is_told(run):
-    assert re.match(r"dbanon 0\.\d+\.\d+( \(commit [0-9a-f]{12}\))?\n", run("--version").stdout)
+    told = r"dbanon \d+\.\d+\.\d+(rc\d+)?( \(commit [0-9a-f]{12}\))?\n"
+    assert re.fullmatch(told, run("--version").stdout)
 
 
 @pytest.mark.wheel
