@@ -66,8 +66,7 @@ SELECT n.person, CASE WHEN n.class IS NULL THEN -1 ELSE 0 END, n.row_place
 
 -- name: find_changes
 -- The rows that came since a snapshot, with the keyed hash of the person; a row with each distinct value of some
--- columns; and the entries of places in which no unchanged row lies. Both sides of that join are read nearly in its
--- order: to sort and merge them takes half of the time of hashing.
+-- columns; and the entries of places in which no unchanged row lies.
 WITH came AS (
     INSERT INTO pg_temp.history_came
     SELECT s.ctid, {person}
@@ -83,15 +82,9 @@ spread AS (
     HAVING count(*) > 0
 )
 INSERT INTO pg_temp.history_went
-SELECT p.entry, p.person
-  FROM (SELECT e.ctid AS entry, e.person, e.place FROM {places} AS e ORDER BY e.place) AS p
- WHERE NOT EXISTS (SELECT
-                     FROM (SELECT s.ctid AS place
-                             FROM {source} AS s
-                            WHERE {unchanged}
-                              AND {selected}
-                            ORDER BY s.ctid) AS u
-                    WHERE u.place = p.place)
+SELECT p.ctid, p.person
+  FROM {places} AS p
+ WHERE NOT EXISTS (SELECT FROM {source} AS s WHERE s.ctid = p.place AND {unchanged} AND {selected})
 
 -- name: is_drawn
 -- Test if a row is in the sample, by its key and not by its place in the table.
