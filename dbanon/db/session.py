@@ -331,12 +331,24 @@ def connect(settings: Settings, *, writes: bool = False) -> Iterator[Session]:
         pg.close()
 
 
+class Notified(Exception):
+    """A notification came before a connection was ready to wait for it."""
+
+
 def listening(settings: Settings) -> psycopg.Connection:
-    """Open a connection that only listens for new jobs."""
+    """Open a connection that only listens for new jobs; raises Notified if one is announced.
+
+    A flood is sent before the answer to LISTEN, which might never come: its first one ends this.
+    """
+
+    def end(_notification: object) -> None:
+        raise Notified
+
     pg = _open(_dsn(settings))
     try:
         _prepare(pg, settings)
         pg.autocommit = True
+        pg.add_notify_handler(end)
         pg.execute(query("jobs.listen"))
     except BaseException:
         pg.close()

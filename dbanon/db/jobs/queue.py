@@ -17,7 +17,7 @@ import psycopg
 
 from dbanon.db import locks
 from dbanon.db.queries import named, query
-from dbanon.db.session import Session, listening
+from dbanon.db.session import Notified, Session, listening
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.release import Mark
 from dbanon.domain.table import TableName
@@ -85,15 +85,22 @@ class Bell:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._pg: psycopg.Connection | None = None
+        self._has_rung = False
 
     def listen(self) -> None:
         """Start listening; check the queue for earlier notifications."""
         if self._pg is None:
             with suppress(DbanonError, psycopg.Error):
-                self._pg = listening(self._settings)
+                try:
+                    self._pg = listening(self._settings)
+                except Notified:
+                    self._has_rung = True
 
     def wait(self, seconds: float, stop: Event) -> None:
         """Wait for a notification, the timeout, or ``stop``; reads nothing, as a flood may come."""
+        if self._has_rung:
+            self._has_rung = False
+            return
         if self._pg is None:
             stop.wait(seconds)
             return

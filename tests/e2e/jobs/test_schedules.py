@@ -1,6 +1,8 @@
 """Schedules become jobs by the clock of the database, and workers do these."""
 
 import json
+import subprocess
+import sys
 import time
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -625,6 +627,36 @@ def wait_until(holds):
 def resident():
     """Return the memory of this process, of which the worker is a thread, in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+FLOOD = """
+import psycopg, sys
+with psycopg.connect(sys.argv[1], autocommit=True) as connection:
+    while True:
+        connection.execute(
+            "SELECT count(pg_notify('dbanon_job', repeat('x', 7900) || i))"
+            " FROM generate_series(1, 10000) AS i"
+        )
+"""
+
+
+def test_a_flood_neither_blocks_nor_fills_a_worker_that_begins_to_listen(database):
+    bell, before, rung = queue.Bell(database.settings), resident(), 0
+    with subprocess.Popen([sys.executable, "-c", FLOOD, database.dsn]) as flood:
+        try:
+            end = monotonic() + 60
+            while rung < 3:  # it may be listening before the flood comes
+                assert flood.poll() is None
+                started = monotonic()
+                bell.listen()
+                rung += bell._pg is None  # noqa: SLF001
+                bell.wait(0.05, Event())
+                bell.close()
+                assert monotonic() - started < 10
+                assert monotonic() < end
+                assert resident() - before < 60_000_000
+        finally:
+            flood.kill()
 
 
 def test_notifications_of_any_number_and_size_take_no_memory_of_a_worker(published):
