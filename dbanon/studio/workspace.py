@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from dbanon.actions.inspect import Profile, profile
 from dbanon.actions.policy import export_policy, policy_of_profile
 from dbanon.actions.server import prepare
-from dbanon.domain.errors import DbanonError, PolicyError
+from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import DEFAULT_NAME, Policy
 from dbanon.formats import policies
 from dbanon.studio.jobs import Jobs
@@ -125,7 +125,7 @@ class Workspace:
         """Return the columns of a table, as read first."""
         try:
             return self._profiling(table).result()
-        except DbanonError:
+        except Exception:
             with self._lock:
                 self._profiles.pop(table, None)
             raise
