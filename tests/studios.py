@@ -74,9 +74,11 @@ class Visitor:
         return [("Host", self.access.host), ("Cookie", self.cookie)]
 
     def get(self, page, **query):
-        """Open a page."""
+        """Open a page, which shows no object as Python writes it."""
         given = f"?{urlencode(query)}" if query else ""
-        return ask(self.app, "GET", f"{self.access.base}/{page}{given}", headers=self.headers)
+        answer = ask(self.app, "GET", f"{self.access.base}/{page}{given}", headers=self.headers)
+        assert not re.search(rb"\b[A-Z]\w*\(\w+=", answer.body), page
+        return answer
 
     def post(self, page, /, **fields):
         """Send a form of a page, as just opened."""

@@ -23,7 +23,7 @@ from dbanon.pages.figures import number, percent
 from dbanon.pages.rendering import FIGURE, WORDS, Table
 from dbanon.request import Request as Options
 from dbanon.studio.pages import as_field, form_of, names_of
-from dbanon.studio.searches import SearchPages, count, of_proof, search
+from dbanon.studio.searches import SearchPages, count, of_cells, of_proof, search
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,6 +68,7 @@ class DatasetPages(SearchPages):
             members=[self._member(name, served) for name in dataset.names],
             served=served,
             past=self._past_of(dataset) if served else None,
+            of_cells=of_cells,
             job=job,
             planned=planned_table(result) if _is_of(result, tuple) else None,
             proofs=[*map(of_proof, result)] if _is_of(result, Release) else (),

@@ -12,6 +12,7 @@ from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.studio.pages import Pages, Target, form_of, names_of
+from dbanon.studio.searches import of_cells
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -34,6 +35,7 @@ class ReleasePages(Pages):
             values,
             served=[one for one in found if one.served],
             past=past,
+            of_cells=of_cells,
             problem=problem,
             events=policy_history(target.name, settings=settings),
             schedules=[s for s in list_schedules(settings=settings) if s.table == target.name],

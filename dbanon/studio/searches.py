@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from dbanon.domain.outcomes import Stages
-    from dbanon.domain.release import Release
+    from dbanon.domain.release import Composition, Release
     from dbanon.studio.workspace import Draft
 
 SAMPLES = (600, 3_000, 12_000)
@@ -276,6 +276,28 @@ def of_proof(release: Release | TableReport) -> Table:
     heads = {"model": WORDS, "column": WORDS, "required": FIGURE, "achieved": FIGURE}
     caption = f"What the database proved of {release.relation}"
     return Table(caption, {**heads, "verdict": WORDS}, tuple(rows))
+
+
+def of_cells(found: Composition) -> Table:
+    """Return what releases disclose together."""
+    rows = [
+        (
+            number(one.release),
+            one.result.model,
+            one.result.column or "all",
+            number(one.result.required),
+            number(one.result.achieved),
+            number(one.result.classes),
+            number(one.result.failing_classes),
+            one.result.verdict,
+        )
+        for one in found.results
+    ]
+    heads = {"release": WORDS, "model": WORDS, "column": WORDS, "required": FIGURE}
+    heads |= {"achieved": FIGURE, "cells": FIGURE, "failing": FIGURE, "verdict": WORDS}
+    tables = ", ".join(map(str, (found.table, *found.beside)))
+    caption = f"{found.persons:,} persons of {tables}, in cells of the same classes throughout"
+    return Table(caption, heads, tuple(rows))
 
 
 def count(text: str, name: str) -> int:

@@ -37,6 +37,17 @@ def test_the_metadata_schema_is_installed(bare_database):
     assert ["dbanon init"] == visitor.workspace.commands
 
 
+def test_the_page_of_releases_has_what_they_disclose_together(published):
+    visitor = Visitor(published.settings)
+    assert "one release alone" in visitor.get("releases", table=TABLE).text
+    dbanon.publish("patients", name="others", settings=published.settings)
+    shown = visitor.get("releases", table=TABLE).text
+    (found,) = dbanon.history("patients", settings=published.settings).compositions
+    assert found.results
+    assert f"{found.persons:,} persons of public.patients, in cells of the same classes" in shown
+    assert shown.count(">passed<") >= len(found.results)
+
+
 def test_roles_and_rules_of_columns_are_taken_and_undone(copied):
     visitor = Visitor(copied(define_patients).settings)
     before = visitor.workspace.draft(TABLE).text
