@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # The first example of a test may compile a kernel, and a busy machine is no defect. Where a change
 # is judged, the examples are the same every time.
-for name, count in {"patient": 30, "exhaustive": 100}.items():
+for name, count in {"patient": 12, "exhaustive": 100}.items():
     settings.register_profile(
         name,
         deadline=None,

@@ -24,14 +24,30 @@ sys.meta_path.insert(0, Absent)
 """
 
 
+ONE_AFTER_ANOTHER = """
+import ast
+import sys
+
+from dbanon.cli import main
+
+for words in ast.literal_eval(sys.argv[1]):
+    sys.argv = ["dbanon", *words]
+    try:
+        main()
+    except SystemExit as ended:
+        if ended.code:
+            raise
+"""
+
+
 @pytest.fixture
 def alone(database, tmp_path):
-    """Run a command in a process in which no library of an extra can be imported."""
+    """Run commands in a process in which no library of an extra can be imported."""
     (tmp_path / "sitecustomize.py").write_text(HIDES, encoding="utf-8")
 
-    def alone(*words, code=0):
+    def alone(*words, code=0, program=("-m", "dbanon")):
         environment = {**os.environ, "PYTHONPATH": str(tmp_path), "DBANON_DSN": database.dsn}
-        command = [sys.executable, "-m", "dbanon", *words]
+        command = [sys.executable, *program, *words]
         ended = subprocess.run(
             command, capture_output=True, text=True, check=False, env=environment
         )
@@ -53,14 +69,14 @@ def test_what_needs_no_extra_runs_without(alone):
 def test_only_the_first_init_needs_sqlalchemy(alone, tmp_path):
     tree = tmp_path / "letters.csv"
     tree.write_text("a;*\nb;*\n", encoding="utf-8")
-    alone("demo")
-    for words in (
+    commands = [
+        ("demo",),
         ("init",),
         ("taxonomy", "import", "letters", str(tree)),
         ("taxonomy", "drop", "letters"),
         ("policy", "history", "patients"),
-        ("plan", "patients"),
-        ("publish", "patients"),
+        ("plan", "patients", "--algorithm", "mondrian"),
+        ("publish", "patients", "--algorithm", "mondrian"),
         ("refresh", "patients", "--if-changed"),
         ("refresh", "patients"),
         ("check", "anon.patients"),
@@ -68,8 +84,8 @@ def test_only_the_first_init_needs_sqlalchemy(alone, tmp_path):
         ("release", "list"),
         ("doctor",),
         ("release", "drop", "2"),
-    ):
-        alone(*words)
+    ]
+    alone(repr(commands), program=("-c", ONE_AFTER_ANOTHER))
 
 
 @pytest.mark.parametrize(
