@@ -79,9 +79,10 @@ classes AS (
 -- both, or of one and not the other; and the values of both, because a class of one may show fewer values of a column
 -- than that of the other, and a person in both has one of the values of both. All releases are compared at once: a
 -- stage is a class for as long as it has the same rows, and is counted once for all releases that show it. shown: the
--- membership of the classes of the persons in "before". Values are found by their numbers, as the planner does not
--- know how many a table has; left joins keep it from expecting none. Each step is joined to the next alone: joining
--- the values of all classes first would take long.
+-- membership of the classes of the persons in "before". Persons are counted before they are joined with stages, and
+-- the values of a class are bits of words of 32: there are fewer of these than of persons and values. Values are found
+-- by their numbers, as the planner does not know how many a table has; left joins keep it from expecting none. Numbers
+-- of persons are added as floating point, which is exact up to 2 ^ 53 and needs no numeric.
 WITH release AS MATERIALIZED (
     SELECT r.release_id, r.shown_id, r.relation, r.k
       FROM {releases}
@@ -91,30 +92,41 @@ asked AS MATERIALIZED (
       FROM unnest({numbers}::bigint[], {places}::integer[], {columns}::text[], {least}::bigint[])
            AS a (release_id, place, name, l)
 ),
-coded AS MATERIALIZED (
-    SELECT c.number, c.value_id, dense_rank() OVER (ORDER BY c.number, c.value) AS code
-      FROM (SELECT n.number, v.value_id, v.value -> n.name AS value
-              FROM (SELECT DISTINCT e.value_id FROM {shown} AS e) AS s
-              JOIN dbanon.history_value AS v ON v.value_id = s.value_id
-             CROSS JOIN (SELECT DISTINCT a.number, a.name FROM asked AS a) AS n
-            OFFSET 0) AS c
-     WHERE c.value IS NOT NULL
-),
-newest AS MATERIALIZED (
-    SELECT b.person, b.shown, b.persons
-      FROM {now} AS b
-     WHERE b.place = 1
-),
-entry AS MATERIALIZED (
-    SELECT e.relation, e.shown, e.release_id AS since, coalesce(e.until, {never}) AS until, e.person,
-           e.value_id, e.place, e.persons
+valued AS MATERIALIZED (
+    SELECT DISTINCT e.relation, e.shown, e.release_id AS since, coalesce(e.until, {never}) AS until, e.value_id
       FROM {shown} AS e
      WHERE e.class <> 0
        AND e.relation = ANY (ARRAY(SELECT r.relation FROM release AS r))
 ),
+valued_now AS MATERIALIZED (
+    SELECT DISTINCT b.shown, b.value_id
+      FROM {now} AS b
+),
+coded AS MATERIALIZED (
+    SELECT r.number, r.value_id, r.code / 32 AS word, 1 << (r.code % 32)::integer AS mask
+      FROM (SELECT c.number, c.value_id, dense_rank() OVER (ORDER BY c.number, c.value) AS code
+              FROM (SELECT n.number, v.value_id, v.value -> n.name AS value
+                      FROM (SELECT s.value_id FROM valued AS s
+                             UNION
+                            SELECT s.value_id FROM valued_now AS s) AS s
+                      JOIN dbanon.history_value AS v ON v.value_id = s.value_id
+                     CROSS JOIN (SELECT DISTINCT a.number, a.name FROM asked AS a) AS n
+                    OFFSET 0) AS c
+             WHERE c.value IS NOT NULL) AS r
+),
+counted AS MATERIALIZED (
+    SELECT e.relation, e.shown, e.release_id AS since, coalesce(e.until, {never}) AS until, n.shown AS now,
+           sum(e.persons::double precision) AS persons
+      FROM {shown} AS e
+      LEFT JOIN {now} AS n ON n.person = e.person AND n.place = 1
+     WHERE e.place = 1
+       AND e.class <> 0
+       AND e.relation = ANY (ARRAY(SELECT r.relation FROM release AS r)){among}
+     GROUP BY e.relation, e.shown, e.release_id, e.until, n.shown
+),
 span AS MATERIALIZED (
-    SELECT DISTINCT e.relation, e.shown, e.since, e.until
-      FROM entry AS e
+    SELECT DISTINCT v.relation, v.shown, v.since, v.until
+      FROM valued AS v
 ),
 stage AS MATERIALIZED (
     SELECT row_number() OVER () AS stage, b.relation, b.shown, b.since,
@@ -134,22 +146,16 @@ course AS MATERIALIZED (
                    FROM stage AS t
                   GROUP BY t.relation, t.shown) AS c ON c.relation = s.relation AND c.shown = s.shown
 ),
-staged AS MATERIALIZED (
-    SELECT u.stage, e.person, e.value_id, e.place, e.persons
-      FROM entry AS e
-      LEFT JOIN course AS c
-        ON c.relation = e.relation
-       AND c.shown = e.shown
-       AND c.since = e.since
-       AND c.until = e.until
-     CROSS JOIN LATERAL unnest(c.stages) AS u (stage)
-),
 pair AS MATERIALIZED (
-    SELECT e.stage, n.shown AS now, sum(e.persons)::bigint AS persons
-      FROM staged AS e
-      LEFT JOIN newest AS n ON n.person = e.person
-     WHERE e.place = 1{among}
-     GROUP BY e.stage, n.shown
+    SELECT u.stage, n.now, sum(n.persons) AS persons
+      FROM counted AS n
+      LEFT JOIN course AS c
+        ON c.relation = n.relation
+       AND c.shown = n.shown
+       AND c.since = n.since
+       AND c.until = n.until
+     CROSS JOIN LATERAL unnest(c.stages) AS u (stage)
+     GROUP BY u.stage, n.now
 ),
 dated AS MATERIALIZED (
     SELECT t.relation, t.since, t.until, p.now, p.persons
@@ -169,8 +175,9 @@ missing AS (
       FROM (SELECT u.relation, u.now, u.since, sum(u.persons) AS persons
               FROM (SELECT r.relation, n.shown AS now, 0::bigint AS since, n.persons
                       FROM (SELECT DISTINCT r.relation FROM release AS r) AS r
-                     CROSS JOIN (SELECT n.shown, sum(n.persons)::bigint AS persons
-                                   FROM newest AS n
+                     CROSS JOIN (SELECT n.shown, sum(n.persons::double precision) AS persons
+                                   FROM {now} AS n
+                                  WHERE n.place = 1
                                   GROUP BY n.shown) AS n
                      UNION ALL
                     SELECT m.relation, m.now, m.since, -m.persons
@@ -192,24 +199,32 @@ sized AS MATERIALIZED (
      GROUP BY c.relation, c.since, c.until, c.is_in_both, c.persons
 ),
 possible AS MATERIALIZED (
-    SELECT p.stage, p.now, p.persons, s.number, s.code
-      FROM pair AS p
-      JOIN (SELECT DISTINCT e.stage, v.number, v.code
-              FROM staged AS e
-              JOIN coded AS v ON v.value_id = e.value_id) AS s ON s.stage = p.stage
-     WHERE p.now IS NOT NULL
+    SELECT u.stage, o.number, o.word, bit_or(o.mask) AS mask
+      FROM valued AS v
+      LEFT JOIN course AS c
+        ON c.relation = v.relation
+       AND c.shown = v.shown
+       AND c.since = v.since
+       AND c.until = v.until
+     CROSS JOIN LATERAL unnest(c.stages) AS u (stage)
+      JOIN coded AS o ON o.value_id = v.value_id
+     GROUP BY u.stage, o.number, o.word
 ),
 possible_now AS MATERIALIZED (
-    SELECT DISTINCT b.shown, v.code
-      FROM {now} AS b
-      JOIN coded AS v ON v.value_id = b.value_id
+    SELECT v.shown, o.number, o.word, bit_or(o.mask) AS mask
+      FROM valued_now AS v
+      JOIN coded AS o ON o.value_id = v.value_id
+     GROUP BY v.shown, o.number, o.word
 ),
 left_over AS MATERIALIZED (
     SELECT t.relation, t.since, t.until, c.number, c.candidates, sum(c.persons) AS persons
-      FROM (SELECT p.stage, p.now, p.number, p.persons, count(*) AS candidates
-              FROM possible AS p
-              JOIN possible_now AS n ON n.shown = p.now AND n.code = p.code
-             GROUP BY p.stage, p.now, p.number, p.persons) AS c
+      FROM (SELECT p.stage, p.now, s.number, p.persons,
+                   sum(length(replace((s.mask & n.mask)::bit(32)::text, '0', ''))) AS candidates
+              FROM pair AS p
+              JOIN possible AS s ON s.stage = p.stage
+              JOIN possible_now AS n ON n.shown = p.now AND n.number = s.number AND n.word = s.word
+             GROUP BY p.stage, p.now, s.number, p.persons
+            HAVING bit_or(s.mask & n.mask) <> 0) AS c
       LEFT JOIN (SELECT DISTINCT ON (t.stage) t.stage, t.relation, t.since, t.until
                    FROM stage AS t) AS t ON t.stage = c.stage
      GROUP BY t.relation, t.since, t.until, c.number, c.candidates

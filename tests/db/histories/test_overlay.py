@@ -441,6 +441,14 @@ def test_every_figure_is_that_of_the_definition(people, stream):
     assert (found,) == dbanon.history(TABLE, settings=people.settings).compositions
 
 
+def test_each_of_many_values_counts(people):
+    shown = [(f"c{i % 32}", f"v{i:02}") for i in range(96)]
+    stream = [("people", shown), ("people", shown[64:] + shown[:64]), ("people", shown)]
+    for number, (view, rows) in enumerate(stream, 1):
+        found = note_shown(people, number, view, rows)
+    require_definition(stream, found)
+
+
 # Random streams in which few persons change at a time, so that a release starts from the figures of
 # those before.
 
