@@ -158,18 +158,18 @@ class Against:
         """Small groups, and the column whose values are known of most persons, a line each."""
         at, lines = f"compared with release {self.release}", []
         if self.below:
-            lines.append(
-                f"{at}: {self.below:,} persons below k = {self.required}"
-                f" (smallest group: {self.smallest:,})"
-            )
+            lines.append(f"{at}: {self._count(self.below)} persons below k = {self.required}")
         worst = max(self.exposures, key=lambda one: (one.to_one, one.below), default=None)
         if worst is not None and worst.below:
-            lines.append(
-                f"{at}: {worst.below:,} persons below l = {worst.required} of {worst.column}"
-            )
+            below = self._count(worst.below)
+            lines.append(f"{at}: {below} persons below l = {worst.required} of {worst.column}")
         if worst is not None and worst.to_one:
-            lines.append(f"{at}: {worst.column} of {worst.to_one:,} persons is known")
+            lines.append(f"{at}: {worst.column} of {self._count(worst.to_one)} persons is known")
         return tuple(lines)
+
+    def _count(self, persons: int) -> str:
+        """Return a number of persons, without one below k."""
+        return f"{persons:,}" if persons >= self.required else f"fewer than {self.required:,}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,7 +175,7 @@ def test_a_regrouping_of_who_stayed_is_named_as_the_literature_does(people):
     assert (4, 2, 1, 4) == (against.persons, against.in_both, against.smallest, against.below)
     assert [(1, 2, 2)] == exposed(found)
     assert [
-        "compared with release 1: 4 persons below k = 2 (smallest group: 1)",
+        "compared with release 1: 4 persons below k = 2",
         "compared with release 1: 2 persons below l = 2 of disease",
         "compared with release 1: disease of 2 persons is known",
         "taken together, releases 1, 2 fail their models (4 cells)",

@@ -72,3 +72,20 @@ def test_nothing_is_said_of_a_pair_of_releases_that_reveals_nothing():
     ]
     (line,) = composition(result(1, 0), result(2, 1), result(3, 1), against=pairs).warnings
     assert str(line).startswith("taken together, releases 1, 2, 3 fail their models")
+
+
+def test_no_number_of_persons_below_k_is_in_a_finding():
+    def named(below, exposed, to_one):
+        exposures = (Exposure("disease", 3, exposed, to_one),)
+        return Against(7, PEOPLE, 200, 190, 5, 1, below, exposures).findings
+
+    assert (
+        "compared with release 7: fewer than 5 persons below k = 5",
+        "compared with release 7: fewer than 5 persons below l = 3 of disease",
+        "compared with release 7: disease of fewer than 5 persons is known",
+    ) == named(4, 3, 1)
+    assert (
+        "compared with release 7: 1,005 persons below k = 5",
+        "compared with release 7: 12 persons below l = 3 of disease",
+        "compared with release 7: disease of 5 persons is known",
+    ) == named(1_005, 12, 5)
