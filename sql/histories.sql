@@ -127,7 +127,8 @@ DELETE FROM pg_temp.history_present AS n
 -- name: entries
 -- The membership of some releases, one row for each row that a person got in a release; class 0: a person that left.
 -- relation: its first release among these, which identifies it; until: the next release that changed the rows of the
--- person, NULL for current rows.
+-- person, NULL for current rows. Numbers are subtracted, as two tables that are merged by releases alone would have each
+-- row of a release compared with each change.
 SELECT h.release_id, h.relation, e.person, e.class, e.value_id, c.until
   FROM unnest({releases}::bigint[], {first}::bigint[]) AS h (release_id, relation)
   JOIN dbanon.history_member AS m ON m.release_id = h.release_id
@@ -142,8 +143,8 @@ SELECT h.release_id, h.relation, e.person, e.class, e.value_id, c.until
                  CROSS JOIN LATERAL unnest(m.persons) AS p (person)
                  WHERE h.release_id <> h.relation) AS d) AS c
          ON c.person = e.person
-        AND c.relation = h.relation
-        AND c.since = h.release_id
+        AND c.relation - h.relation = 0
+        AND c.since - h.release_id = 0
 
 -- name: figures
 -- What comparing some releases found.
