@@ -399,9 +399,12 @@ class SignOff:
             return "by nobody: the version of its policy is not recorded"
         if self.has_options:
             return "by nobody: options changed the stored policy"
-        if self.approval.by is None:
+        by, at = self.approval.by, self.approval.at
+        if by is None or at is None:
             return "by nobody"
-        return f"by {self.approval.by}, {self.approval.at:%Y-%m-%d %H:%M %Z}"
+        is_late = self.published_at is not None and at > self.published_at
+        late = "by nobody when it was published; later " if is_late else ""
+        return f"{late}by {by}, {at:%Y-%m-%d %H:%M %Z}"
 
     @property
     def until_in_words(self) -> str:

@@ -52,6 +52,9 @@ def test_an_approval_of_another_version_or_policy_is_none_of_the_release(publish
     dbanon.publish("patients", settings=published.settings)
     found = dbanon.sign_off("anon.patients", settings=published.settings)
     assert ("by nobody", 2) == (found.approved_in_words, found.approval.version)
+    dbanon.approve_policy(table, settings=Settings(dsn=published.dsn_as("signer")))
+    found = dbanon.sign_off("anon.patients", settings=published.settings)
+    assert found.approved_in_words.startswith("by nobody when it was published; later by signer, 2")
     published.execute("UPDATE dbanon.release SET policy_version = NULL")
     found = dbanon.sign_off("anon.patients", settings=published.settings)
     assert "the version of its policy is not recorded" in found.approved_in_words
