@@ -447,6 +447,7 @@ def test_each_of_many_values_counts(people):
     for number, (view, rows) in enumerate(stream, 1):
         found = note_shown(people, number, view, rows)
     require_definition(stream, found)
+    assert [(1, 0), (2, 0)] == [(one.release, one.exposures[0].to_one) for one in found.against]
 
 
 # Random streams in which few persons change at a time, so that a release starts from the figures of
