@@ -114,7 +114,7 @@ def _remaining_risks(found: Report, *, earlier: int) -> tuple[str, ...]:
         " by them: the models assume that nobody does."
     )
     fourth = (
-        f"The table has {earlier:,} earlier releases; with several, or with other data about"
+        f"Earlier releases of the table: {earlier:,}; with several, or with other data about"
         " the same persons, a reader may learn more than from this one."
     )
     fifth = "Readers can copy the relation, and withdrawing it does not bring copies back."

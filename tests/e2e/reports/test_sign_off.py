@@ -36,6 +36,7 @@ def test_a_page_names_version_approver_proof_readers_and_five_risks(published):
     assert (1, "signer", False) == (found.approval.version, found.approval.by, found.has_options)
     assert found.approved_in_words.startswith("by signer, 2")
     assert (5, True) == (len(found.risks), found.checks.passed)
+    assert found.risks[3].startswith("Earlier releases of the table: 0;")
     assert "no refresh is scheduled" in found.until_in_words
     assert ("reading",) == found.readers
     dbanon.set_schedule("patients", "0 3 * * *", settings=published.settings)
