@@ -116,9 +116,10 @@ def describe_source(session: Session, name: TableName) -> TableInfo:
 
 
 def describe_published(session: Session, name: TableName) -> TableInfo:
-    """Describe and admit a published relation, whose parts nobody asks for; as describe_source."""
-    info = _alone(session, name, hint="dbanon release list")
-    admit(session, info)
+    """Describe and admit a published relation, once a transaction; raises as describe_source."""
+    if (info := session.published.get(name)) is None:
+        admit(session, info := _alone(session, name, hint="dbanon release list"))
+        session.published[name] = info
     return info
 
 

@@ -71,6 +71,7 @@ def dismiss(session: Session, name: TableName) -> None:
     """Remove a relation from the admitted ones, after the transaction dropped or replaced it."""
     for oid in [oid for oid, known in session.admitted.items() if known == name]:
         del session.admitted[oid]
+    session.published.pop(name, None)
 
 
 def _names(info: TableInfo) -> dict[int, TableName]:

@@ -25,7 +25,7 @@ from dbanon.domain.errors import (
     NotPermitted,
 )
 from dbanon.domain.outcomes import CommitOutcome, Operation, Operations
-from dbanon.domain.table import TableName, quote_identifier
+from dbanon.domain.table import TableInfo, TableName, quote_identifier
 from dbanon.domain.text import visible
 
 if TYPE_CHECKING:
@@ -64,12 +64,11 @@ class Session:
     """One connection of psycopg (``pg``).
 
     ``dsn`` is the given address, ``server`` reaches exactly the same server again; ``search_path``
-    is the role's own, while the connection itself resolves names in pg_catalog only. ``admitted``
-    has the relations that the open transaction may read, by OID, and ``pins`` their private views:
-    ``dbanon.db.identity`` manages both. ``operations`` records the outcome of commits. ``lasting``
-    has what the open transaction wrote that is to be kept if it is rolled back. ``policies`` has
-    the stored policies of the releases of tables, once the open transaction has read them, and
-    ``transactions`` identifies that transaction.
+    is the role's own: the connection itself resolves names in pg_catalog only. ``operations``
+    records the outcome of commits. Of the open transaction, ``admitted`` has the relations that it
+    may read, by OID, ``pins`` their private views and ``published`` the published ones as described
+    (``dbanon.db.identity``), ``lasting`` what it wrote that a rollback is to keep, ``policies`` the
+    stored policies of the releases of tables; ``transactions`` identifies it.
     """
 
     pg: psycopg.Connection
@@ -79,6 +78,7 @@ class Session:
     settings: Settings
     admitted: dict[int, TableName] = field(default_factory=dict)
     pins: dict[int, TableName] = field(default_factory=dict)
+    published: dict[TableName, TableInfo] = field(default_factory=dict)
     operations: Operations = field(default_factory=outcomes.present)
     lasting: list[Callable[[Session], None]] = field(default_factory=list)
     policies: dict[TableName, Sequence[Any]] = field(default_factory=dict)
@@ -102,6 +102,7 @@ class Session:
         self.pg.rollback()
         self.admitted.clear()
         self.pins.clear()
+        self.published.clear()
         self.lasting.clear()
         self.policies.clear()
         if snapshot and not read_only:  # it creates at least temporary tables

@@ -562,7 +562,6 @@ def _require_separated(
     published = catalog.describe_published(session, view)
     identity.require_release(session, published, publication.data_id)
     if is_copy:
-        identity.admit(session, published)
         _prove(session, replace(work, candidate=published))
     rights.require_readable(session, grants, published=published.oid)
     sources = relations.oids_of(session, release.sources)

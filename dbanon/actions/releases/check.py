@@ -150,7 +150,7 @@ def _proved(
 
     identity.admit(session, info)
     if promise.anatomy:
-        identity.admit(session, catalog.describe(session, BUCKETS.name(info.name)))
+        catalog.describe_published(session, BUCKETS.name(info.name))
     report = checks.prove(session, info, promise, own=own)
     return subjects.prove_population_again(session, info, promise, report)
 

@@ -255,8 +255,7 @@ def _read(session: Session, view: TableInfo, policy: Policy) -> _Shown:
     sensitive = [name for name in sensitive if not policy.masked(name)]
     if not policy.anatomy:
         return _Shown(reading.texts(session, view.name, [*policy.published_quasi, *sensitive]))
-    buckets = catalog.describe(session, BUCKETS.name(view.name))
-    identity.admit(session, buckets)
+    buckets = catalog.describe_published(session, BUCKETS.name(view.name))
     shown = reading.texts(session, buckets.name, [BUCKET, *sensitive], counted=COUNT)
     quasi = [rule.column for rule in policy.with_role(Role.QUASI)]
     return _Shown(shown, reading.texts(session, view.name, quasi))
