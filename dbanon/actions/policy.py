@@ -61,6 +61,7 @@ def set_policy(
     policy: str | Path | Policy,
     *,
     name: str | None = None,
+    shown: str | None = None,
     strict: bool = False,
     warn: Callable[[PolicyWarning], None] | None = None,
     settings: Settings | None = None,
@@ -68,9 +69,10 @@ def set_policy(
     """Check a policy (a value, or the path of a TOML file) against its table and store it.
 
     table: None for that of the policy. ``name``: by default that of the policy, or ``default``; an
-    existing policy of that name is replaced. The present shape of the table is stored, too: later
-    changes are drift. ``warn`` gets each warning about the policy, for which columns that are
-    published unchanged are counted; with ``strict`` a warning prevents storing.
+    existing policy of that name is replaced: with ``shown``, a ``policies.digest``, only that one.
+    The present shape of the table is stored, too: later changes are drift. ``warn`` gets each
+    warning about the policy, for which columns that are published unchanged are counted; with
+    ``strict`` a warning prevents storing.
 
     Raises PolicyError with all problems, ConfigError if the file cannot be read, and TableNotFound.
     """
@@ -83,11 +85,22 @@ def set_policy(
         with session.transaction(operation=_operation(table, given.name, "stored")):
             info, given, known = _fitted(session, given, before.name)
             identity.require_same(before, info)
-            store.save_policy(session, given)
+            store.save_policy(session, given)  # first: concurrent ones wait here
+            if shown is not None:
+                _require_replaced(session, given, shown)
             store.note_stored(session, given)
             now = store.baseline(session, info, known)
             store.save_baseline(session, info.name, now, name=given.name)
     return given
+
+
+def _require_replaced(session: Session, given: Policy, shown: str) -> None:
+    """Raise PolicyError unless the last version of a policy, or none, has a digest."""
+    versions = store.policy_versions(session, given.table, name=given.name)
+    newest = max(versions, key=lambda one: one.version, default=None)
+    document = None if newest is None else newest.document
+    stored = [] if document is None else [policies.from_document({**document, "name": given.name})]
+    loading.require_shown(given.table, stored, shown)
 
 
 def served_otherwise(policy: Policy, *, settings: Settings | None = None) -> list[Release]:

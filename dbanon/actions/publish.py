@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbanon.actions.preparation.inputs import digest_of_rows, fingerprint, of_classes
-from dbanon.actions.preparation.loading import Loaded, find_source, load_for, require_approved
+from dbanon.actions.preparation.loading import (
+    Loaded,
+    find_source,
+    load_for,
+    require_approved,
+    require_shown,
+)
 from dbanon.db import catalog, identity, schemas
 from dbanon.db.metadata import ledger, store
 from dbanon.db.metadata.migrate import require_current
@@ -263,6 +269,8 @@ def publishing(
             for before, now in zip(found, infos, strict=True):
                 identity.require_same(before, now)
             loaded = [load_for(session, info, request) for info in infos]
+            if request.shown is not None:
+                require_shown(infos[0].name, [one.written for one in loaded], request.shown)
             # All of them are open already, and none may be read before all are admitted.
             identity.admit(session, *(one.info for one in loaded))
             for one in loaded:

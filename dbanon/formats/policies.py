@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from dbanon.domain.errors import ConfigError, PolicyError
@@ -450,6 +451,11 @@ def dump(policy: Policy) -> str:
         document["params"] = dict(policy.params)
     document["columns"] = {rule.column: _rule_document(rule) for rule in policy.columns}
     return tomli_w.dumps(document)
+
+
+def digest(*given: Policy) -> str:
+    """Return what identifies the texts of policies, to find whether one was changed meanwhile."""
+    return sha256("\0".join(map(dump, given)).encode()).hexdigest()
 
 
 def model_documents(models: Iterable[ModelSpec]) -> list[dict[str, object]]:

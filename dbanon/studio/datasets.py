@@ -18,6 +18,7 @@ from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.release import Release
 from dbanon.domain.report import DatasetReport
 from dbanon.domain.text import command
+from dbanon.formats import policies
 from dbanon.formats.datasets import Dataset, dataset_of
 from dbanon.pages.figures import number, percent
 from dbanon.pages.rendering import FIGURE, WORDS, Table
@@ -57,6 +58,7 @@ class DatasetPages(SearchPages):
         served = self._served(dataset)
         if served:
             dataset = dataset_of(served[0].dataset)  # in the order in which it was published
+        members = [self._member(name, served) for name in dataset.names]
         job = self.running(request)
         result: Any = None if job is None else job.result
         return self.render(
@@ -65,7 +67,8 @@ class DatasetPages(SearchPages):
             given=as_field(dataset.names),
             text=_text(dataset),
             file=_FILE,
-            members=[self._member(name, served) for name in dataset.names],
+            members=members,
+            of=policies.digest(*(one.policy for one in members if one.policy is not None)),
             served=served,
             past=self._past_of(dataset) if served else None,
             of_cells=of_cells,
@@ -114,7 +117,7 @@ class DatasetPages(SearchPages):
         options, given = self._options(form)
         k = count(form.get("k", ""), "k")
         roles = tuple(names_of(form.get("roles", "")))
-        options = replace(options, k=k, grants=roles)
+        options = replace(options, k=k, grants=roles, shown=form.get("of", ""))
         words = "".join(f" {command('--grant', role)}" for role in roles)
         line = f"dbanon publish --dataset {_FILE} --k {k}{given}{words}"
         arguments = (search, publish_dataset_request, dataset, options)

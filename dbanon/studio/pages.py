@@ -82,23 +82,22 @@ class Pages:
         page = environment(_FOLDER / "templates").get_template(template)
         return HTMLResponse(page.render(**{**known, **(values or {}), **others}), status, headers)
 
-    def of_table(self, request: Request, active: str) -> tuple[Target, dict[str, object]]:
-        """Return the table and policy that a page is about, and what its frame shows."""
+    def of_table(self, request: Request, active: str) -> tuple[Draft, dict[str, object]]:
+        """Return the draft that a page is about, and what its frame shows."""
+        target, draft = Target.of(request), self.draft(request)
+        notices = self.workspace.notices.get(request.query_params.get("notices", ""), ())
+        return draft, {"target": target, "draft": draft, "active": active, "notices": notices}
+
+    def draft(self, request: Request) -> Draft:
+        """Return the draft that a page is about, for a form only the one that its page showed.
+
+        Raises PolicyError if another page, or another person, has changed it since.
+        """
         target = Target.of(request)
         draft = self.workspace.draft(target.table, target.policy)
-        notices = self.workspace.notices.get(request.query_params.get("notices", ""), ())
-        return target, {"target": target, "draft": draft, "active": active, "notices": notices}
-
-    def draft(self, target: Target) -> Draft:
-        """Return the draft of a table."""
-        return self.workspace.draft(target.table, target.policy)
-
-    def unchanged(self, target: Target, form: Mapping[str, str]) -> Draft:
-        """Return the draft of a form; raises PolicyError if another page has changed it since."""
-        draft = self.draft(target)
-        if form.get("of") != draft.mark:
+        if request.method == "POST" and form_of(request).get("of") != draft.mark:
             raise PolicyError(
-                "the draft was changed since this page was opened", hint="open the page again"
+                "the policy was changed since this page was shown", hint="look at it again"
             )
         return draft
 

@@ -26,7 +26,8 @@ class ReleasePages(Pages):
 
     def releases(self, request: Request) -> Response:
         """Show the releases of a table, what they disclose together, and its schedule."""
-        target, values = self.of_table(request, "releases")
+        _, values = self.of_table(request, "releases")
+        target = Target.of(request)
         settings = self.workspace.settings
         found = list_releases(target.name, settings=settings)
         past, problem = self._past(target) if found else (None, None)

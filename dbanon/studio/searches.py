@@ -61,22 +61,21 @@ class SearchPages(Pages):
         page = request.url.path.rpartition("/")[2].partition("_")[0]
         return self.back(request, page, job=job.id)
 
-    def _request(self, target: Target) -> Options:
+    def _request(self, request: Request) -> Options:
         """Return a request for the draft."""
-        policy = self.draft(target).policy
-        return Options(policy=target.policy, draft=policy, settings=self.workspace.settings)
+        policy = self.draft(request).policy
+        return Options(policy=policy.name, draft=policy, settings=self.workspace.settings)
 
     def curve(self, request: Request) -> Response:
         """Show loss and risk of several k, with a button to take each."""
-        target, values = self.of_table(request, "curve")
-        policy = self.draft(target).policy
+        draft, values = self.of_table(request, "curve")
         job, shown, ks = self.running(request), {}, USUAL_KS
         if job is not None and isinstance(job.result, Comparison):
             ks = job.result.ks
             if job.result.results:
                 shown = comparison.values_of(job.result) | self._sides(request, job.result)
         return self.render(
-            "curve.html", {**shown, **values}, job=job, policy=policy, ks=ks, samples=SAMPLES
+            "curve.html", {**shown, **values}, job=job, policy=draft.policy, ks=ks, samples=SAMPLES
         )
 
     def _sides(self, request: Request, found: Comparison) -> dict[str, object]:
@@ -91,7 +90,7 @@ class SearchPages(Pages):
         """Compare values of k, on a sample or on all rows."""
         target, form = Target.of(request), form_of(request)
         ks = sorted({count(word, "k") for word in names_of(form.get("ks", ""))})
-        options = replace(self._request(target), ks=tuple(ks), algorithms=(_SEARCH,))
+        options = replace(self._request(request), ks=tuple(ks), algorithms=(_SEARCH,))
         least = form.get("l", "").strip()
         if least:
             options = replace(options, l=count(least, "l"))
@@ -106,7 +105,7 @@ class SearchPages(Pages):
     def take(self, request: Request) -> Response:
         """Take the k of a candidate, and its l, into the draft."""
         target, form = Target.of(request), form_of(request)
-        draft = self.draft(target)
+        draft = self.draft(request)
         policy = draft.policy.with_k(count(form.get("k", ""), "k"))
         least = count(form.get("l") or "1", "l")
         if least != policy.l:
@@ -117,10 +116,10 @@ class SearchPages(Pages):
 
     def preview(self, request: Request) -> Response:
         """Show rows as they would be published, and distributions before and after."""
-        target, values = self.of_table(request, "preview")
+        draft, values = self.of_table(request, "preview")
         job, shown = self.running(request), {}
         if job is not None and isinstance(job.result, Preview):
-            shown = self._previewed(request, job.result, self.draft(target))
+            shown = self._previewed(request, job.result, draft)
         return self.render("preview.html", {**shown, **values}, job=job)
 
     def _previewed(self, request: Request, found: Preview, draft: Draft) -> dict[str, object]:
@@ -148,13 +147,13 @@ class SearchPages(Pages):
         """Group the rows by the draft."""
         target = Target.of(request)
         line = command("dbanon plan", target.name, options=f"--file {target.file}")
-        arguments = (search, preview_request, target.table, self._request(target))
+        arguments = (search, preview_request, target.table, self._request(request))
         return self.begin(request, "group the rows by this draft", *arguments, line=line)
 
     def publish(self, request: Request) -> Response:
         """Show what would be published for whom, and then the proof."""
-        target, values = self.of_table(request, "publish")
-        policy = self.draft(target).policy
+        draft, values = self.of_table(request, "publish")
+        target, policy = Target.of(request), draft.policy
         models = [asked(spec) for spec in policy.models]
         relation = Options(policy=target.policy).view(target.name)
         job = self.running(request)
@@ -174,12 +173,17 @@ class SearchPages(Pages):
     def start_publish(self, request: Request) -> Response:
         """Publish by the stored policy."""
         target, form = Target.of(request), form_of(request)
-        if not self.unchanged(target, form).is_saved:
+        draft = self.draft(request)
+        if not draft.is_saved:
             raise PolicyError("the draft is not stored", hint="save the policy, then publish")
         roles = tuple(names_of(form.get("roles", "")))
         kind = "view" if form.get("kind") == "view" else "table"
         options = Options(
-            policy=target.policy, kind=kind, grants=roles, settings=self.workspace.settings
+            policy=target.policy,
+            kind=kind,
+            grants=roles,
+            shown=draft.mark,
+            settings=self.workspace.settings,
         )
         words = [policy_option(target.policy), *([] if kind == "table" else ["--as view"])]
         words += [command("--grant", role) for role in roles]

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from dbanon.actions.inspect import InspectedColumn, Profile
-    from dbanon.domain.policy import Approval, Policy
+    from dbanon.domain.policy import Approval, ColumnRule, Policy
 
 _FEW = "fewer than {} rows"  # in place of a number
 _SMALL = 4  # values of a column next to its role
@@ -90,9 +90,9 @@ class TablePages(Pages):
         if not self.workspace.is_profiled(table, within=waits):
             shown = outline(table, settings=self.workspace.settings)
             return self.render("reading.html", shown=shown, table=Target.of(request))
-        target, values = self.of_table(request, "columns")
-        profile = self.workspace.profile(target.table)
-        found, policy = profile.inspection.columns, self.draft(target).policy
+        draft, values = self.of_table(request, "columns")
+        profile = self.workspace.profile(table)
+        found, policy = profile.inspection.columns, draft.policy
         named = {rule.column for rule in policy.columns}
         return self.render(
             "columns.html",
@@ -108,7 +108,7 @@ class TablePages(Pages):
     def set_roles(self, request: Request) -> Response:
         """Take the roles of all columns."""
         target, form = Target.of(request), form_of(request)
-        draft = self.unchanged(target, form)
+        draft = self.draft(request)
         document = tomllib.loads(draft.text)
         suggested = {
             one.info.name: one for one in self.workspace.profile(target.table).inspection.columns
@@ -122,10 +122,10 @@ class TablePages(Pages):
 
     def column(self, request: Request) -> Response:
         """Show one column, with a form of its rule."""
-        target, values = self.of_table(request, "columns")
+        draft, values = self.of_table(request, "columns")
         name = request.query_params.get("column", "")
-        rule = self.draft(target).rule(name)
-        profile = self.workspace.profile(target.table)
+        rule = draft.rule(name)
+        profile = self.workspace.profile(Target.of(request).table)
         profile.inspection.info.column(name)  # raises TableNotFound if it is gone
         inspected = next(one for one in profile.inspection.columns if one.info.name == name)
         trees = sorted({row["name"] for row in list_taxonomies(settings=self.workspace.settings)})
@@ -156,7 +156,7 @@ class TablePages(Pages):
     def set_column(self, request: Request) -> Response:
         """Take the rule of a column."""
         target, form = Target.of(request), form_of(request)
-        draft, name = self.unchanged(target, form), form.get("column", "")
+        draft, name = self.draft(request), form.get("column", "")
         draft.rule(name)
         document = tomllib.loads(draft.text)
         kept = {k: v for k, v in document["columns"][name].items() if k not in _KEYS}
@@ -170,7 +170,7 @@ class TablePages(Pages):
         name, column, kind = (form.get(key, "") for key in ("name", "column", "kind"))
         widths = [_width(word) for word in names_of(form.get("widths", ""))]
         chosen = next((one for one in DERIVATIONS if one == kind), DERIVATIONS[0])
-        self.draft(target).rule(column)
+        rule = self.draft(request).rule(column)
         derive_taxonomy(
             name,
             column,
@@ -183,31 +183,32 @@ class TablePages(Pages):
         self.workspace.note(
             command("dbanon taxonomy derive", name, target.name, column, options=options)
         )
-        return self._use(target, column, name)
+        return self._use(request, rule, name)
 
     def import_tree(self, request: Request) -> Response:
         """Store a taxonomy from CSV text, and use it."""
-        target, form = Target.of(request), form_of(request)
+        form = form_of(request)
         name, column = form.get("name", ""), form.get("column", "")
-        self.draft(target).rule(column)
+        rule = self.draft(request).rule(column)
         import_text(name, form.get("csv", ""), settings=self.workspace.settings)
         self.workspace.note(command("dbanon taxonomy import", name, f"{name}.csv"))
-        return self._use(target, column, name)
+        return self._use(request, rule, name)
 
     def export_tree(self, request: Request) -> Response:
         """Return a taxonomy as CSV."""
         name = request.query_params.get("name", "")
         return PlainTextResponse(export_taxonomy(name, settings=self.workspace.settings))
 
-    def _use(self, target: Target, column: str, name: str) -> Response:
-        draft = self.draft(target)
-        draft.change(draft.with_rule(replace(draft.rule(column), taxonomy=name)))
-        return self.go("column", target, column=column)
+    def _use(self, request: Request, rule: ColumnRule, taxonomy: str) -> Response:
+        draft = self.draft(request)
+        draft.change(draft.with_rule(replace(rule, taxonomy=taxonomy)))
+        return self.go("column", Target.of(request), column=rule.column)
 
     def policy(self, request: Request) -> Response:
         """Show the draft as TOML, to edit, to save, to copy, and to approve as stored."""
-        approval = self._approval(Target.of(request))  # before the text, which may be newer
-        target, values = self.of_table(request, "policy")
+        target = Target.of(request)
+        approval = self._approval(target)  # before the text, which may be newer
+        _, values = self.of_table(request, "policy")
         shown = {}
         if self.workspace.show_source:
             shown = source_rows(target.table, settings=self.workspace.settings)
@@ -241,39 +242,35 @@ class TablePages(Pages):
     def set_text(self, request: Request) -> Response:
         """Take the policy as TOML."""
         target, form = Target.of(request), form_of(request)
-        given = policies.parse(form.get("text", ""))
-        self.draft(target).change(replace(given, table=target.name, name=target.policy))
+        draft, given = self.draft(request), policies.parse(form.get("text", ""))
+        draft.change(replace(given, table=target.name, name=target.policy))
         return self.go("policy", target)
 
     def undo(self, request: Request) -> Response:
         """Undo or redo a change of the draft."""
         target, form = Target.of(request), form_of(request)
-        self.draft(target).move(1 if form.get("redo") else -1)
+        self.draft(request).move(1 if form.get("redo") else -1)
         return self.go("policy" if form.get("page") == "policy" else "columns", target)
 
     def save(self, request: Request) -> Response:
         """Store the draft, under its name or another."""
         target, form = Target.of(request), form_of(request)
         named = Target(target.table, form.get("save_as") or target.policy)
-        draft = self.draft(target)
-        known = draft.stored if named.policy == target.policy else None
-        if self.workspace.stored(named.table, named.policy) != known:
-            raise PolicyError(
-                f"another policy {named.policy} was stored meanwhile, or before",
-                hint="save the draft under another name",
-            )
+        draft = self.draft(request)
+        replaced = [draft.stored] if draft.stored and named.policy == target.policy else []
         given: Policy = replace(draft.policy, name=named.policy)
         notices = ["the policy is stored"]
-        set_policy(
+        stored = set_policy(
             target.table,
             given,
             name=named.policy,
+            shown=policies.digest(*replaced),
             warn=lambda warning: notices.append(str(warning)),
             settings=self.workspace.settings,
         )
         options = " ".join(filter(None, [f"--file {target.file}", policy_option(named.policy)]))
         self.workspace.note(command("dbanon policy set", target.name, options=options))
-        self.workspace.saved(target.table, target.policy, named.policy)
+        self.workspace.saved(target.table, target.policy, stored)
         page = "publish" if form.get("page") == "publish" else "policy"
         return self.go(page, named, notices=notices)
 

@@ -6,13 +6,12 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from hashlib import sha256
 from secrets import token_urlsafe
 from threading import RLock
 from typing import TYPE_CHECKING
 
 from dbanon.actions.inspect import Profile, profile
-from dbanon.actions.policy import export_policy, policy_of_profile
+from dbanon.actions.policy import load_policy, policy_of_profile
 from dbanon.actions.server import prepare
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import DEFAULT_NAME, Policy
@@ -33,12 +32,12 @@ _MOST_NOTICES = 50  # that are kept for pages to show again
 class Draft:
     """A policy that is being written.
 
-    steps: its versions, the first as stored or suggested; at: the present one; stored: the text of
-    the stored policy, None if there is none.
+    steps: its versions, the first as stored or suggested; at: the present one; stored: the stored
+    policy, None if there is none.
     """
 
     steps: list[Policy]
-    stored: str | None
+    stored: Policy | None
     at: int = 0
 
     @property
@@ -54,12 +53,12 @@ class Draft:
     @property
     def mark(self) -> str:
         """What a form sends of the version that it was made from."""
-        return sha256(self.text.encode()).hexdigest()[:16]
+        return policies.digest(self.policy)
 
     @property
     def is_saved(self) -> bool:
         """True if the stored policy is the same."""
-        return self.text == self.stored
+        return self.policy == self.stored
 
     def change(self, policy: Policy) -> None:
         """Add a version, unless it is the present one."""
@@ -156,7 +155,7 @@ class Workspace:
             known = self.drafts.get((table, name))
             if known is None or known.is_saved:
                 found = self._begun(table, name)
-                if known is None or known.text != found.text:
+                if known is None or known.policy != found.policy:
                     self.drafts[table, name] = found
             return self.drafts[table, name]
 
@@ -170,19 +169,18 @@ class Workspace:
         if stored is None:
             suggested = policy_of_profile(self.profile(table))
             return Draft([replace(suggested, name=name)], None)
-        return Draft([policies.parse(stored)], stored)
+        return Draft([stored], stored)
 
-    def stored(self, table: str, name: str) -> str | None:
-        """Return the text of the stored policy, None if there is none."""
+    def stored(self, table: str, name: str) -> Policy | None:
+        """Return the stored policy, None if there is none."""
         with suppress(PolicyError):
-            return export_policy(table, name=name, settings=self.settings)
+            return load_policy(table, name=name, settings=self.settings)
         return None
 
-    def saved(self, table: str, name: str, stored: str) -> None:
+    def saved(self, table: str, name: str, stored: Policy) -> None:
         """Note that a draft was stored, under its name or another."""
-        text = export_policy(table, name=stored, settings=self.settings)
         with self._lock:
-            draft = self.drafts.pop((table, name), None) or Draft([policies.parse(text)], text)
-            draft.change(policies.parse(text))
-            draft.stored = text
-            self.drafts[table, stored] = draft
+            draft = self.drafts.pop((table, name), None) or Draft([stored], stored)
+            draft.change(stored)
+            draft.stored = stored
+            self.drafts[table, stored.name] = draft

@@ -142,7 +142,7 @@ def test_a_draft_follows_what_others_store_and_replaces_none_of_it(database):
         assert 303 == visitor.post("column", table=table, column="sex", role=role).status
     assert 303 == first.post("save", table=table).status
     refused = second.post("save", table=table)
-    assert (400, True) == (refused.status, "was stored meanwhile" in refused.text)
+    assert (400, True) == (refused.status, "was changed since it was shown" in refused.text)
     assert 303 == second.post("save", table=table, save_as="other").status
     names = [stored.policy.name for stored in dbanon.list_policies(settings=database.settings)]
     assert ["default", "other"] == names

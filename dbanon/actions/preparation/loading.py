@@ -217,6 +217,15 @@ def load_for(
     return loaded
 
 
+def require_shown(table: TableName, stored: Iterable[Policy], shown: str) -> None:
+    """Raise PolicyError unless the stored policies are those that were shown, by their digest."""
+    if policies.digest(*stored) != shown:
+        raise PolicyError(
+            f"the policy of {table} was changed since it was shown",
+            hint=f"look at it again: {command('dbanon policy history', table)}",
+        )
+
+
 def require_own_relation(loaded: Loaded, relation: TableName) -> None:
     """Raise ConfigError if the relation serves a release of another policy of the table.
 

@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 from studios import Visitor
-from tables import define_patients, make_patients, publish_patients
+from tables import define_patients, make_patients, patients_policy, publish_patients
 
 import dbanon
 from dbanon.actions.jobs.schedules import list_schedules
+from dbanon.domain.table import TableName
 from dbanon.formats import policies
+from dbanon.studio import tables
 
 TABLE, VIEW = "public.patients", "anon.patients"
 
@@ -152,3 +154,71 @@ def test_jobs_plan_refresh_report_and_are_cancelled(published):
     number = answer.headers["location"].rpartition("job=")[2]
     visitor.post("cancel", table=TABLE, job=number, page="preview")
     assert "nothing was changed" in visitor.follow(answer).text
+
+
+def by_another(database, k=9):
+    """Store another policy of the table, as somebody else may at any time."""
+    changed = patients_policy(TableName.parse(TABLE)).with_k(k)
+    dbanon.set_policy(TABLE, changed, settings=database.settings)
+
+
+CHANGED = "was changed since this page was shown"
+WRITING = {
+    "columns": {"role-0": "insensitive"},
+    "column": {"column": "age", "role": "quasi"},
+    "policy": {"text": "[columns]"},
+    "undo": {"redo": "1"},
+    "save": {},
+    "take": {"k": "7", "l": "1"},
+    "derive": {"name": "ages", "column": "age", "kind": "flat"},
+    "import_tree": {"name": "sexes", "column": "sex", "csv": "F;*\nM;*\n"},
+    "curve": {"ks": "5"},
+    "preview": {},
+    "publish": {},
+}
+
+
+@pytest.mark.parametrize("page", WRITING)
+def test_a_form_is_refused_once_another_person_has_changed_the_policy(copied, page):
+    database = copied(define_patients)
+    visitor = Visitor(database.settings)
+    of = visitor.workspace.draft(TABLE).mark
+    assert of in visitor.get("policy", table=TABLE).text
+    by_another(database)
+    answer = visitor.post(page, table=TABLE, of=of, **WRITING[page])
+    assert refused(answer, CHANGED)
+    assert 9 == dbanon.load_policy(TABLE, settings=database.settings).k
+    assert [] == dbanon.list_taxonomies(settings=database.settings)
+    assert visitor.workspace.commands == []
+
+
+def test_a_policy_that_changes_once_the_form_was_sent_is_not_published(copied):
+    database = copied(define_patients)
+    visitor = Visitor(database.settings)
+    start = visitor.workspace.jobs.start
+
+    def late(*words, **options):
+        by_another(database)
+        return start(*words, **options)
+
+    visitor.workspace.jobs.start = late
+    job = visitor.result(visitor.post("publish", table=TABLE))
+    assert "was changed since it was shown" in job.failure.message
+    assert [] == dbanon.list_releases(settings=database.settings)
+
+
+def test_a_policy_that_another_person_stores_in_the_same_moment_is_not_replaced(
+    copied, monkeypatch
+):
+    database = copied(define_patients)
+    visitor, store = Visitor(database.settings), tables.set_policy
+
+    def late(*words, **options):
+        by_another(database)
+        return store(*words, **options)
+
+    monkeypatch.setattr(tables, "set_policy", late)
+    assert refused(visitor.post("save", table=TABLE), "was changed since it was shown")
+    assert 9 == dbanon.load_policy(TABLE, settings=database.settings).k
+    assert 303 == visitor.post("save", table=TABLE, save_as="other").status
+    assert refused(visitor.post("save", table=TABLE, save_as="other"), "was changed since it")
