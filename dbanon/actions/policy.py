@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,9 @@ from typing import TYPE_CHECKING
 from dbanon.actions.inspect import inspect
 from dbanon.actions.preparation import loading
 from dbanon.actions.preparation.loading import (
+    find_published,
     load,
+    looking,
     no_policy,
     require_no_warnings,
     warnings_of_table,
@@ -281,6 +284,16 @@ def load_policy(
     """Return a stored policy of a table; raises PolicyError if there is none of that name."""
     with current_session(settings or Settings.load()) as session:
         return load(session, catalog.describe(session, TableName.parse(table)), name).written
+
+
+def policy_with_approval(
+    table: str | TableName, *, name: str = DEFAULT_NAME, settings: Settings | None = None
+) -> tuple[Policy, Approval]:
+    """Return a stored policy and the approval of the same version; raises as ``load_policy``."""
+    with connect(settings or Settings.load()) as session:
+        find = partial(find_published, session, TableName.parse(table))
+        with looking(session, find) as (info,):
+            return load(session, info, name).written, _stored_version(session, info.name, name)[1]
 
 
 def export_policy(

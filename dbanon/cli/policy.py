@@ -145,8 +145,9 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Show a stored policy of a table."""
-    settings = options.settings(dsn)
-    found = dbanon.load_policy(table, name=policy, settings=settings)
+    from dbanon.actions.policy import policy_with_approval
+
+    found, approval = policy_with_approval(table, name=policy, settings=options.settings(dsn))
     if json:
         console.document(found)
         return
@@ -162,7 +163,6 @@ def show(
     console.say(f"models: {models}; algorithm: {figures.search(found)}")
     for title, text in settings_in_words(found, where=_conditions(found)):
         console.say(f"{title}: {text}")
-    approval = dbanon.policy_approval(found.table, name=policy, settings=settings)
     console.say(approval_in_words(approval))
 
 

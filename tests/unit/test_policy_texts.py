@@ -135,8 +135,8 @@ def made_of(text, monkeypatch, capsys):
     assert policies.from_document(document) == policy
     assert policies.parse(policies.dump(policy), KNOWN) == policy
     stored = Approval(policy.name, version=1, author="steward", digest="0" * 64)
-    monkeypatch.setattr("dbanon.load_policy", lambda *_, **__: policy)
-    monkeypatch.setattr("dbanon.policy_approval", lambda *_, **__: stored)
+    action = "dbanon.actions.policy.policy_with_approval"
+    monkeypatch.setattr(action, lambda *_, **__: (policy, stored))
     commands.show("t")
     *shown, version = capsys.readouterr().out.rstrip().split("\n")
     stored = f"version 1, digest {'0' * 32}, stored by steward; not approved"

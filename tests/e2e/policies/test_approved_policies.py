@@ -6,6 +6,8 @@ import pytest
 from tables import make_patients, patients_policy
 
 import dbanon
+from dbanon.db.metadata import store
+from dbanon.domain.table import TableName
 from dbanon.settings import Settings
 
 
@@ -35,6 +37,27 @@ def test_a_policy_is_shown_approved_and_published(database, run, approver):
     assert "of public.patients is served" in run("publish", "patients").out
     run("init", "--no-require-approval")
     assert "approved policies" not in run("doctor").out
+
+
+def test_a_policy_is_shown_with_the_approval_of_the_same_version(
+    database, run, approver, monkeypatch
+):
+    dbanon.init(database.settings, approver="approver")
+    dbanon.approve_policy("patients", settings=Settings(dsn=approver))
+    find = store.load_approval
+
+    def late(*words):
+        changed = patients_policy(TableName("public", "patients")).with_k(9)
+        dbanon.set_policy("patients", changed, settings=database.settings)
+        return find(*words)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "load_approval", late)
+        shown = run("policy", "show", "patients").out
+    assert "(k = 9)" not in shown
+    assert "version 1, digest" in shown
+    assert "approved by approver" in shown
+    assert "version 2, digest" in run("policy", "show", "patients").out
 
 
 def test_the_author_is_refused(run, approver, database):
