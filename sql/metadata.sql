@@ -364,6 +364,14 @@ SELECT r.release_id, r.policy
  WHERE r.table_schema = %s
    AND r.table_name = %s
 
+-- name: policy_approvals
+-- The approvals of the policies of a table, or of one name, unless it is NULL.
+SELECT a.approved_at AS at, a.approved_by AS by, a.name AS policy, 'approved' AS operation, a.version
+  FROM dbanon.policy_approval AS a
+ WHERE a.table_schema = %(schema)s
+   AND a.table_name = %(table)s
+   AND (%(name)s::text IS NULL OR a.name = %(name)s)
+
 -- name: policy_names
 -- The names of the policies of a table.
 SELECT p.name

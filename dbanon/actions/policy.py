@@ -429,11 +429,12 @@ def policy_history(
 ) -> list[Event]:
     """Return the events of a table's policies, or of one name, newest first.
 
-    Each was stored, dropped or used to publish, with the changes.
+    Each was stored, approved, dropped or used to publish, with the changes.
     """
     with current_session(settings or Settings.load()) as session:
         found = catalog.describe(session, TableName.parse(table)).name
         versions = store.policy_versions(session, found, name=name)
+        approvals = store.policy_approvals(session, found, name=name)
         releases = ledger.releases(session, table=found)
     if name is not None:
         releases = [release for release in releases if release.policy_name == name]
@@ -446,7 +447,7 @@ def policy_history(
             *_published([release for release in releases if release.policy_name == one]),
         )
     ]
-    return sorted(events, key=lambda event: event.at, reverse=True)
+    return sorted([*approvals, *events], key=lambda event: event.at, reverse=True)
 
 
 def _stored(versions: Sequence[Version]) -> Iterator[Event]:

@@ -308,7 +308,7 @@ def history(
     dsn: options.Dsn = None,
     json: options.Json = False,
 ) -> None:
-    """Show when the policies of a table were stored and used to publish, with changes."""
+    """Show who stored, approved and published the policies of a table, when, with changes."""
     found = dbanon.policy_history(table, name=policy, settings=options.settings(dsn))
     if json:
         console.document(found)

@@ -716,7 +716,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event of a policy: stored, with ``changes``, dropped, or published as a ``release``."""
+    """An event of a policy: stored, with ``changes``, approved, dropped, or published."""
 
     at: datetime
     by: str | None

@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 from dbanon.db.queries import identifiers, printed, query, relation, template
 from dbanon.domain.drift import Baseline
 from dbanon.domain.errors import DatabaseError, NotPermitted, PolicyError
-from dbanon.domain.policy import Approval, Policy, Version, policy_option
+from dbanon.domain.policy import Approval, Event, Policy, Version, policy_option
 from dbanon.domain.table import TableInfo, TableName
 from dbanon.domain.text import command
 from dbanon.formats import policies, taxonomies
@@ -353,6 +353,12 @@ def _note_version(
     stored = None if document is None else Jsonb(document)
     named = {**_named(table, name), "document": stored}
     session.pg.execute(query("metadata.add_policy_version"), named)
+
+
+def policy_approvals(session: Session, table: TableName, *, name: str | None) -> list[Event]:
+    """Return the approvals of a table's policies; of one name, if given."""
+    rows = session.records(query("metadata.policy_approvals"), _named(table, name))
+    return [Event(**row) for row in rows]
 
 
 def policy_versions(

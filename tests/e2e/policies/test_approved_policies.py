@@ -35,6 +35,15 @@ def test_a_policy_is_shown_approved_and_published(database, run, approver):
     again = json.loads(run("policy", "approve", "patients", "--json", "--dsn", approver).out)
     assert (1, "approver", True) == (again["version"], again["by"], again["is_demanded"])
     assert "of public.patients is served" in run("publish", "patients").out
+    newest, approved, stored = json.loads(run("policy", "history", "patients", "--json").out)
+    assert ("published", "stored") == (newest["operation"], stored["operation"])
+    assert ("approved", 1, "approver") == (
+        approved["operation"],
+        approved["version"],
+        approved["by"],
+    )
+    assert "approved, version 1" in run("policy", "history", "patients").out
+    assert [] == json.loads(run("policy", "history", "patients", "--policy", "x", "--json").out)
     run("init", "--no-require-approval")
     assert "approved policies" not in run("doctor").out
 
