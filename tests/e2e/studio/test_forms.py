@@ -153,7 +153,9 @@ def test_jobs_plan_refresh_report_and_are_cancelled(published):
     answer = visitor.post("preview", table=TABLE)
     number = answer.headers["location"].rpartition("job=")[2]
     visitor.post("cancel", table=TABLE, job=number, page="preview")
-    assert "nothing was changed" in visitor.follow(answer).text
+    shown = visitor.follow(answer).text
+    assert "nothing was changed" in shown
+    assert 'class="verdict failed"' not in shown
 
 
 def by_another(database, k=9):
