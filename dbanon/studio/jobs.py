@@ -37,13 +37,15 @@ class Failure:
 class Job:
     """An action that runs, or has run.
 
-    title: what it does; about: the table or relation; on_success: called before it is over, unless
-    it fails; steps: the stages that began, in order; share: of the last stage that is done, in
-    [0, 1]; result: the latest, None before the first; version: number of results so far.
+    title: what it does; about: the table or relation; arguments: of the action; on_success: called
+    before it is over, unless it fails; steps: the stages that began, in order; share: of the last
+    stage that is done, in [0, 1]; result: the latest, None before the first; version: number of
+    results so far.
     """
 
     title: str
     about: str
+    arguments: tuple[object, ...]
     on_success: Callable[[], object]
     id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     steps: list[str] = field(default_factory=list)
@@ -132,7 +134,7 @@ class Jobs:
             over = [one for one in jobs if one.is_over]
             for one in over[: max(len(over) - _MOST_JOBS, 0)]:
                 del self._jobs[one.id]
-            job = Job(title, about, on_success)
+            job = Job(title, about, rest, on_success)
             self._jobs[job.id] = job
             process, messages = self.waiting or _started(None)
             self.waiting, job.process = None, process

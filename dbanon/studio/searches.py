@@ -69,13 +69,19 @@ class SearchPages(Pages):
     def curve(self, request: Request) -> Response:
         """Show loss and risk of several k, with a button to take each."""
         draft, values = self.of_table(request, "curve")
-        job, shown, ks = self.running(request), {}, USUAL_KS
-        if job is not None and isinstance(job.result, Comparison):
-            ks = job.result.ks
-            if job.result.results:
-                shown = comparison.values_of(job.result) | self._sides(request, job.result)
+        job, shown = self.running(request), {}
+        if job is not None and isinstance(job.result, Comparison) and job.result.results:
+            shown = comparison.values_of(job.result) | self._sides(request, job.result)
+        given = () if job is None else job.arguments
+        compared = next((one for one in given if isinstance(one, Options)), Options())
         return self.render(
-            "curve.html", {**shown, **values}, job=job, policy=draft.policy, ks=ks, samples=SAMPLES
+            "curve.html",
+            {**shown, **values},
+            job=job,
+            policy=draft.policy,
+            ks=compared.ks or USUAL_KS,
+            least=compared.l or draft.policy.l,
+            samples=SAMPLES,
         )
 
     def _sides(self, request: Request, found: Comparison) -> dict[str, object]:

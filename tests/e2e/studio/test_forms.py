@@ -224,3 +224,12 @@ def test_a_policy_that_another_person_stores_in_the_same_moment_is_not_replaced(
     assert 9 == dbanon.load_policy(TABLE, settings=database.settings).k
     assert 303 == visitor.post("save", table=TABLE, save_as="other").status
     assert refused(visitor.post("save", table=TABLE, save_as="other"), "was changed since it")
+
+
+def test_the_values_of_k_and_l_that_are_compared_stay_in_their_form(copied):
+    visitor = Visitor(copied(define_patients).settings)
+    answer = visitor.post("curve", table=TABLE, ks="3 4", l="2")
+    for shown in (visitor.follow(answer), visitor.result(answer) and visitor.follow(answer)):
+        assert 'name="ks" value="3 4"' in shown.text
+        assert 'name="l" value="2"' in shown.text
+    assert 'name="ks" value="2 5 10 25 50 100"' in visitor.get("curve", table=TABLE).text

@@ -17,7 +17,6 @@ from dbanon.server import EmbeddedServer
 
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 800, "height": 900}
 TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"
-REFUSED = "403 (Forbidden)"
 
 
 def go(page, name):
