@@ -5,7 +5,6 @@ import signal
 import socket
 from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 from browsers import hindrances
 from playwright.sync_api import expect
@@ -204,8 +203,6 @@ def test_the_demo_is_published_granted_scheduled_and_reported_by_keyboard(studio
         home = folder / "home"
         monkeypatch.setenv("DBANON_HOME", str(home))
         page = tab(studio(None, "--demo"), viewport=WIDE)
-        with psycopg.connect(EmbeddedServer(home).dsn(user="postgres"), autocommit=True) as admin:
-            admin.execute("CREATE ROLE analysts")
 
         def press(name, kind="button"):
             page.get_by_role(kind, name=name, exact=True).first.focus()
