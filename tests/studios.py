@@ -73,20 +73,24 @@ class Visitor:
         """Those of its own requests."""
         return [("Host", self.access.host), ("Cookie", self.cookie)]
 
+    def address(self, page, **query):
+        """Return the path of a page."""
+        return f"{self.access.base}/{page}" + (f"?{urlencode(query)}" if query else "")
+
     def get(self, page, **query):
         """Open a page, which shows no object as Python writes it."""
-        given = f"?{urlencode(query)}" if query else ""
-        answer = ask(self.app, "GET", f"{self.access.base}/{page}{given}", headers=self.headers)
+        answer = ask(self.app, "GET", self.address(page, **query), headers=self.headers)
         assert not re.search(rb"\b[A-Z]\w*\(\w+=", answer.body), page
         return answer
 
-    def post(self, page, /, **fields):
-        """Send a form of a page, as just opened."""
+    def post(self, page, /, *, sent_by=None, **fields):
+        """Send a form of a page, as just opened; sent_by: the page's address, if it is sent."""
         if "table" in fields:
             with suppress(DbanonError):  # of a role without rights
                 fields = {"of": self.workspace.draft(fields["table"]).mark, **fields}
         body = urlencode({"csrf": self.access.form, **fields}).encode()
         headers = [*self.headers, ("Origin", ORIGIN), ("Content-Type", FORM)]
+        headers += [("Referer", f"{self.access.origin}{sent_by}")] if sent_by else []
         return ask(self.app, "POST", f"{self.access.base}/{page}", headers=headers, body=body)
 
     def result(self, answer):
@@ -100,4 +104,5 @@ class Visitor:
 
     def follow(self, answer):
         """Open the page that a form leads to."""
-        return ask(self.app, "GET", answer.headers["location"], headers=self.headers)
+        where, _, _ = answer.headers["location"].partition("#")
+        return ask(self.app, "GET", where, headers=self.headers)

@@ -63,6 +63,7 @@ class DatasetPages(SearchPages):
         result: Any = None if job is None else job.result
         return self.render(
             "dataset.html",
+            self.kept(request),
             dataset=dataset,
             given=as_field(dataset.names),
             text=_text(dataset),

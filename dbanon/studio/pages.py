@@ -6,10 +6,11 @@ import json
 import os
 import re
 import traceback
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -17,6 +18,7 @@ from dbanon.domain.errors import DbanonError, PolicyError
 from dbanon.domain.policy import DEFAULT_NAME
 from dbanon.domain.table import TableName
 from dbanon.pages.rendering import TEMPLATES, environment
+from dbanon.studio.workspace import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -44,6 +46,15 @@ FILES = {
     "studio.css": (_FOLDER / "static/studio.css", "text/css"),
     "studio.js": (_FOLDER / "static/studio.js", "text/javascript"),
 }
+
+
+class PolicyChanged(PolicyError):
+    """The draft of a form is not the present one any more."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the policy was changed since this page was shown", hint="look at it again"
+        )
 
 
 class Pages:
@@ -74,6 +85,7 @@ class Pages:
             "tabs": TABS,
             "commands": self.workspace.commands,
             "notices": (),
+            "entry": None,
             "target": None,
             "draft": None,
             "active": "",
@@ -85,8 +97,15 @@ class Pages:
     def of_table(self, request: Request, active: str) -> tuple[Draft, dict[str, object]]:
         """Return the draft that a page is about, and what its frame shows."""
         target, draft = Target.of(request), self.draft(request)
-        notices = self.workspace.notices.get(request.query_params.get("notices", ""), ())
-        return draft, {"target": target, "draft": draft, "active": active, "notices": notices}
+        shown = {"target": target, "draft": draft, "active": active}
+        return draft, {**shown, **self.kept(request)}
+
+    def kept(self, request: Request) -> dict[str, object]:
+        """Return what was kept for the page of this address to show."""
+        notices, entry = self.workspace.notices.get(
+            request.query_params.get("notices", ""), ((), None)
+        )
+        return {"notices": notices, "entry": entry and replace(entry)}
 
     def draft(self, request: Request) -> Draft:
         """Return the draft that a page is about, for a form only the one that its page showed.
@@ -96,9 +115,7 @@ class Pages:
         target = Target.of(request)
         draft = self.workspace.draft(target.table, target.policy)
         if request.method == "POST" and form_of(request).get("of") != draft.mark:
-            raise PolicyError(
-                "the policy was changed since this page was shown", hint="look at it again"
-            )
+            raise PolicyChanged
         return draft
 
     def go(
@@ -130,10 +147,20 @@ class Pages:
         page = environment(_FOLDER / "templates").get_template("refused.html")
         return HTMLResponse(page.render(refusal=refusal), refusal.status)
 
-    def failed(self, _request: Request, error: Exception) -> Response:
-        """Return the page of an error that the user can solve."""
+    def failed(self, request: Request, error: Exception) -> Response:
+        """Show the page of a form again, with what was entered and the error that it caused."""
         hint = error.hint if isinstance(error, DbanonError) else None
-        return self.render("failed.html", status=_WRONG, message=str(error), hint=hint)
+        place = urlsplit(request.headers.get("referer", ""))
+        own = f"{place.scheme}://{place.netloc}" == self.access.origin
+        if request.method != "POST" or not own or not place.path.startswith(f"{self.access.base}/"):
+            return self.render("failed.html", status=_WRONG, message=str(error), hint=hint)
+        # What was entered for another draft would undo in this one what is not looked at.
+        fields = {} if isinstance(error, PolicyChanged) else form_of(request)
+        action = request.url.path.rpartition("/")[2]
+        key = self.workspace.keep((), Entry(action, fields, str(error), hint))
+        query = [pair for pair in parse_qsl(place.query) if pair[0] != "notices"]
+        where = f"{place.path}?{urlencode([*query, ('notices', key)])}#entry"
+        return RedirectResponse(where, _SEE_OTHER)
 
     def broken(self, error: Exception) -> Response:
         """Return the page of an unexpected error, by its type: its text may quote a row."""

@@ -19,7 +19,7 @@ from dbanon.formats import policies
 from dbanon.studio.jobs import Jobs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from dbanon.domain.policy import ColumnRule
     from dbanon.settings import Settings
@@ -85,11 +85,33 @@ class Draft:
 
 
 @dataclass(slots=True)
+class Entry:
+    """A form that was refused, with what was entered, the reason, and what to do.
+
+    is_shown: whether its page has shown it in its form.
+    """
+
+    action: str
+    fields: Mapping[str, str]
+    message: str
+    hint: str | None
+    is_shown: bool = False
+
+    def entered(self, action: str, hidden: Mapping[str, str]) -> Mapping[str, str] | None:
+        """Return the entries if this is the form of an action, by its hidden fields."""
+        if action != self.action or any(self.fields.get(key) != hidden[key] for key in hidden):
+            return None
+        self.is_shown = True
+        return self.fields
+
+
+@dataclass(slots=True)
 class Workspace:
     """The state of one studio.
 
     show_source: whether pages may show rows of a source; commands: command lines that do the same
-    as what was done, in order; notices: by the key in the address of the page that shows them;
+    as what was done, in order; notices: with a refused form, by the key in the address of the page
+    that shows them;
     patience: seconds in which a page waits for the description of a table.
     """
 
@@ -98,7 +120,7 @@ class Workspace:
     jobs: Jobs = field(default_factory=partial(Jobs, prepare))
     drafts: dict[tuple[str, str], Draft] = field(default_factory=dict)
     commands: list[str] = field(default_factory=list)
-    notices: dict[str, Sequence[str]] = field(default_factory=dict)
+    notices: dict[str, tuple[Sequence[str], Entry | None]] = field(default_factory=dict)
     patience: float = 0.4
     _profiles: dict[str, Future[Profile]] = field(default_factory=dict)
     _readers: ThreadPoolExecutor = field(default_factory=partial(ThreadPoolExecutor, 2))
@@ -111,11 +133,11 @@ class Workspace:
         if self.commands[-1:] != [command]:
             self.commands.append(command)
 
-    def keep(self, notices: Sequence[str]) -> str:
-        """Keep notices for a page, and return their key."""
+    def keep(self, notices: Sequence[str], entry: Entry | None = None) -> str:
+        """Keep notices or a refused form for a page, and return their key."""
         key = token_urlsafe(6)
         with self._lock:
-            self.notices[key] = notices
+            self.notices[key] = notices, entry
             for old in [*self.notices][:-_MOST_NOTICES]:
                 del self.notices[old]
         return key

@@ -1,13 +1,9 @@
 """Linked tables in the studio: from choosing them to a release with its report and history."""
 
-import json
-import re
-
 import pytest
 from browsers import hindrances
 from data.schemas.clinic import TABLES, fill_clinic
 from playwright.sync_api import expect
-from studios import Visitor
 
 import dbanon
 
@@ -50,16 +46,3 @@ def test_a_steward_publishes_linked_tables_from_choosing_them_to_their_history(c
             assert rows > 0
     page.get_by_role("navigation").get_by_role("link", name="Tables", exact=True).click()
     expect(page.get_by_role("link", name=", ".join(names))).to_be_visible()
-
-
-def test_tables_are_not_published_by_policies_that_the_page_did_not_show(copied):
-    database = copied(fill_clinic)
-    visitor = Visitor(database.settings)
-    fields = {"dataset": json.dumps([f"public.{name}" for name in TABLES])}
-    page = visitor.get("dataset", **fields).text
-    fields |= {"k": "5", "of": re.search(r'name="of" value="(\w+)"', page)[1]}
-    policy = dbanon.load_policy(TABLES[1], settings=database.settings)
-    dbanon.set_policy(TABLES[1], policy.with_k(7), settings=database.settings)
-    job = visitor.result(visitor.post("dataset_publish", **fields))
-    assert "was changed since it was shown" in job.failure.message
-    assert [] == dbanon.list_releases(settings=database.settings)

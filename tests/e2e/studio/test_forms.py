@@ -1,8 +1,11 @@
 """Each form of the studio that changes something, by what is different afterwards."""
 
+import json
+import re
 from dataclasses import replace
 
 import pytest
+from data.schemas.clinic import TABLES, fill_clinic
 from studios import Visitor
 from tables import define_patients, make_patients, patients_policy, publish_patients
 
@@ -233,3 +236,73 @@ def test_the_values_of_k_and_l_that_are_compared_stay_in_their_form(copied):
         assert 'name="ks" value="3 4"' in shown.text
         assert 'name="l" value="2"' in shown.text
     assert 'name="ks" value="2 5 10 25 50 100"' in visitor.get("curve", table=TABLE).text
+
+
+ENTERED = [  # the page, its form, what is entered, the reason with what is shown again
+    ("policy", "policy", {"text": "k = many"}, ("TOML", ">\nk = many</textarea>")),
+    ("curve", "curve", {"ks": "2 many", "l": "3"}, ("k is a whole", 'name="ks" value="2 many"')),
+    ("curve", "curve", {"ks": "2", "l": "none"}, ("l is a whole", 'name="l" value="none"')),
+    ("columns", "save", {"save_as": "Ä", "page": "policy"}, ("Ä", 'name="save_as" value="Ä"')),
+    ("releases", "schedule", {"cron": "never", "zone": "UTC"}, ("five fields", 'value="never"')),
+    ("releases", "readers", {"relation": VIEW, "roles": "nobody"}, ("nobody", 'value="nobody"')),
+]
+OF_COLUMN = [
+    ("column", {"role": "quasi", "bands": "wide"}, "bands", 'value="wide"'),
+    ("column", {"role": "sensitive", "top": "80"}, "top", 'value="sensitive" selected'),
+    ("derive", {"name": "ages", "kind": "intervals", "widths": "x"}, "widths are", 'value="x"'),
+    ("import_tree", {"name": "ages", "csv": "1;a\n1;b"}, "", ">\n1;a\n1;b</textarea>"),
+]
+
+
+def shown_again(visitor, page, form, fields, **query):
+    """Return the page after one of its forms was refused; no address has an entry."""
+    address = visitor.address(page, table=TABLE, **query)
+    answer = visitor.post(form, table=TABLE, sent_by=address, **query, **fields)
+    assert 303 == answer.status
+    where = answer.headers["location"].partition("&notices=")[0]
+    assert address == where
+    shown = visitor.follow(answer)
+    assert 200 == shown.status
+    assert 1 == shown.text.count("<strong>Not done.</strong>")
+    again = visitor.get(page, table=TABLE, **query).text
+    assert "Not done" not in again
+    return shown.text
+
+
+@pytest.mark.parametrize(("page", "form", "fields", "words"), ENTERED)
+def test_a_refused_form_is_shown_again_with_what_was_entered(published, page, form, fields, words):
+    reason, again = words
+    shown = shown_again(Visitor(published.settings), page, form, fields)
+    assert reason in shown.partition("<strong>Not done.</strong>")[2].partition("</p>")[0]
+    assert again in shown
+    assert shown.index(f'/{form}"') < shown.index("Not done") < shown.index(again)
+
+
+@pytest.mark.parametrize(("form", "fields", "reason", "again"), OF_COLUMN)
+def test_a_refused_form_of_a_column_is_shown_again(copied, form, fields, reason, again):
+    visitor = Visitor(copied(define_patients).settings)
+    shown = shown_again(visitor, "column", form, fields, column="age")
+    assert reason in shown.partition("<strong>Not done.</strong>")[2].partition("</p>")[0]
+    assert again in shown
+
+
+def test_entries_for_another_draft_are_not_shown_again(copied):
+    visitor = Visitor(copied(define_patients).settings)
+    shown = shown_again(visitor, "policy", "policy", {"text": "k = 3", "of": "0"})
+    assert CHANGED in shown
+    assert ">\nk = 3</textarea>" not in shown
+    foreign = visitor.post("policy", table=TABLE, text="k", sent_by="/elsewhere")
+    assert 400 == foreign.status
+
+
+def test_tables_are_not_published_by_policies_that_the_page_did_not_show(copied):
+    database = copied(fill_clinic)
+    visitor = Visitor(database.settings)
+    fields = {"dataset": json.dumps([f"public.{name}" for name in TABLES])}
+    page = visitor.get("dataset", **fields).text
+    fields |= {"k": "5", "of": re.search(r'name="of" value="(\w+)"', page)[1]}
+    policy = dbanon.load_policy(TABLES[1], settings=database.settings)
+    dbanon.set_policy(TABLES[1], policy.with_k(7), settings=database.settings)
+    job = visitor.result(visitor.post("dataset_publish", **fields))
+    assert "was changed since it was shown" in job.failure.message
+    assert [] == dbanon.list_releases(settings=database.settings)
