@@ -23,7 +23,7 @@ def studio(monkeypatch):
         )
         started.append(process)
         address = process.stdout.readline().strip()
-        assert address.startswith("http://127.0.0.1:"), process.stderr.read()
+        assert "://127.0.0.1:" in address, process.stderr.read()
         studio.process = process
         return address
 

@@ -306,3 +306,24 @@ def test_tables_are_not_published_by_policies_that_the_page_did_not_show(copied)
     job = visitor.result(visitor.post("dataset_publish", **fields))
     assert "was changed since it was shown" in job.failure.message
     assert [] == dbanon.list_releases(settings=database.settings)
+
+
+def test_a_refused_form_of_linked_tables_is_shown_again_and_they_are_reported(copied):
+    database = copied(fill_clinic)
+    visitor = Visitor(database.settings)
+    fields = {"dataset": json.dumps([f"public.{name}" for name in TABLES])}
+    address = visitor.address("dataset", **fields)
+    refused = visitor.post("dataset_plan", sent_by=address, ks="5 many", l="2", **fields)
+    shown = visitor.follow(refused).text
+    assert "k is a whole number above 0" in shown
+    assert 'name="ks" value="5 many"' in shown
+    page = visitor.get("dataset", **fields).text
+    of = re.search(r'name="of" value="(\w+)"', page)[1]
+    refused = visitor.post("dataset_publish", sent_by=address, k="0", of=of, roles="a", **fields)
+    shown = visitor.follow(refused).text
+    assert 'name="k" value="0"' in shown
+    assert 'name="roles" value="a"' in shown
+    assert visitor.result(visitor.post("dataset_publish", k="5", of=of, **fields)).failure is None
+    answer = visitor.post("dataset_report", public="1", **fields)
+    assert visitor.result(answer).failure is None
+    assert "Report for the public" in visitor.follow(answer).text

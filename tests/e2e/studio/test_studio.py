@@ -1,8 +1,10 @@
 """A steward in the studio: from a table to a published relation, in a real browser."""
 
 import re
+import shutil
 import signal
 import socket
+import subprocess
 from urllib.parse import urlsplit
 
 import pytest
@@ -66,6 +68,8 @@ def test_a_steward_publishes_with_the_mouse_and_the_command_line_publishes_the_s
     page.get_by_role("button", name="Set the schedule").click()
     expect(page.get_by_text("Scheduled:")).to_be_visible()
     assert hindrances(page) == {}
+    page.get_by_role("button", name="Report for the public").click()
+    expect(page.get_by_role("heading", name="Models", exact=True)).to_be_visible(timeout=180_000)
     assert (page.complaints, page.foreign) == ([], [])
     (release,) = dbanon.list_releases(settings=database.settings)
     assert (reader,) == tuple(release.overrides["grants"])
@@ -148,13 +152,45 @@ def test_a_search_is_cancelled_and_another_browser_is_refused(copied, studio, ta
 
 
 @pytest.mark.slow
+def test_pages_and_forms_are_served_over_tls_alone(copied, studio, tab, tmp_path):
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is not installed")
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=dbanon"]
+    words += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate]
+    subprocess.run([openssl, *words], check=True, capture_output=True)
+    files = ("--tls-cert", certificate, "--tls-key", key)
+    address = studio(copied(define_patients).dsn, *files)
+    assert address.startswith("https://")
+    page = tab(address, viewport=WIDE, ignore_https_errors=True)
+    page.get_by_role("link", name="public.patients").click()
+    page.get_by_label("role of note").select_option("identifier")
+    page.get_by_role("button", name="Apply the roles").click()
+    expect(page.get_by_label("role of note")).to_have_value("identifier")
+    (cookie,) = page.context.cookies()
+    assert (True, True, "Strict") == (cookie["secure"], cookie["httpOnly"], cookie["sameSite"])
+    place = urlsplit(address)
+    with socket.create_connection((place.hostname, place.port), timeout=30) as plain:
+        plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        assert not plain.recv(100).startswith(b"HTTP")
+    assert page.complaints == []
+
+
+@pytest.mark.slow
 def test_a_refused_publication_names_what_to_do(copied, studio, tab):
     database = copied(define_patients)
     page = tab(studio(database.dsn), viewport=WIDE)
     page.get_by_role("link", name="public.patients").click()
     go(page, "Policy")
     text = page.get_by_label("The draft as TOML")
-    text.fill(re.sub(r"(?m)^k = \d+", "k = 5000", text.input_value()))
+    written = text.input_value()
+    text.fill("k = many")
+    page.get_by_role("button", name="Apply to the draft").click()
+    expect(page.get_by_role("alert")).to_contain_text("Not done.")
+    expect(text).to_have_value("k = many")
+    assert hindrances(page) == {}
+    text.fill(re.sub(r"(?m)^k = \d+", "k = 5000", written))
     page.get_by_role("button", name="Apply to the draft").click()
     page.get_by_role("button", name="Save the policy").click()
     go(page, "Publish")

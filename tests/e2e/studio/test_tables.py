@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
 from studios import Visitor
 from tables import define_patients, make_patients, patients_policy, publish_patients
 
 import dbanon
+from dbanon.actions import compare as comparing
 from dbanon.actions import inspect as inspecting
 from dbanon.actions.compare import compare_request, comparisons
 from dbanon.actions.inspect import profile
@@ -140,6 +142,33 @@ def test_candidates_are_compared_on_larger_and_larger_samples(copied):
     few = replace(request, ks=(4_000,))  # more than the rows of a sample
     (last,) = {one.n_rows for one in tried(str(PATIENTS), few, (600, None), Stages())}
     assert 6_000 == last
+
+
+@pytest.mark.parametrize("is_timed", [False, True])
+def test_a_smaller_k_loses_no_more_than_a_larger_one_whose_classes_hold_for_it(
+    copied, monkeypatch, is_timed
+):
+    solve, policy = comparing.solve, replace(patients_policy(PATIENTS), name="default")
+
+    def worse(problem, **options):
+        """Find classes of 40 rows for k = 2, as a search may."""
+        if problem.policy.k == 2 and problem.atoms is None:
+            problem = replace(problem, policy=problem.policy.with_k(40))
+        return solve(problem, **options)
+
+    monkeypatch.setattr(comparing, "solve", worse)
+    request = Request(
+        draft=policy,
+        ks=(2, 5, 9),
+        algorithms=("mondrian", "mdav"),
+        settings=copied(make_patients).settings,
+    )
+    *_, found = comparisons(PATIENTS, request, is_timed=is_timed)
+    assert [2, 2, 5, 5, 9, 9] == [one.k for one in found.results]
+    for first in range(2):
+        least, middle, _ = found.results[first::2]
+        assert (least.loss.ncp, least.loss.n_classes) == (middle.loss.ncp, middle.loss.n_classes)
+        assert 5 <= least.loss.smallest_class
 
 
 def test_counts_are_compared_unless_a_person_may_have_several_rows(copied):
