@@ -57,13 +57,13 @@ pattern AS (
               JOIN part AS p ON p.held = s.held) AS f
      GROUP BY f.number
 )
-SELECT c.person, int8send(c.release_id) || int8send(c.shown) AS cell, c.persons
-  FROM change AS c
- WHERE c.changes = 1
- UNION ALL
-SELECT p.person, sha256(convert_to(p.classes || coalesce(e.equals, ''), 'UTF8')) AS cell, p.persons
+SELECT p.person, p.persons,
+       CASE WHEN length(p.classes) = 16 THEN p.classes
+            ELSE sha256(coalesce(convert_to(e.equals, 'UTF8'), '') || p.classes)
+       END AS cell
   FROM past AS p
-  LEFT JOIN course AS c ON c.releases = p.releases AND c.held = p.held
+  LEFT JOIN valued AS v ON v.person = p.person
+  LEFT JOIN course AS c ON c.releases = v.releases AND c.held = v.held
   LEFT JOIN pattern AS e ON e.number = c.number
 
 -- name: classes_of_overlay
@@ -158,7 +158,7 @@ pair AS MATERIALIZED (
      GROUP BY u.stage, n.now
 ),
 dated AS MATERIALIZED (
-    SELECT t.relation, t.since, t.until, p.now, p.persons
+    SELECT p.stage, t.relation, t.since, t.until, p.now, p.persons
       FROM pair AS p
       LEFT JOIN (SELECT DISTINCT ON (t.stage) t.stage, t.relation, t.since, t.until
                    FROM stage AS t) AS t ON t.stage = p.stage
@@ -216,18 +216,21 @@ possible_now AS MATERIALIZED (
       JOIN coded AS o ON o.value_id = v.value_id
      GROUP BY v.shown, o.number, o.word
 ),
+shared AS MATERIALIZED (  -- else the values of all classes might be joined with those of all first
+    SELECT d.stage, d.relation, d.since, d.until, d.now, d.persons, p.number, p.word, p.mask
+      FROM dated AS d
+      JOIN possible AS p ON p.stage = d.stage
+     WHERE d.now IS NOT NULL
+),
 left_over AS MATERIALIZED (
-    SELECT t.relation, t.since, t.until, c.number, c.candidates, sum(c.persons) AS persons
-      FROM (SELECT p.stage, p.now, s.number, p.persons,
+    SELECT c.relation, c.since, c.until, c.number, c.candidates, sum(c.persons) AS persons
+      FROM (SELECT s.relation, s.since, s.until, s.number, s.persons,
                    sum(length(replace((s.mask & n.mask)::bit(32)::text, '0', ''))) AS candidates
-              FROM pair AS p
-              JOIN possible AS s ON s.stage = p.stage
-              JOIN possible_now AS n ON n.shown = p.now AND n.number = s.number AND n.word = s.word
-             GROUP BY p.stage, p.now, s.number, p.persons
+              FROM shared AS s
+              JOIN possible_now AS n ON n.shown = s.now AND n.number = s.number AND n.word = s.word
+             GROUP BY s.stage, s.now, s.number, s.relation, s.since, s.until, s.persons
             HAVING bit_or(s.mask & n.mask) <> 0) AS c
-      LEFT JOIN (SELECT DISTINCT ON (t.stage) t.stage, t.relation, t.since, t.until
-                   FROM stage AS t) AS t ON t.stage = c.stage
-     GROUP BY t.relation, t.since, t.until, c.number, c.candidates
+     GROUP BY c.relation, c.since, c.until, c.number, c.candidates
 )
 SELECT r.release_id, f.persons, f.smallest, f.below, f.in_both, e.below, e.to_one
   FROM release AS r

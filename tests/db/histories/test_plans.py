@@ -46,6 +46,15 @@ def session(database):
         yield connection
 
 
+@pytest.fixture
+def alike(session):
+    """Return the session with many classes of the same few values."""
+    session.execute("UPDATE entries SET value_id = 21 + value_id % 14")
+    session.execute("UPDATE now SET value_id = 21 + value_id % 14")
+    session.execute("ANALYZE entries, now")
+    return session
+
+
 def plan(session, statement):
     rows = session.execute(sql.SQL("EXPLAIN {}").format(statement))
     return "\n".join(row[0] for row in rows)
@@ -53,7 +62,20 @@ def plan(session, statement):
 
 @pytest.mark.parametrize("among", [sql.SQL(""), AMONG])
 def test_unique_numbers_are_not_compared_each_with_each(session, among):
-    statement = template(
+    found = plan(session, compare(among))
+    assert "Hash" in found
+    assert [] == compared_each(found)
+
+
+def test_classes_of_the_same_values_are_not_compared_each_with_each(alike):
+    found = plan(alike, compare(sql.SQL("")))
+    by_word = [line for line in found.splitlines() if "Cond: " in line and "word = " in line]
+    assert by_word
+    assert [] == [line for line in by_word if ".shown" not in line]
+
+
+def compare(among):
+    return template(
         "overlays.compare",
         releases=memory.listed([(1, 1, 1, 5)], "release_id", "shown_id", "relation", "k"),
         numbers=sql.Literal([1]),
@@ -65,9 +87,6 @@ def test_unique_numbers_are_not_compared_each_with_each(session, among):
         shown=HERE,
         never=memory.NEVER,
     )
-    found = plan(session, statement)
-    assert "Hash" in found
-    assert [] == compared_each(found)
 
 
 def test_unique_numbers_are_found_by_their_numbers(session):
