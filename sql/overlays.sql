@@ -3,33 +3,29 @@
 -- name: cells
 -- Divide the persons into cells: persons of a cell were in the same classes in all releases, and the same releases,
 -- of any relation, showed them with equal values in each column. A person that changed once is identified by the
--- release and the classes. Equality of values is computed once for all persons with the same ones. persons: how many
--- alike an entry stands for.
+-- release and the class, others by a hash. Equality of values is computed once for all persons with the same ones; no
+-- text contains the byte zero, with which the number of a release begins. persons: how many alike an entry stands for.
 CREATE TEMPORARY TABLE {cells} ON COMMIT DROP AS
-WITH change AS (
-    SELECT e.person, count(*) AS changes, min(e.release_id) AS release_id, min(e.shown) AS shown,
-           min(e.persons) AS persons
+WITH past AS MATERIALIZED (
+    SELECT e.person, string_agg(int8send(e.release_id) || int8send(e.shown), '' ORDER BY e.release_id) AS classes,
+           min(e.held) FILTER (WHERE e.class <> 0) <> max(e.held) AS is_changed, min(e.persons) AS persons
       FROM {entries} AS e
      WHERE e.place = 1
      GROUP BY e.person
 ),
-past AS MATERIALIZED (
-    SELECT e.person,
-           string_agg(e.release_id::text || ':' || e.shown::text, ';' ORDER BY e.release_id) AS classes,
-           CASE WHEN min(e.held) FILTER (WHERE e.class <> 0) <> max(e.held)
-                THEN array_agg(e.release_id ORDER BY e.release_id) FILTER (WHERE e.class <> 0)
-           END AS releases,
-           array_agg(e.held ORDER BY e.release_id) FILTER (WHERE e.class <> 0) AS held, min(e.persons) AS persons
+valued AS MATERIALIZED (
+    SELECT e.person, array_agg(e.release_id ORDER BY e.release_id) AS releases,
+           array_agg(e.held ORDER BY e.release_id) AS held
       FROM {entries} AS e
      WHERE e.place = 1
-       AND e.person IN (SELECT c.person FROM change AS c WHERE c.changes > 1)
+       AND e.class <> 0
+       AND e.person IN (SELECT p.person FROM past AS p WHERE p.is_changed)
      GROUP BY e.person
 ),
 course AS MATERIALIZED (
     SELECT row_number() OVER () AS number, d.releases, d.held
-      FROM (SELECT DISTINCT p.releases, p.held
-              FROM past AS p
-             WHERE p.releases IS NOT NULL) AS d
+      FROM (SELECT DISTINCT v.releases, v.held
+              FROM valued AS v) AS d
 ),
 step AS MATERIALIZED (
     SELECT c.number, u.release_id, u.held
