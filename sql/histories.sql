@@ -308,6 +308,20 @@ SELECT e.person, e.class, e.value_id
  CROSS JOIN LATERAL unnest(m.persons, m.classes, m.value_ids) AS e (person, class, value_id)
  WHERE m.release_id = {release}
 
+-- name: merge_alike
+-- The membership of one person of all who were always published together in the same classes with the same values,
+-- which is a fraction of it: no figure of cells or pairs tells them apart. Of persons with one row a release only.
+CREATE TEMPORARY TABLE history_rewritten ON COMMIT DROP AS
+SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until, e.shown, e.held, e.place, a.persons
+  FROM (SELECT (array_agg(c.person))[1] AS person, sum(c.persons::double precision)::bigint AS persons
+          FROM (SELECT h.person, min(h.persons) AS persons,
+                       string_agg(int8send(h.release_id) || int8send(h.class) || int4send(h.value_id), ''
+                                  ORDER BY h.release_id) AS course
+                  FROM pg_temp.history_entries AS h
+                 GROUP BY h.person) AS c
+         GROUP BY c.course) AS a
+  JOIN pg_temp.history_entries AS e ON e.person = a.person
+
 -- name: narrow
 -- The previous rows of persons that may have changed: those that are withdrawn or have new rows.
 CREATE TEMPORARY TABLE history_former ON COMMIT DROP AS
@@ -322,7 +336,7 @@ SELECT b.person, b.class, b.value_id
 -- name: number_sets
 -- Number each set of classes and each multiset of values that a person with several rows has in a release. The number
 -- of rows per class is not part of it: no reader knows the person of a row.
-CREATE TEMPORARY TABLE history_numbered ON COMMIT DROP AS
+CREATE TEMPORARY TABLE history_rewritten ON COMMIT DROP AS
 SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
        CASE WHEN e.class = 0 THEN 0 ELSE dense_rank() OVER (ORDER BY s.classes) END AS shown,
        CASE WHEN e.class = 0 THEN 0 ELSE dense_rank() OVER (ORDER BY s.value_ids) END AS held,

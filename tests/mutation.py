@@ -105,6 +105,7 @@ TARGETS = {
     "sql/membership.sql#find_leavers": ["tests/security/histories/leavers/test_erasure.py"],
     "sql/overlays.sql#count_cells": [*_JOINT, *_OVERLAYS],
     "sql/histories.sql#known_by_key": _PSEUDONYMS,
+    "sql/histories.sql#merge_alike": [*_JOINT, *_OVERLAYS],
     "sql/histories.sql#shown": _OVERLAYS,
     "sql/overlays.sql#cells": _OVERLAYS,
     "sql/overlays.sql#compare": _OVERLAYS,

@@ -363,8 +363,7 @@ def first_pair(session: Session, known: Memory, policy: Policy) -> Against:
     persons, smallest, below = session.one(query("overlays.compare_first"), {"k": policy.k})
     exposures = []
     for column, l in required_of(policy, policy).items():
-        asked = {"column": column, "l": l}
-        few = session.one(query("overlays.intersect_first"), asked)
+        few = session.one(query("overlays.intersect_first"), {"column": column, "l": l})
         exposures.append(Exposure(column, l, *few))
     return Against(
         release=number,

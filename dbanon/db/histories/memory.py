@@ -74,8 +74,7 @@ class Memory:
 
     def shown(self, number: int, *, entries: sql.Identifier = ENTRIES) -> sql.Composed:
         """Compose all rows of a release."""
-        first = self.firsts()[number]
-        return rows_shown(sql.Literal(number), sql.Literal(first), entries=entries)
+        return rows_shown(sql.Literal(number), sql.Literal(self.firsts()[number]), entries=entries)
 
 
 class Known(NamedTuple):
@@ -144,7 +143,8 @@ def _add_entries(
     added = {"release": publication.id, "relation": known.first(publication.view)}
     session.pg.execute(query("histories.add_entries"), added)
     session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
-    _number_sets(session, several=known.several)
+    if known.several:
+        rewrite(session, "histories.number_sets")
     drop(session, _CHANGES)
 
 
@@ -161,8 +161,7 @@ def _find_changes(session: Session, publication: Publication, known: Memory) -> 
         session.pg.execute(sql.SQL("ALTER TABLE {} RENAME TO history_changes").format(_PRESENT))
         return
     if publication.withdrawn is None:
-        newest = sql.Literal(max(known.relations))
-        _rows(session, _FORMER, rows_shown(newest, sql.Literal(first)))
+        _rows(session, _FORMER, rows_shown(sql.Literal(max(known.relations)), sql.Literal(first)))
         session.pg.execute(query("histories.find_changes"))
         drop(session, _FORMER, _PRESENT)
         return
@@ -205,7 +204,8 @@ def unpack(session: Session, found: Sequence[Memory]) -> None:
     """Write the membership of tables to one ENTRIES; one key identifies the same persons in all."""
     with at_once(session.pg):
         _unpack(session, found)
-        _number_sets(session, several=any(known.several for known in found))
+        if any(known.several for known in found):
+            rewrite(session, "histories.number_sets")
 
 
 def unpack_shown(session: Session, publication: Publication, *, near: bool = False) -> Memory:
@@ -468,13 +468,12 @@ def _unpack(session: Session, found: Sequence[Memory]) -> None:
     session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
 
 
-def _number_sets(session: Session, *, several: bool) -> None:
-    """Identify persons in ENTRIES by all their rows, if they can have several."""
-    if several:
-        session.pg.execute(query("histories.number_sets"))
-        drop(session, ENTRIES)
-        session.pg.execute("ALTER TABLE pg_temp.history_numbered RENAME TO history_entries")
-        session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
+def rewrite(session: Session, name: str) -> None:
+    """Replace ENTRIES by the table that a statement makes of it."""
+    session.pg.execute(query(name))
+    drop(session, ENTRIES)
+    session.pg.execute("ALTER TABLE pg_temp.history_rewritten RENAME TO history_entries")
+    session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
 
 
 def _drop_columns(session: Session, table: sql.Identifier, columns: Sequence[str]) -> None:

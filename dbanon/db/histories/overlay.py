@@ -327,7 +327,7 @@ def _counted(
     others = [*policies][: None if is_kept else -1] if len(compared.found) == 1 else []
     pairs: Mapping[int, Against | None] = dict.fromkeys(others)
     if increment is None:
-        _all_cells(session, known)
+        _all_cells(session, compared.found)
         of_cells = cells.of_releases(session, compared.found, policies)
     else:
         all_cells = query("overlays.count_all_cells")
@@ -338,7 +338,7 @@ def _counted(
             increment.end()
             if None in results.values():
                 memory.drop(session, CELLS)
-                _all_cells(session, known)
+                _all_cells(session, compared.found)
     found = Figures(
         tuple(policies),
         of_cells[0].n_rows,
@@ -351,9 +351,11 @@ def _counted(
     return found, of_cells
 
 
-def _all_cells(session: Session, known: Memory) -> None:
-    """Write the cell of each person to CELLS."""
-    memory.widen(session, known)
+def _all_cells(session: Session, found: Sequence[Memory]) -> None:
+    """Write the cell of each person to CELLS; merge persons of the same rows in ENTRIES."""
+    memory.widen(session, found[0])
+    if not any(known.several for known in found):
+        memory.rewrite(session, "histories.merge_alike")
     memory.cells(session, CELLS)
 
 
