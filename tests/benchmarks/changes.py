@@ -1,10 +1,13 @@
 """Measure what a refresh costs beside a full publication, after a share of the rows has changed.
 
     python tests/benchmarks/changes.py                         # 1,000,000 rows, 1 % changed
-    python tests/benchmarks/changes.py --rows 200000 --changed 0.005 --times 3
+    python tests/benchmarks/changes.py --rows 200000 --changed 0.005 --times 9
+    python tests/benchmarks/changes.py --before ../ae1eed7e    # compare its first publication, too
 
 Of the rows that change, half are inserted, a quarter deleted and a quarter updated. The last
-publication groups all rows anew, in a series of its own, so that it is compared and let through.
+publication groups all rows anew, in a series of its own, so that it is compared with all before and
+let through. Bars are CPU seconds of the command and the server: shares of the first publication, by
+another checkout with its own .venv if that is given.
 """
 
 from __future__ import annotations
@@ -13,10 +16,17 @@ import argparse
 import json
 import os
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import measuring
 from measuring import Bar, apart, connected, measure, own_server, report_command, report_head, say
 from psycopg import sql
 from samples.resampled import HARD, LARGE, prepare
+
+if TYPE_CHECKING:
+    from measuring import Run
+    from samples.resampled import Sample
 
 INSERT = """
 INSERT INTO public.{table} ({columns})
@@ -30,6 +40,8 @@ UPDATE = """
 UPDATE public.{table} SET age = age + 1
  WHERE id IN (SELECT id FROM public.{table} ORDER BY random() LIMIT {n})
 """
+ANEW = ("--new-series", "--recipients-changed")
+FEW = 0.001  # of the rows: refreshing them has a lower bar
 HISTORY = "SELECT pg_total_relation_size('dbanon.history_member')"
 
 
@@ -48,46 +60,79 @@ def size() -> int:
         return connection.execute(HISTORY).fetchone()[0]
 
 
+def prepared(sample: Sample, rows: int, options: list[str]) -> None:
+    """Make the table, and compile what a publication needs."""
+    measure("demo", "--dataset", "adult")  # brings the taxonomies
+    measure("publish", "adult", *options, *ANEW)
+    measure("refresh", "adult")
+    prepare(sample, rows)
+
+
+def of_checkout(checkout: Path, sample: Sample, rows: int, options: list[str]) -> Run:
+    """Publish the table for the first time by another checkout."""
+    own = measuring.DBANON
+    measuring.DBANON = (str(checkout / ".venv/bin/python"), "-m", "dbanon")
+    with own_server():
+        prepared(sample, rows, options)
+        run = measure("publish", sample.name, *options, "--timings")
+    measuring.DBANON = own
+    return run
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--changed", type=float, default=0.01, help="share of the rows")
     parser.add_argument("--times", type=int, default=1, help="how often they change")
+    parser.add_argument("--before", type=Path, help="checkout to compare with")
     parser.add_argument("--hard", action="store_true", help="three dense numbers among the columns")
     arguments, options = parser.parse_known_args()
     sample, rows = HARD if arguments.hard else LARGE, arguments.rows
     say(f"Python {sys.version.split()[0]}, {os.cpu_count()} processors, {rows:,} rows")
-    anew = ("--new-series", "--recipients-changed")
+    runs = {}
+    if arguments.before:
+        runs["publish, before"] = of_checkout(arguments.before, sample, rows, options)
     with own_server():
-        measure("demo", "--dataset", "adult")  # brings the taxonomies
-        measure("publish", "adult", *options, *anew)  # compiles what is not compiled
-        measure("refresh", "adult")
-        prepare(sample, rows)
+        prepared(sample, rows, options)
         before = size()
-        runs = {"publish, the first": measure("publish", sample.name, *options, "--timings")}
+        runs["publish, the first"] = measure("publish", sample.name, *options, "--timings")
+        bytes_a_row = (size() - before) / rows
         for verb in ("grant", "revoke"):  # what nobody was granted would be grouped from scratch
             measure(verb, f"anon.{sample.name}", "public")
-        bytes_a_row = (size() - before) / rows
         again = ("refresh", sample.name, "--timings")
         runs["refresh --if-changed, nothing is"] = measure(*again, "--if-changed")
         for i in range(1, arguments.times + 1):
             apart(change, sample.name, sample.columns, int(rows * arguments.changed))
             runs[f"refresh, change {i}"] = measure(*again)
         runs["history"] = measure("history", sample.name, "--json")
-        publish = measure("publish", sample.name, *options, *anew, "--timings")
+        publish = measure("publish", sample.name, *options, *ANEW, "--timings")
         runs["publish, all anew"] = publish
-    full = runs["publish, the first"].wall
-    bars = {"refresh": Bar(full / 5), "refresh --if-changed": Bar(full / 20)}
-    report_head()
-    for what, run in runs.items():
-        report_command(what, run, bars.get(what.partition(",")[0]))
-        for name, seconds in run.stages.items():
-            say(f"    {name:<40} {seconds:>8.2f}")
+    report(runs, changed=arguments.changed)
     say(f"remembered at first: {bytes_a_row:.1f} bytes a row")
     found = json.loads(runs["history"].output)["compositions"]
     results = [one["result"] for each in found for one in each["results"]]
     failed = [one for one in results if one["verdict"] != "passed"]
     say(f"of {len(results)} figures of cells, {len(failed)} fail: {failed or 'none'}")
+
+
+def report(runs: dict[str, Run], *, changed: float) -> None:
+    """Print every run, and whether it takes at most its share of a first publication."""
+    own = runs["publish, the first"]
+    base = runs.get("publish, before", own)
+    shares = {
+        "refresh": (base, 1 / 5 if changed > FEW else 1 / 8),
+        "refresh --if-changed": (base, 1 / 20),
+        "publish, all anew": (own, 1.5),
+    }
+    if base is not own:
+        shares["publish, the first"] = (base, 0.68)
+    report_head()
+    for what, run in runs.items():
+        share = shares.get(what) or shares.get(what.partition(",")[0])
+        bar = Bar(cpu=share[1] * (share[0].cpu + share[0].server)) if share else None
+        report_command(what, run, bar)
+        for name, seconds in run.stages.items():
+            say(f"    {name:<40} {seconds:>8.2f}")
 
 
 if __name__ == "__main__":

@@ -45,17 +45,25 @@ class Run:
 
 @dataclass(frozen=True)
 class Bar:
-    """What the project asks for: seconds, and bytes if memory matters."""
+    """What is required: seconds, bytes if memory matters, CPU seconds with those of the server."""
 
-    wall: float
+    wall: float | None = None
     peak: float | None = None
+    cpu: float | None = None
 
     def judge(self, run: Run) -> str:
-        met = run.wall <= self.wall and (self.peak is None or run.peak <= self.peak)
-        asked = f"<= {self.wall:g} s"
-        if self.peak is not None:
-            asked += f", {self.peak / MEBIBYTE:,.0f} MiB"
-        return f"{asked:<18} {'met' if met else 'MISSED'}"
+        bars = [
+            (self.wall, run.wall, 1, "{:g} s"),
+            (self.cpu, run.cpu + run.server, 1, "{:.2f} CPU s"),
+            (self.peak, run.peak, MEBIBYTE, "{:,.0f} MiB"),
+        ]
+        asked = [
+            (form.format(most / unit), found <= most)
+            for most, found, unit, form in bars
+            if most is not None
+        ]
+        names = ", ".join(name for name, _ in asked)
+        return f"{'<= ' + names:<18} {'met' if all(met for _, met in asked) else 'MISSED'}"
 
 
 @dataclass(frozen=True)
