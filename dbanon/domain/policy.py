@@ -113,6 +113,8 @@ PERIODS = ("day", "week", "month", "quarter", "year", "decade")
 
 SUPPRESS = "suppress"
 """Values of ``rare``."""
+FLOOR = ("at_least", "bands", "top", "bottom")
+"""The keys that limit how fine published values are."""
 
 _OF_INTEGERS, _OF_FRACTIONS = 1, 3  # decimals of a mean
 _quasi = partial(Key, roles=(Role.QUASI,))

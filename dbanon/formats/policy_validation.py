@@ -11,6 +11,7 @@ from dbanon.domain.policy import (
     CENTER,
     DATE_PART,
     DERIVE,
+    FLOOR,
     GLOBAL,
     MEANS,
     OF_CELLS,
@@ -429,7 +430,7 @@ def _of_linking(policy: Policy, info: TableInfo) -> Iterator[str]:
 
 
 def _floor(rule: ColumnRule) -> list[str]:
-    return [key for key in ("at_least", "bands", "top", "bottom") if _has(rule, key)]
+    return [key for key in FLOOR if _has(rule, key)]
 
 
 def floor_problems(rule: ColumnRule, kind: ColumnKind, *, named: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from dbanon.domain.assignment import ROOT_LABEL, Bands, Taxonomy, height_shares
 from dbanon.domain.errors import PolicyError
+from dbanon.domain.policy import FLOOR
 from dbanon.domain.table import ColumnKind, quote_identifier
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Line(NamedTuple):
 
 def has_bands(rule: ColumnRule) -> bool:
     """Return True if the values of a line are published as cells."""
-    return any(floor is not None for floor in (rule.at_least, rule.bands, rule.top, rule.bottom))
+    return any(getattr(rule, key) is not None for key in FLOOR)
 
 
 def to_bands(values: NDArray[Any], rule: ColumnRule, kind: ColumnKind) -> Line:
