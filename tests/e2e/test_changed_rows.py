@@ -11,7 +11,7 @@ from dataclasses import replace
 import psycopg
 import pytest
 from psycopg import sql
-from selection import at_depth
+from selection import at_depth, exhaustive_after
 
 import dbanon
 from dbanon.actions.preparation import inputs
@@ -160,6 +160,7 @@ def require_places(database, where="true"):
     assert (0, rows) == (wrong, persons)
 
 
+@pytest.mark.exhaustive
 def test_only_changed_rows_are_read_and_all_is_as_if_all_were(people):
     people.execute(CHANGE)
     found = refresh_as_if_all_were_read(people)
@@ -208,6 +209,7 @@ SELECT s.release_id, i, s.persons[a:z], s.classes[a:z], s.value_ids[a:z]
 """
 
 
+@pytest.mark.exhaustive
 def test_persons_are_found_in_each_part_of_what_is_stored_of_the_first_release(people):
     people.execute(PARTS_OF_FIFTY)
     assert [(12,)] == people.execute("SELECT count(*) FROM dbanon.history_member")
@@ -217,6 +219,7 @@ def test_persons_are_found_in_each_part_of_what_is_stored_of_the_first_release(p
     assert refresh_as_if_all_were_read(people).changed
 
 
+@pytest.mark.exhaustive
 def test_a_column_may_be_named_as_the_class(database):
     database.execute(MAKE)
     database.execute("ALTER TABLE public.people RENAME COLUMN sex TO class")
@@ -226,6 +229,7 @@ def test_a_column_may_be_named_as_the_class(database):
     assert refresh_as_if_all_were_read(database).changed
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("model", [DIVERSE, OF_MOODS], ids=lambda one: one.name)
 def test_only_changed_rows_are_read_of_a_table_whose_subject_is_its_key(
     database, model, monkeypatch
@@ -242,6 +246,7 @@ def test_only_changed_rows_are_read_of_a_table_whose_subject_is_its_key(
     )
 
 
+@pytest.mark.exhaustive
 def test_a_history_in_which_a_person_could_have_several_rows_is_compared_all_the_same(database):
     """As earlier versions stored of a subject that is the key."""
     database.execute(MAKE)
@@ -269,6 +274,7 @@ def test_a_subject_that_is_the_key_no_more_has_several_rows(database, obstacles)
     ] == obstacles
 
 
+@pytest.mark.exhaustive
 def test_a_model_of_all_rows_of_a_person_keeps_no_classes_once_the_subject_is_not_the_key(
     database, obstacles
 ):
@@ -296,6 +302,7 @@ OF_CHARTS = Policy(
 )
 
 
+@pytest.mark.exhaustive
 def test_tables_of_a_dataset_with_one_row_a_person_each_keep_their_classes(database, obstacles):
     """With a model that is proved of all rows of a person."""
     database.execute(MAKE + ";" + CHARTS)
@@ -315,6 +322,7 @@ def test_tables_of_a_dataset_with_one_row_a_person_each_keep_their_classes(datab
     assert dbanon.check("anon.charts", settings=settings).passed
 
 
+@pytest.mark.exhaustive
 def test_all_is_counted_again_without_figures_of_the_release_before(people):
     people.execute(CHANGE)
     people.execute("DELETE FROM dbanon.history_figures")
@@ -334,12 +342,14 @@ def test_persons_of_each_class_are_counted_if_an_earlier_version_has_not_stored_
     assert before == people.execute(COUNTED)
 
 
+@pytest.mark.exhaustive
 def test_counts_that_do_not_add_up_to_the_release_are_not_used(people):
     people.execute(CHANGE)
     people.execute("UPDATE dbanon.history_class SET persons[1] = persons[1] + 1")
     assert refresh_as_if_all_were_read(people).all_read is None
 
 
+@pytest.mark.exhaustive
 def test_a_class_that_is_counted_wrong_refuses_the_refresh(people):
     ((classes, _, persons),) = people.execute(COUNTED)
     firsts = [classes.index(one) for one in sorted(set(classes))]
@@ -351,6 +361,7 @@ def test_a_class_that_is_counted_wrong_refuses_the_refresh(people):
         refresh(people)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("on_new_value", [None, "other", "derive"])
 def test_values_of_a_taxonomy_are_found_as_if_all_rows_were_read(database, tmp_path, on_new_value):
     file = tmp_path / "sexes.csv"
@@ -374,6 +385,7 @@ def test_values_of_a_taxonomy_are_found_as_if_all_rows_were_read(database, tmp_p
     assert (None, 14) == (found.all_read, found.growth.inserted)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("models", [POLICY.models, (*POLICY.models, DIVERSE)], ids=len)
 def test_a_long_stream_of_changes_is_found_as_if_all_rows_were_read(database, models, monkeypatch):
     people = database
@@ -398,6 +410,7 @@ def test_a_long_stream_of_changes_is_found_as_if_all_rows_were_read(database, mo
         assert refresh_as_if_all_were_read(people).all_read is None
 
 
+@pytest.mark.exhaustive
 def test_whole_classes_that_go_and_persons_who_come_back_are_found(people):
     people.execute("CREATE TABLE gone AS SELECT * FROM people WHERE age = 25 AND sex = 'M'")
     people.execute("DELETE FROM people WHERE age = 25 AND sex = 'M' AND id > 25")
@@ -415,6 +428,7 @@ UPDATE people
 """
 
 
+@pytest.mark.exhaustive
 def test_all_is_counted_again_once_the_worst_class_is_withdrawn(database):
     database.execute(MAKE)
     database.execute(MIX)
@@ -424,6 +438,7 @@ def test_all_is_counted_again_once_the_worst_class_is_withdrawn(database):
     assert (None, True) == (found.all_read, found.growth.withdrawn > 0)
 
 
+@pytest.mark.exhaustive
 def test_rows_that_begin_and_cease_to_meet_a_condition_are_found(database):
     database.execute(MAKE)
     database.execute("UPDATE people SET here = false WHERE id > 590")
@@ -449,6 +464,7 @@ REWRITES = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("rewrite", REWRITES)
 def test_all_rows_are_read_after_what_changes_values_without_row_versions(people, rewrite):
     people.execute(CHANGE)
@@ -460,6 +476,7 @@ def test_all_rows_are_read_after_what_changes_values_without_row_versions(people
     assert "rewritten" in found.all_read
 
 
+@pytest.mark.exhaustive
 def test_all_rows_are_read_after_a_column_with_a_default_was_added(people):
     people.execute("ALTER TABLE people ADD COLUMN more text DEFAULT 'x'")
     more = (*COLUMNS, ColumnRule("more", Role.IDENTIFIER))
@@ -473,6 +490,7 @@ def test_all_rows_are_read_after_a_column_with_a_default_was_added(people):
     assert 1 == refresh_as_if_all_were_read(people).growth.deferred
 
 
+@pytest.mark.exhaustive
 def test_all_rows_are_read_after_a_value_of_an_enum_was_renamed(people):
     people.execute("ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'")
     dbanon.set_policy(TABLE, POLICY, settings=people.settings)  # which has looked at it
@@ -495,6 +513,7 @@ def test_a_virtual_column_is_always_read(database):
     assert ("version of a row" in found.all_read, 600) == (True, found.growth.changed)
 
 
+@pytest.mark.exhaustive
 def test_a_savepoint_released_in_a_transaction_in_progress_is_found_once_it_is_committed(people):
     other = psycopg.connect(people.dsn)
     other.execute("UPDATE people SET mood = 'wild' WHERE id = 4")
@@ -510,6 +529,7 @@ def test_a_savepoint_released_in_a_transaction_in_progress_is_found_once_it_is_c
     assert 1 == found.growth.changed
 
 
+@pytest.mark.exhaustive
 def test_a_transaction_that_is_prepared_before_a_refresh_is_found_once_it_is_committed(people):
     with people.connect(autocommit=False) as other:
         other.execute("UPDATE people SET age = 21, mood = 'wild' WHERE id < 4")
@@ -520,6 +540,7 @@ def test_a_transaction_that_is_prepared_before_a_refresh_is_found_once_it_is_com
     assert refresh_as_if_all_were_read(people).all_read is None
 
 
+@pytest.mark.exhaustive
 def test_a_transaction_that_lasts_for_several_refreshes_is_found_once_it_is_committed(people):
     other = people.connect(autocommit=False)
     other.execute("DELETE FROM people WHERE id IN (5, 6, 7)")
@@ -533,6 +554,7 @@ def test_a_transaction_that_lasts_for_several_refreshes_is_found_once_it_is_comm
     assert refresh_as_if_all_were_read(people).growth.deferred == 3
 
 
+@pytest.mark.exhaustive
 def test_rows_in_the_places_of_those_of_a_writer_that_rolled_back_are_found(people):
     for first in (2000, 2010, 2020):
         other = people.connect(autocommit=False)
@@ -546,6 +568,7 @@ def test_rows_in_the_places_of_those_of_a_writer_that_rolled_back_are_found(peop
         assert refresh_as_if_all_were_read(people).all_read is None
 
 
+@pytest.mark.exhaustive
 def test_a_row_that_moves_into_the_place_of_a_deleted_one_is_another(people):
     ((place,),) = people.execute("SELECT ctid FROM people WHERE id = 600")
     people.execute("DELETE FROM people WHERE id = 600")
@@ -556,6 +579,7 @@ def test_a_row_that_moves_into_the_place_of_a_deleted_one_is_another(people):
     assert (None, 1) == (found.all_read, found.growth.deferred)
 
 
+@pytest.mark.exhaustive
 def test_frozen_rows_are_unchanged(people):
     people.execute("VACUUM FREEZE people")
     people.execute("DELETE FROM people WHERE id = 9")
@@ -563,6 +587,7 @@ def test_frozen_rows_are_unchanged(people):
     assert (None, 1) == (found.all_read, found.growth.deferred)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "snapshot", ["9000000000:9000000000:", "-1000000000:-1000000000:"], ids=["later", "earlier"]
 )
@@ -575,6 +600,7 @@ def test_all_rows_are_read_where_the_numbers_of_transactions_are_of_another_time
     assert refresh_as_if_all_were_read(people).all_read is not None
 
 
+@pytest.mark.exhaustive
 def test_all_rows_are_read_in_a_copy_of_the_database(people, server):
     people.close()  # nobody copies a database that is in use
     with server.database(people.name) as copy:
@@ -583,6 +609,7 @@ def test_all_rows_are_read_in_a_copy_of_the_database(people, server):
         assert "rewritten" in found.all_read
 
 
+@pytest.mark.exhaustive
 def test_all_rows_are_read_again_once_much_has_changed(people):
     people.execute("UPDATE people SET mood = 'wild' WHERE id <= 40")
     expected, found = reading_all(people), refresh(people)
@@ -590,7 +617,7 @@ def test_all_rows_are_read_again_once_much_has_changed(people):
     assert ("much has changed" in found.all_read, 0) == (True, state(people)["changed"])
 
 
-@pytest.mark.parametrize("fault", ["lost", "another", "twice"])
+@pytest.mark.parametrize("fault", exhaustive_after(1, ["lost", "another", "twice"]))
 def test_places_that_do_not_add_up_refuse_the_refresh(people, fault):
     table = f"dbanon_data.places_{state(people)['places']}"
     faults = {
@@ -616,6 +643,7 @@ def test_all_rows_are_read_where_their_places_are_gone(people):
     assert "are gone" in refresh_as_if_all_were_read(people).all_read
 
 
+@pytest.mark.exhaustive
 def test_an_unchanged_table_is_not_read_to_see_that(people, monkeypatch):
     people.execute(CHANGE)
     refresh(people)
@@ -624,6 +652,7 @@ def test_an_unchanged_table_is_not_read_to_see_that(people, monkeypatch):
     assert refresh(people, if_changed=True).growth is None
 
 
+@pytest.mark.exhaustive
 def test_rows_that_are_written_again_with_the_same_values_change_nothing(people):
     people.execute("UPDATE people SET mood = mood WHERE id < 20")
     assert refresh(people, if_changed=True).growth is None  # by a digest of all rows
@@ -641,6 +670,7 @@ def write_copy(people, change):
         people.execute(statement)
 
 
+@pytest.mark.exhaustive
 def test_a_value_that_its_owner_changed_in_the_copy_is_not_published_again(people):
     before = people.execute("SELECT mood FROM anon.people GROUP BY mood")
     write_copy(people, "UPDATE {copy} SET mood = 'calm' WHERE mood = 'wild'")
@@ -651,6 +681,7 @@ def test_a_value_that_its_owner_changed_in_the_copy_is_not_published_again(peopl
     assert {*before} == {*people.execute("SELECT mood FROM anon.people GROUP BY mood")}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "change",
     [
@@ -671,6 +702,7 @@ def test_rows_that_the_owner_wrote_in_the_copy_are_found_without_reading_them(pe
     assert dbanon.check("anon.people", settings=people.settings).passed
 
 
+@pytest.mark.exhaustive
 def test_a_copy_that_is_written_again_with_the_same_values_is_read_once(people):
     people.execute(CHANGE)
     before = refresh(people).release
@@ -694,6 +726,7 @@ def test_rows_that_the_owner_wrote_are_found_once_a_refresh_has_stored_the_sums(
     assert people.execute("SELECT count(DISTINCT mood) FROM anon.people") != [(1,)]
 
 
+@pytest.mark.exhaustive
 def test_another_name_of_a_published_value_is_found_though_no_row_was_written(people):
     people.execute(CHANGE)
     refresh(people)
@@ -702,6 +735,7 @@ def test_another_name_of_a_published_value_is_found_though_no_row_was_written(pe
         refresh(people)
 
 
+@pytest.mark.exhaustive
 def test_nobody_but_the_owner_reads_places_and_they_go_with_the_release(people):
     name = f"places_{state(people)['places']}"
     find = "SELECT relname::text FROM pg_class WHERE relname LIKE 'places%' AND relkind = 'r'"
@@ -731,6 +765,7 @@ def hashes(database, **row):
         yield mood, database.execute(f"SELECT hashtextextended('' COLLATE \"C\", {cells})")[0][0]
 
 
+@pytest.mark.exhaustive
 def test_the_stored_state_does_not_tell_the_value_of_a_pending_person(people):
     """Who reads the ledger or a kept --json, and knows key, age and sex, finds the mood."""
     dbanon.publish(TABLE, name="people_b", settings=people.settings)
@@ -748,6 +783,7 @@ def test_the_stored_state_does_not_tell_the_value_of_a_pending_person(people):
     assert [] == told
 
 
+@pytest.mark.exhaustive
 def test_no_json_has_the_state_or_a_digest_of_the_source(people, run):
     people.execute("DELETE FROM people WHERE id = 9")
     for words in (("refresh", "people"), ("release", "list"), ("publish", "people")):
@@ -755,7 +791,7 @@ def test_no_json_has_the_state_or_a_digest_of_the_source(people, run):
         assert not [word for word in ("source_state", "fingerprint", "compared") if word in printed]
 
 
-@pytest.mark.parametrize("what", ["places", "copy", "rule", "groups"])
+@pytest.mark.parametrize("what", exhaustive_after(1, ["places", "copy", "rule", "groups"]))
 def test_a_role_that_drops_a_release_runs_no_code_of_its_owner(people, what):
     other = people.role(f"member_{people.name[-8:]}")
     with people.admin() as admin:
@@ -781,6 +817,7 @@ def test_a_role_that_drops_a_release_runs_no_code_of_its_owner(people, what):
     assert [(None,)] == people.execute(f"SELECT to_regclass('{table}')")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("then", ["drop", "forget"])
 def test_no_places_stay_after_the_release_though_a_reader_kept_the_refresh_from_dropping_them(
     people, then
@@ -818,6 +855,7 @@ def test_a_series_is_not_forgotten_while_a_session_keeps_its_places(people):
     assert [] == people.execute(left)
 
 
+@pytest.mark.exhaustive
 def test_whether_all_rows_are_read_does_not_depend_on_sensitive_values(server, template):
     reasons = []
     for value in ("1", "id"):
@@ -831,6 +869,7 @@ def test_whether_all_rows_are_read_does_not_depend_on_sensitive_values(server, t
     assert reasons[0] == reasons[1]
 
 
+@pytest.mark.exhaustive
 def test_a_proof_by_class_numbers_finds_what_one_by_published_values_does(people):
     people.execute(CHANGE)
     refresh(people)
@@ -840,6 +879,7 @@ def test_a_proof_by_class_numbers_finds_what_one_by_published_values_does(people
     assert counted.results == proved.results
 
 
+@pytest.mark.exhaustive
 def test_a_class_of_too_few_rows_fails_the_proof_by_class_numbers(people, monkeypatch):
     extend = memory.extend
 

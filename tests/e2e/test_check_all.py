@@ -47,6 +47,7 @@ def test_every_served_release_is_checked_and_recorded(patients, run):
     assert patients.server.owner in run("release", "show", "1").out
 
 
+@pytest.mark.exhaustive
 def test_one_that_fails_and_one_that_cannot_be_checked_are_told_and_recorded(patients, run):
     for name in ("emptied", "replaced", "broken", "softened"):
         dbanon.publish("patients", name=name, settings=patients.settings)
@@ -84,6 +85,7 @@ def test_what_cannot_be_checked_alone_gives_another_code_than_0(patients, run):
     assert "not checked" in run("check", "--all", code=1).out
 
 
+@pytest.mark.exhaustive
 def test_an_auditor_checks_without_a_ledger_and_is_told(patients, run):
     auditor = patients.role("check_auditor")
     dbanon.grant("anon.patients", [auditor], settings=patients.settings)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
+from selection import exhaustive_after
 from tables import make_patients, patients_policy, unseal
 
 import dbanon
@@ -122,6 +123,7 @@ def test_the_whole_life_of_a_taxonomy(run, database, tmp_path):
     assert "try: dbanon taxonomy list" in run("taxonomy", "show", "sex", code=1).stderr
 
 
+@pytest.mark.exhaustive
 def test_json_says_what_was_published(run, patients):
     release = json.loads(run("publish", "patients", "--k", 5, "--l", 3, "--json").stdout)
     assert release["relation"] == "anon.patients"
@@ -129,6 +131,7 @@ def test_json_says_what_was_published(run, patients):
     assert set(release["loss"]["columns"]) == {"age", "sex", "born", "weight"}
 
 
+@pytest.mark.exhaustive
 def test_a_second_release_that_could_be_compared_is_refused(run, patients):
     assert "taken together, releases" not in run("publish", "patients", "--k", 5).stderr
     anew = ("publish", "patients", "--k", 7, "--new-series")
@@ -256,6 +259,7 @@ def test_an_unknown_column_in_the_policy(run, patients, tmp_path):
     assert_error(process, "hieght", next_command="dbanon")
 
 
+@pytest.mark.exhaustive
 def test_a_taxonomy_that_lacks_a_value(run, patients, tmp_path):
     (tmp_path / "sex.csv").write_text("F;*\nX;*\n")
     run("taxonomy", "import", "sex", tmp_path / "sex.csv")
@@ -268,6 +272,7 @@ def test_a_taxonomy_that_lacks_a_value(run, patients, tmp_path):
     assert "'M'" not in process.stderr
 
 
+@pytest.mark.exhaustive
 def test_fewer_rows_than_k(run, patients):
     run("publish", "patients", "--k", 5, "--l", 3)
     process = run("publish", "patients", "--k", 100_000, code=1)
@@ -302,6 +307,7 @@ def test_no_privilege_on_the_source(run, patients):
     )
 
 
+@pytest.mark.exhaustive
 def test_a_metadata_schema_out_of_date(run, patients):
     patients.execute("COMMENT ON SCHEMA dbanon IS 'dbanon metadata: revision 0000'")
     assert_error(run("publish", "patients", code=1), "metadata", next_command="dbanon init")
@@ -342,6 +348,7 @@ TAMPERING = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("statement", TAMPERING.values(), ids=TAMPERING)
 def test_check_fails_on_a_release_that_was_tampered_with(run, patients, statement):
     run("publish", "patients", "--k", 5, "--l", 3)
@@ -353,6 +360,7 @@ def test_check_fails_on_a_release_that_was_tampered_with(run, patients, statemen
     assert "failed" in process.stdout
 
 
+@pytest.mark.exhaustive
 def test_check_of_a_release_that_was_emptied_is_no_answer(run, patients):
     run("publish", "patients", "--k", 5, "--l", 3)
     (release,) = [r for r in dbanon.list_releases(settings=patients.settings) if r.served]
@@ -376,7 +384,9 @@ def test_check_of_a_relation_without_a_promise_takes_it_from_the_command_line(ru
 
 
 @pytest.mark.wheel
-@pytest.mark.parametrize(("dataset", "rows"), [("patients", 7_874), ("adult", 30_162)])
+@pytest.mark.parametrize(
+    ("dataset", "rows"), exhaustive_after(1, [("patients", 7_874), ("adult", 30_162)])
+)
 def test_the_demonstration_tells_the_whole_story_twice(run, database, dataset, rows):
     for _ in range(2):
         shown = run("demo", "--dataset", dataset).stdout

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from selection import exhaustive_after
 from tables import make_patients, patients_policy, rows_proved
 
 import dbanon
@@ -192,7 +193,7 @@ def said(database):
     return str(published.value), "\n".join(finding.message for finding in findings)
 
 
-@pytest.mark.parametrize("names", [[*CHANGES][:4], [*CHANGES][4:]])
+@pytest.mark.parametrize("names", exhaustive_after(1, [[*CHANGES][:4], [*CHANGES][4:]]))
 def test_every_change_is_said_and_the_release_is_served_on(served, names):
     before = served.execute(COUNT)
     for name in names:
@@ -224,6 +225,7 @@ def test_what_an_administrator_changes_is_said_too(served):
     assert rows_proved(dbanon.publish(SOURCE, settings=served.settings)) == 200
 
 
+@pytest.mark.exhaustive
 def test_what_is_published_by_a_taxonomy_is_published_again_by_a_newer_one(served):
     def refreshed():
         (result,) = dbanon.refresh(SOURCE, if_changed=True, settings=served.settings)
@@ -237,6 +239,7 @@ def test_what_is_published_by_a_taxonomy_is_published_again_by_a_newer_one(serve
     assert not refreshed()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["age", "note"])
 def test_a_column_made_again_is_not_the_old_one(served, name):
     kind = "integer" if name == "age" else "text"
@@ -253,18 +256,21 @@ def test_a_column_made_again_is_not_the_old_one(served, name):
 
 @pytest.mark.parametrize(
     ("change", "name", "back"),
-    [
-        (
-            "ALTER TABLE public.patients RENAME TO people",
-            "public.people",
-            RENAME_BACK,
-        ),
-        (
-            f"CREATE SCHEMA clinic; {MOVE}; ALTER TABLE clinic.patients RENAME TO people",
-            "clinic.people",
-            f"ALTER TABLE clinic.people SET SCHEMA public; {RENAME_BACK}",
-        ),
-    ],
+    exhaustive_after(
+        1,
+        [
+            (
+                "ALTER TABLE public.patients RENAME TO people",
+                "public.people",
+                RENAME_BACK,
+            ),
+            (
+                f"CREATE SCHEMA clinic; {MOVE}; ALTER TABLE clinic.patients RENAME TO people",
+                "clinic.people",
+                f"ALTER TABLE clinic.people SET SCHEMA public; {RENAME_BACK}",
+            ),
+        ],
+    ),
 )
 def test_a_table_that_was_renamed_is_found_and_the_way_back_is_named(served, change, name, back):
     served.execute(change)
@@ -309,6 +315,7 @@ def publish_with_an_enum(database):
     dbanon.publish(SOURCE, settings=database.settings)
 
 
+@pytest.mark.exhaustive
 def test_renamed_labels_of_an_enum_are_drift_and_new_ones_are_not(copied):
     database = copied(publish_with_an_enum)
     before = database.execute(COUNT)
@@ -325,6 +332,7 @@ def test_renamed_labels_of_an_enum_are_drift_and_new_ones_are_not(copied):
     assert [] == [f for f in dbanon.doctor(settings=database.settings) if f.exit_code]
 
 
+@pytest.mark.exhaustive
 def test_a_policy_set_again_accepts_what_changed(served, tmp_path):
     served.execute("ALTER TABLE public.patients ALTER age TYPE bigint")
     (refreshed,) = dbanon.refresh(all_tables=True, if_changed=True, settings=served.settings)
@@ -344,6 +352,7 @@ def test_a_right_that_a_reader_gained_is_a_matter_of_rights_too(served):
     assert caught.value.exit_code == 4
 
 
+@pytest.mark.exhaustive
 def test_a_live_view_drifts_like_a_table(served):
     dbanon.publish(SOURCE, kind="view", name="live", settings=served.settings)
     served.execute("ALTER TABLE public.patients ADD hiv boolean")
@@ -353,6 +362,7 @@ def test_a_live_view_drifts_like_a_table(served):
     assert ["anon.live", "anon.patients"] == sorted(drifted)
 
 
+@pytest.mark.exhaustive
 def test_before_anything_is_served_a_change_is_no_drift(database, tmp_path):
     define(database, tmp_path)
     database.execute("ALTER TABLE public.patients ADD hiv boolean, ENABLE ROW LEVEL SECURITY")
@@ -367,6 +377,7 @@ def test_before_anything_is_served_a_change_is_no_drift(database, tmp_path):
     assert rows_proved(dbanon.publish(SOURCE, settings=database.settings)) == 200
 
 
+@pytest.mark.exhaustive
 def test_a_grantee_of_the_command_line_is_an_error_and_no_drift(served):
     leaky = served.role("leaky_drift")
     served.execute(f"GRANT SELECT ON public.patients TO {leaky}")

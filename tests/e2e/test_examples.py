@@ -22,6 +22,7 @@ def job():
     return re.search(r"\$job\$(.+)\$job\$", example, re.DOTALL)[1]
 
 
+@pytest.mark.exhaustive
 def test_the_scheduled_proof_fails_once_a_release_does_not_hold_and_not_before(patients, job):
     patients.execute(job)
     ((comment,),) = patients.execute("SELECT obj_description('anon.patients'::regclass)")

@@ -66,6 +66,7 @@ def test_what_needs_no_extra_runs_without(alone):
     assert "try: pip install 'dbanon[report]', or: dbanon report RELATION --public" in report
 
 
+@pytest.mark.exhaustive
 def test_only_the_first_init_needs_sqlalchemy(alone, tmp_path):
     tree = tmp_path / "letters.csv"
     tree.write_text("a;*\nb;*\n", encoding="utf-8")

@@ -48,6 +48,7 @@ def usage(database, role, schema):
     return database.execute("SELECT has_schema_privilege(%s, %s, 'USAGE')", (role, schema))[0][0]
 
 
+@pytest.mark.exhaustive
 def test_a_relation_is_granted_checked_and_revoked(patients, run):
     analyst = patients.role("grant_analyst")
     assert "grant_analyst can read it\n" in run("grant", "anon.patients", analyst).out

@@ -33,6 +33,7 @@ def test_rows_of_a_first_release_form_new_classes(plans):
     assert (None, {}, ()) == (plans[0].mode, plans[0].obstacles, plans[0].present)
 
 
+@pytest.mark.exhaustive
 def test_a_second_publication_reuses_classes_and_a_refresh_extends_them(plans, database):
     dbanon.publish(TABLE, settings=database.settings)
     database.execute("DELETE FROM public.patients WHERE id < 9")
@@ -42,6 +43,7 @@ def test_a_second_publication_reuses_classes_and_a_refresh_extends_them(plans, d
     assert found.growth is not None
 
 
+@pytest.mark.exhaustive
 def test_a_refresh_by_another_policy_names_the_obstacle_and_reuses_classes(plans, database):
     policy = patients_policy(TABLE, k=4)
     dbanon.set_policy(TABLE, policy, settings=database.settings)
@@ -52,12 +54,14 @@ def test_a_refresh_by_another_policy_names_the_obstacle_and_reuses_classes(plans
     assert found.release.sharing is not None
 
 
+@pytest.mark.exhaustive
 def test_a_new_series_has_new_classes_without_an_obstacle(plans, database):
     options = {"new_series": True, "recipients_changed": True}
     dbanon.publish(TABLE, name="others", settings=database.settings, **options)
     assert (None, {}) == (plans[-1].mode, plans[-1].obstacles)
 
 
+@pytest.mark.exhaustive
 def test_where_classes_can_neither_stay_nor_be_reused_both_reasons_are_known(plans, database):
     policy = replace(patients_policy(TABLE, k=None, l=2), anatomy=True, algorithm="auto")
     dbanon.set_policy(TABLE, policy, settings=database.settings)
@@ -66,6 +70,7 @@ def test_where_classes_can_neither_stay_nor_be_reused_both_reasons_are_known(pla
     assert (None, [Mode.REFRESH, Mode.REUSE]) == (plans[-1].mode, [*plans[-1].obstacles])
 
 
+@pytest.mark.exhaustive
 def test_no_callee_changes_a_plan(plans):
     with pytest.raises(FrozenInstanceError):
         plans[0].mode = Mode.REUSE

@@ -27,6 +27,7 @@ def state(database):
     return shown, database.execute("SELECT release_id FROM dbanon.history ORDER BY 1")
 
 
+@pytest.mark.exhaustive
 def test_what_a_refresh_would_do_is_shown_and_not_done(patients, run):
     before = state(patients)
     printed = run("plan", "patients", "--refresh").out
@@ -54,6 +55,7 @@ def test_each_of_several_relations_is_planned_by_itself_and_that_is_said(patient
     assert "each relation is planned alone" in printed
 
 
+@pytest.mark.exhaustive
 def test_nothing_to_do_is_shown_as_well(patients, run):
     patients.execute("DELETE FROM public.patients WHERE id >= 122")
     printed = run("plan", "patients", "--refresh").out
@@ -70,6 +72,7 @@ def test_a_superuser_is_refused_unless_that_is_meant(patients, run, monkeypatch)
     assert "would stay" in run("plan", "patients", "--refresh", "--allow-superuser").out
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "words",
     [

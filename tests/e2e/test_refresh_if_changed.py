@@ -1,6 +1,7 @@
 """What `refresh --if-changed` leaves alone: rows that were compared before, newcomers included."""
 
 import pytest
+from selection import exhaustive_after
 from tables import make_patients, patients_policy
 
 import dbanon
@@ -33,6 +34,7 @@ def growth(database, **options):
     return found.growth
 
 
+@pytest.mark.exhaustive
 def test_newcomers_who_wait_are_compared_once(patients):
     assert growth(patients) is None
     arrive(patients, 40)
@@ -41,6 +43,7 @@ def test_newcomers_who_wait_are_compared_once(patients):
     assert [2, None] == [getattr(growth(patients), "waiting", None) for _ in range(2)]
 
 
+@pytest.mark.exhaustive
 def test_who_is_gone_and_shown_is_compared_once(patients):
     patients.execute("DELETE FROM public.patients WHERE id = 7")
     assert 1 == growth(patients).deferred
@@ -54,7 +57,7 @@ OPENED = (
 )
 
 
-@pytest.mark.parametrize("opened", OPENED)
+@pytest.mark.parametrize("opened", exhaustive_after(1, OPENED))
 def test_a_release_that_was_opened_or_dropped_is_published_again(patients, opened):
     patients.execute(opened)
     (found,) = dbanon.refresh("patients", if_changed=True, settings=patients.settings)
@@ -63,6 +66,7 @@ def test_a_release_that_was_opened_or_dropped_is_published_again(patients, opene
     assert growth(patients) is None
 
 
+@pytest.mark.exhaustive
 def test_a_live_view_that_shows_something_else_is_published_again(patients):
     dbanon.publish("patients", kind="view", new_series=True, settings=patients.settings)
     assert growth(patients) is None
@@ -80,12 +84,14 @@ def test_a_live_view_that_shows_something_else_is_published_again(patients):
         assert growth(patients) is None
 
 
+@pytest.mark.exhaustive
 def test_what_is_only_tried_leaves_no_trace(patients):
     arrive(patients, 40)
     assert 1 == growth(patients, dry_run=True).waiting
     assert 1 == growth(patients).waiting
 
 
+@pytest.mark.exhaustive
 def test_who_waits_is_grouped_anew_with_all_others_when_that_is_asked(patients):
     arrive(patients, 40)
     assert 1 == growth(patients).waiting
@@ -99,6 +105,7 @@ def test_who_waits_is_grouped_anew_with_all_others_when_that_is_asked(patients):
     assert anew.changed
 
 
+@pytest.mark.exhaustive
 def test_what_a_refresh_left_waiting_is_compared_once(patients):
     patients.execute(
         "DELETE FROM public.patients WHERE id = 7;"

@@ -38,6 +38,7 @@ def test_a_restored_live_view_is_named_in_one_line_and_a_refresh_mends_it(copied
     assert [] == failures(database)
 
 
+@pytest.mark.exhaustive
 def test_a_restored_copy_is_served_and_refreshed_as_before(copied, database):
     restore(copied(publish_patients), database)
     assert [(200,)] == database.execute("SELECT count(*) FROM anon.patients")

@@ -72,6 +72,7 @@ def the_whole_work(database, settings, table):
         database.connect_as(reader).execute("SELECT * FROM dbanon.release")
 
 
+@pytest.mark.exhaustive
 def test_what_a_superuser_ran_by_hand_is_all_that_a_publisher_needs(bare_database, database):
     publisher = bare_database.role("rights_publisher")
     bare_database.admin().execute(init_sql(role=publisher))
@@ -139,6 +140,7 @@ def test_the_schema_of_an_extension_is_not_taken(bare_database):
     assert warnings(settings) == []
 
 
+@pytest.mark.exhaustive
 def test_what_is_removed_is_ours_alone(database):
     table = make_patients(database)
     dbanon.set_policy(table, patients_policy(table), settings=database.settings)
@@ -163,6 +165,7 @@ def publishes(database, settings):
     return rows_proved(dbanon.publish(table, grants=["public"], settings=settings)) == 200
 
 
+@pytest.mark.exhaustive
 def test_the_owner_of_the_database_can_run_it_too(bare_database):
     publisher = bare_database.role("rights_publisher")
     bare_database.execute(init_sql(role=publisher))
@@ -171,6 +174,7 @@ def test_the_owner_of_the_database_can_run_it_too(bare_database):
     assert publishes(bare_database, settings)
 
 
+@pytest.mark.exhaustive
 def test_init_gives_another_role_the_same_rights(bare_database):
     publisher = bare_database.role("rights_publisher")
     for changed in (True, False):
@@ -198,6 +202,7 @@ def test_everything_belongs_to_the_owner_role_that_a_publisher_is_a_member_of(ba
         dbanon.publish("patients", settings=Settings(dsn=bare_database.dsn_as(member)))
 
 
+@pytest.mark.exhaustive
 def test_init_makes_everything_for_the_owner_role(bare_database):
     owner = bare_database.role("rights_owner", login=False)
     member = bare_database.role("rights_member", inherit=False)

@@ -113,6 +113,7 @@ def walk(run, case, file):
     return looked
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("case", exhaustive_after(3, CASES), ids=lambda case: case.name)
 def test_from_a_look_to_a_checked_release_in_six_commands(run, database, tmp_path, case):
     load(database, case.schema)

@@ -45,6 +45,7 @@ def run(charges, monkeypatch, capsys):
     return run
 
 
+@pytest.mark.exhaustive
 def test_8376_rows_of_1152_persons_without_a_subject_are_warned_of_and_strict_refuses(charges, run):
     database, file = charges
     figure = "8,376 rows, 1,152 persons by column person_id"
@@ -72,6 +73,7 @@ def test_the_draft_of_a_policy_names_the_subject_and_passes_strict(charges, run)
     assert dbanon.load_policy("charges", settings=database.settings).subject == "person_id"
 
 
+@pytest.mark.exhaustive
 def test_a_subject_that_may_be_null_and_is_not_is_suggested_and_published(charges, run):
     database, file = charges
     database.execute("ALTER TABLE public.charges ALTER person_id DROP NOT NULL")

@@ -52,6 +52,7 @@ def test_a_refresh_prints_the_loss_of_a_new_search(patients, run):
     assert found["advice"] is None
 
 
+@pytest.mark.exhaustive
 def test_a_better_policy_is_advised_to_start_a_series(patients, run):
     dbanon.set_policy("patients", better(patients), settings=patients.settings, warn=lambda _: None)
     printed = run("refresh", "patients").out
@@ -61,6 +62,7 @@ def test_a_better_policy_is_advised_to_start_a_series(patients, run):
     assert found.release.loss.ncp > 1.25 * found.new_ncp
 
 
+@pytest.mark.exhaustive
 def test_setting_a_policy_names_what_is_served_by_an_older_one(patients, run, tmp_path):
     same, other = tmp_path / "same.toml", tmp_path / "other.toml"
     same.write_text(run("policy", "export", "patients").out)
@@ -77,6 +79,7 @@ def limited(database, **changes):
     dbanon.set_policy("patients", policy, settings=database.settings)
 
 
+@pytest.mark.exhaustive
 def test_classes_stay_if_warnings_are_acknowledged_or_a_budget_is_set(patients, run, tmp_path):
     policy = dbanon.load_policy("patients", settings=patients.settings)
     rules = tuple(
@@ -110,6 +113,7 @@ def test_rows_with_former_values_are_counted_by_column(patients, run):
     assert growth.changed < chapter.growth.changed == found.growth.changed
 
 
+@pytest.mark.exhaustive
 def test_readers_are_not_told_of_former_values(patients):
     change(patients)
     dbanon.refresh("patients", settings=patients.settings)
@@ -136,6 +140,7 @@ def test_too_many_former_values_are_warned_of(patients, run):
     assert "max_stale" not in run("refresh", "patients").err
 
 
+@pytest.mark.exhaustive
 def test_reused_classes_are_as_stale(patients):
     change(patients)
     dbanon.set_policy("patients", better(patients), settings=patients.settings)
@@ -185,6 +190,7 @@ def test_a_policy_whose_pools_are_large_is_warned_of(patients, run, tmp_path):
     assert "" == run("policy", "set", "--file", file).err
 
 
+@pytest.mark.exhaustive
 def test_the_next_pool_and_a_deadline_are_planned(patients, run):
     limited(patients, erase_within="30d")
     patients.execute("DELETE FROM public.patients WHERE id = 5")

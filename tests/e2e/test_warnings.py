@@ -56,6 +56,7 @@ def run(people, monkeypatch, capsys):
     return run
 
 
+@pytest.mark.exhaustive
 def test_policy_set_and_publish_warn_and_strict_refuses(people, run):
     database, file = people
     code, _, err = run("policy", "set", "people", "--file", file, "--strict")
@@ -86,6 +87,7 @@ def test_policy_set_and_publish_warn_and_strict_refuses(people, run):
     assert [1] == [release.id for release in dbanon.list_releases(settings=database.settings)]
 
 
+@pytest.mark.exhaustive
 def test_warnings_are_part_of_the_document(people, run):
     run("policy", "set", "people", "--file", people[1])
     for words in (("plan", "people"), ("publish", "people", "--k", "1")):
@@ -98,6 +100,7 @@ def test_warnings_are_part_of_the_document(people, run):
         assert {"code", "column", "message", "hint"} == set(warnings[0])
 
 
+@pytest.mark.exhaustive
 def test_strict_lets_pass_what_nothing_is_said_of(people, run):
     database, file = people
     database.execute(
@@ -121,6 +124,7 @@ def test_strict_lets_pass_what_nothing_is_said_of(people, run):
         assert (0, []) == (code, others)
 
 
+@pytest.mark.exhaustive
 def test_a_reason_in_the_policy_silences_and_is_kept_with_the_release(people, run, tmp_path):
     database, _ = people
     reasons = {
@@ -167,6 +171,7 @@ LOOKS = {
 }
 
 
+@pytest.mark.exhaustive
 def test_values_are_looked_at_and_doctor_looks_again(people, run, tmp_path):
     database, _ = people
     database.execute(

@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+from selection import exhaustive_after
 
 import dbanon
 from dbanon.actions.init import init
@@ -67,16 +68,19 @@ def test_the_known_columns_are_those_of_the_tables():
 
 @pytest.mark.parametrize(
     ("damage", "told"),
-    [
-        ("DELETE FROM dbanon.alembic_version", "lost its revision"),
-        ("DROP TABLE dbanon.alembic_version", "lost its revision"),
-        ("DROP TABLE dbanon.verification", "dbanon.verification is gone"),
-        ("ALTER TABLE dbanon.verification DROP COLUMN reason", "verification.reason is gone"),
-        ("DROP TABLE dbanon.policy_version", "dbanon.policy_version is gone"),
-        ("ALTER TABLE dbanon.release DROP COLUMN created_at", "release.created_at is gone"),
-        ("DROP FUNCTION dbanon.check_k_and_l", "dbanon.check_k_and_l is gone"),
-        ("DROP FUNCTION dbanon.verify(regclass)", "dbanon.verify is gone"),
-    ],
+    exhaustive_after(
+        1,
+        [
+            ("DELETE FROM dbanon.alembic_version", "lost its revision"),
+            ("DROP TABLE dbanon.alembic_version", "lost its revision"),
+            ("DROP TABLE dbanon.verification", "dbanon.verification is gone"),
+            ("ALTER TABLE dbanon.verification DROP COLUMN reason", "verification.reason is gone"),
+            ("DROP TABLE dbanon.policy_version", "dbanon.policy_version is gone"),
+            ("ALTER TABLE dbanon.release DROP COLUMN created_at", "release.created_at is gone"),
+            ("DROP FUNCTION dbanon.check_k_and_l", "dbanon.check_k_and_l is gone"),
+            ("DROP FUNCTION dbanon.verify(regclass)", "dbanon.verify is gone"),
+        ],
+    ),
 )
 def test_init_mends_what_was_damaged(published, run, damage, told):
     published.execute(damage)
@@ -154,7 +158,7 @@ def test_what_nobody_can_mend_is_named(published, run):
     assert (1, True) == (code, "from a backup" in printed)
 
 
-@pytest.mark.parametrize("kind", ["table", "view"])
+@pytest.mark.parametrize("kind", exhaustive_after(1, ["table", "view"]))
 def test_views_that_outlive_the_ledger_are_named(published, run, kind):
     dbanon.publish("people", kind=kind, name="others", settings=published.settings)
     published.execute("DROP SCHEMA dbanon CASCADE")
@@ -173,6 +177,7 @@ def test_views_that_outlive_the_ledger_are_named(published, run, kind):
     assert run("doctor")[0] == 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["table", "view"])
 def test_what_is_filled_anew_is_in_the_ledger(published, kind):
     for _ in range(2):
@@ -187,6 +192,7 @@ WITHOUT_SEEN = (
 )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("also", ["", "; DROP FUNCTION dbanon_data.seen_1"])
 def test_a_view_that_looks_empty_to_older_snapshots_is_a_failure_and_mended(published, run, also):
     published.execute(WITHOUT_SEEN + also)

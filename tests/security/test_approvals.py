@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from data.schemas.clinic import TABLES, make_clinic
 from e2e.test_restored import restore
+from selection import exhaustive_after
 from studios import Visitor
 from tables import make_patients, patients_policy
 
@@ -62,6 +63,7 @@ def change(author, **changes):
     dbanon.set_policy(TABLE, patients_policy(TABLE, **changes), settings=author)
 
 
+@pytest.mark.exhaustive
 def test_a_policy_publishes_once_another_role_has_approved_it(demanding, author, officer):
     with pytest.raises(dbanon.PolicyError, match="version 1 of policy default of") as refused:
         dbanon.publish(TABLE, settings=author)
@@ -102,6 +104,7 @@ def test_an_officer_approves_in_the_studio_the_version_that_was_shown(author, of
     assert "by officer" in page
 
 
+@pytest.mark.exhaustive
 def test_an_approval_is_of_one_version(demanding, author, officer):
     dbanon.approve_policy(TABLE, settings=officer)
     dbanon.publish(TABLE, settings=author)
@@ -117,6 +120,7 @@ def test_an_approval_is_of_one_version(demanding, author, officer):
     assert dbanon.refresh(TABLE, settings=author)[0].release.checks.passed
 
 
+@pytest.mark.exhaustive
 def test_scheduled_refreshes_are_refused_too(demanding, author, officer):
     dbanon.approve_policy(TABLE, settings=officer)
     dbanon.publish(TABLE, settings=author)
@@ -139,7 +143,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("what", OPTIONS)
+@pytest.mark.parametrize("what", exhaustive_after(1, OPTIONS))
 def test_no_option_changes_what_was_approved(author, officer, what):
     change(author, algorithm="auto")
     dbanon.approve_policy(TABLE, settings=officer)
@@ -149,6 +153,7 @@ def test_no_option_changes_what_was_approved(author, officer, what):
     assert 5 == dbanon.publish(TABLE, k=5, settings=author).policy.k  # which changes nothing
 
 
+@pytest.mark.exhaustive
 def test_options_of_an_earlier_release_are_refused_once_approvals_are_demanded(demanding, author):
     init(demanding.settings, require_approval=False)
     dbanon.publish(TABLE, k=2, l=1, settings=author)
@@ -158,6 +163,7 @@ def test_options_of_an_earlier_release_are_refused_once_approvals_are_demanded(d
         dbanon.refresh(TABLE, settings=author)
 
 
+@pytest.mark.exhaustive
 def test_a_plan_and_a_dry_run_warn(demanding, author, officer):
     for warned in (
         dbanon.plan(TABLE, settings=author).warnings,
@@ -287,12 +293,14 @@ def test_a_version_stored_meanwhile_ends_the_publication_of_the_approved_one(aut
         dbanon.publish(TABLE, settings=author)
 
 
+@pytest.mark.exhaustive
 def test_an_approval_that_comes_meanwhile_is_none_of_an_open_publication(author, officer):
     with pytest.raises(dbanon.PolicyError, match="version 1"):
         publish_while(lambda: dbanon.approve_policy(TABLE, settings=officer), author)
     assert dbanon.publish(TABLE, settings=author).checks.passed
 
 
+@pytest.mark.exhaustive
 def test_a_restored_dump_has_its_approvals_and_its_demand(demanding, author, officer, database):
     dbanon.approve_policy(TABLE, settings=officer)
     restore(demanding, database)
@@ -304,6 +312,7 @@ def test_a_restored_dump_has_its_approvals_and_its_demand(demanding, author, off
         dbanon.publish(TABLE, settings=restored)
 
 
+@pytest.mark.exhaustive
 def test_every_table_of_a_dataset_is_approved(database, tmp_path):
     dataset = make_clinic(database, tmp_path)
     init(database.settings, approver=database.role("reviewer"), require_approval=True)
@@ -331,6 +340,7 @@ def test_counts_with_noise_need_an_approval_too(author, officer):
         dbanon.count("anon.patients", by=["sex"], epsilon=0.5, settings=author)
 
 
+@pytest.mark.exhaustive
 def test_an_approval_is_of_the_taxonomies_too(demanding, author, officer, tmp_path):
     tree = tmp_path / "sex.csv"
     tree.write_text("F;all\nM;all\n")

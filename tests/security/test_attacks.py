@@ -274,6 +274,7 @@ def encoded(server, request):
         server.run(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("encoded", ["LATIN1"], indirect=True)
 def test_a_database_of_another_encoding_is_published(encoded):
     make(encoded, "text", "chr(252) || i % 2", key="chr(252) || i", key_type="text")
@@ -382,6 +383,7 @@ def test_a_child_is_no_source_of_a_live_view(database, adopt):
         hierarchy(database, adopt)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("adopt", ADOPTIONS)
 def test_the_source_of_a_live_view_cannot_be_given_a_parent(database, adopt):
     hierarchy(database, None)
@@ -406,6 +408,7 @@ def test_rows_of_a_later_child_are_not_shown(database):
     assert found[0][0] is None or found[0][0] >= 5
 
 
+@pytest.mark.exhaustive
 def test_doctor_tells_the_guards_of_one_release_from_those_of_another(database):
     table = make_patients(database)
     dbanon.set_policy(table, patients_policy(table), settings=database.settings)
@@ -424,6 +427,7 @@ def test_doctor_tells_the_guards_of_one_release_from_those_of_another(database):
     assert {"anon.patients"} == failing()
 
 
+@pytest.mark.exhaustive
 def test_a_guard_cannot_be_set_on_another_table(database):
     table = make_patients(database)
     dbanon.set_policy(table, patients_policy(table), settings=database.settings)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from selection import exhaustive_after
 
 import dbanon
 from dbanon.db.releases import companion_relations
@@ -168,6 +169,7 @@ def publish_as(database, name):
     dbanon.publish(name, settings=database.settings, **FOR_OTHERS)
 
 
+@pytest.mark.exhaustive
 def test_a_copy_under_the_first_name_goes_on_with_the_account_of_the_second(people):
     count(people, epsilon=0.5)
     people.execute("ALTER TABLE public.people RENAME TO persons")
@@ -185,13 +187,16 @@ def test_a_copy_under_the_first_name_goes_on_with_the_account_of_the_second(peop
 
 @pytest.mark.parametrize(
     "loss",
-    [
-        "DELETE FROM dbanon.spending",
-        "TRUNCATE dbanon.spending",
-        "DELETE FROM dbanon.spending WHERE epsilon = 0.3",
-        "DELETE FROM dbanon.spending WHERE epsilon = 0.2",
-        "DELETE FROM dbanon.account",
-    ],
+    exhaustive_after(
+        1,
+        [
+            "DELETE FROM dbanon.spending",
+            "TRUNCATE dbanon.spending",
+            "DELETE FROM dbanon.spending WHERE epsilon = 0.3",
+            "DELETE FROM dbanon.spending WHERE epsilon = 0.2",
+            "DELETE FROM dbanon.account",
+        ],
+    ),
 )
 def test_an_account_that_lacks_entries_has_nothing_left(people, loss):
     count(people, epsilon=0.2)
@@ -214,6 +219,7 @@ def test_an_account_that_lacks_entries_has_nothing_left(people, loss):
         assert [] == [f for f in dbanon.doctor(settings=people.settings) if told in f.message]
 
 
+@pytest.mark.exhaustive
 def test_entries_that_are_lost_with_the_name_of_the_table_are_missed(people):
     count(people, epsilon=0.9)
     people.execute("DELETE FROM dbanon.spending; ALTER TABLE public.people RENAME TO persons")

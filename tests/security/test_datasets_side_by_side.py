@@ -80,6 +80,7 @@ def test_a_smaller_dataset_leaves_no_table_of_the_larger_one_beside_it(clinic, s
     assert fewest(clinic, seen) >= K
 
 
+@pytest.mark.exhaustive
 def test_one_that_is_dropped_and_published_alone_is_not_beside_the_others(clinic, seen):
     dbanon.publish_dataset(CLINIC, k=K, settings=clinic.settings)
     clinic.execute("UPDATE public.persons SET race = 'white' WHERE person_id % 2 = 0")
@@ -102,6 +103,7 @@ def test_tables_of_one_name_do_not_replace_each_other(clinic):
     assert served(clinic) == {}
 
 
+@pytest.mark.exhaustive
 def test_who_reads_the_persons_is_given_no_table_made_with_them(clinic):
     """anon.conditions shows columns of public.persons, as that of a view of a join does."""
     mole = clinic.role("mole_of_persons")
@@ -111,6 +113,7 @@ def test_who_reads_the_persons_is_given_no_table_made_with_them(clinic):
         dbanon.grant("conditions", [mole], settings=clinic.settings)
 
 
+@pytest.mark.exhaustive
 def test_who_has_been_given_a_table_made_with_the_persons_cannot_read_them(clinic):
     mole = clinic.role("mole_of_persons")
     dbanon.publish_dataset(CLINIC, k=K, settings=clinic.settings)
@@ -120,12 +123,14 @@ def test_who_has_been_given_a_table_made_with_the_persons_cannot_read_them(clini
         dbanon.refresh("conditions", settings=clinic.settings)
 
 
+@pytest.mark.exhaustive
 def test_one_row_of_each_person_may_be_asked_to_be_diverse(clinic):
     store_policies(clinic, conditions="rows_per_subject = 1")
     dbanon.publish_dataset(CLINIC, k=3, l=2, settings=clinic.settings)
     assert len(served(clinic)) == len(TABLES)
 
 
+@pytest.mark.exhaustive
 def test_one_person_without_rows_does_not_keep_a_dataset_from_being_published(clinic):
     clinic.execute("DELETE FROM public.conditions")
     clinic.execute("DELETE FROM public.encounters WHERE person_id = 7")
@@ -134,6 +139,7 @@ def test_one_person_without_rows_does_not_keep_a_dataset_from_being_published(cl
     assert encounters.loss.n_suppressed < encounters.loss.n_rows / 10
 
 
+@pytest.mark.exhaustive
 def test_a_column_named_like_a_bound_of_a_shared_one_is_told_before_the_database_does(clinic):
     clinic.execute("ALTER TABLE public.conditions ADD COLUMN birth_date_min text DEFAULT '0'")
     bounds = POLICIES["persons"].replace(
@@ -146,6 +152,7 @@ def test_a_column_named_like_a_bound_of_a_shared_one_is_told_before_the_database
         dbanon.publish_dataset(CLINIC, k=K, settings=clinic.settings)
 
 
+@pytest.mark.exhaustive
 def test_persons_are_found_however_many_zeros_their_number_ends_with(clinic):
     """The key is read as it is written, the subject as it compares."""
     clinic.execute(

@@ -36,6 +36,7 @@ def weaken(database):
     return document
 
 
+@pytest.mark.exhaustive
 def test_a_policy_that_was_written_past_the_command_publishes_nothing(patients):
     weaken(patients)
     before = patients.execute("SELECT * FROM anon.patients")

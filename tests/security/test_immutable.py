@@ -85,6 +85,7 @@ def failures(database):
     return [finding.message for finding in findings if finding.exit_code]
 
 
+@pytest.mark.exhaustive
 def test_on_a_plain_table_every_statement_works(patients):
     patients.execute("CREATE TABLE public.plain AS SELECT * FROM public.twin WITH NO DATA")
     statements = supported({**CHANGES, **DEFINITIONS}, patients)
@@ -174,6 +175,7 @@ OPENED = {
 }  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_doctor_tells_what_a_determined_owner_opened(patients):
     release, found = 1, []
     for statement, expected in OPENED.items():
@@ -276,6 +278,7 @@ def test_a_breach_is_told_by_its_name_and_by_no_other(patients):
                 assert words in problem, statement
 
 
+@pytest.mark.exhaustive
 def test_what_publishing_again_does_not_mend_comes_with_what_does(patients):
     patients.execute(
         "CREATE RULE odd AS ON INSERT TO anon.patients DO INSTEAD NOTHING;"
@@ -333,6 +336,7 @@ def test_withdrawing_a_release_leaves_nothing_behind(patients):
     assert [] == left
 
 
+@pytest.mark.exhaustive
 def test_columns_of_odd_names_and_types_are_sealed_as_they_are(database):
     database.execute(
         "CREATE DOMAIN public.word AS varchar(9); CREATE TYPE public.mood AS ENUM ('a', 'b');"

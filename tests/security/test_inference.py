@@ -88,6 +88,7 @@ def test_no_class_is_of_one_mind(database):
         assert len(set(candidates(database, person))) >= 3
 
 
+@pytest.mark.exhaustive
 def test_ruling_out_one_condition_leaves_two(database):
     young = [condition for zip_, age, condition in HOSPITAL_A if (zip_, age) == ("130**", "<30")]
     assert {NAMES["v"]} == set(young) - {NAMES["h"]}  # heart disease is rare among Japanese
@@ -99,6 +100,7 @@ def test_ruling_out_one_condition_leaves_two(database):
             assert len(found - {condition}) >= 2
 
 
+@pytest.mark.exhaustive
 def test_membership_of_a_class_makes_nothing_much_likelier(database):
     # 1 % are positive; in a class that is 2-diverse, three of four may be.
     positive, negative = SKEWED[2]
@@ -125,6 +127,7 @@ def organ(disease):
     return DISEASE_TREE.labels[node]
 
 
+@pytest.mark.exhaustive
 def test_no_class_of_different_salaries_is_one_of_low_ones(database):
     weak = [SALARIES[row - 1] for row in PUBLISHED[0]]
     assert (3, 2) == (len(set(weak)), spread(weak))  # 3-diverse: 3, 4 and 5 of 3 to 11 thousand
@@ -139,6 +142,7 @@ def test_no_class_of_different_salaries_is_one_of_low_ones(database):
         assert spread(found) >= 5
 
 
+@pytest.mark.exhaustive
 def test_no_class_of_different_diseases_is_one_of_the_stomach(database, tmp_path):
     weak = [DISEASES[row - 1] for row in PUBLISHED[0]]
     assert (3, {"stomach"}) == (len(set(weak)), set(map(organ, weak)))
@@ -154,6 +158,7 @@ def test_no_class_of_different_diseases_is_one_of_the_stomach(database, tmp_path
         assert len(set(map(organ, found))) >= 2
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("models", [(), (ModelSpec(L_DIVERSITY, {"l": 3}),)])
 def test_the_ledger_says_whether_sensitive_values_had_a_say(database, models):
     publish_hospital(database, *models)

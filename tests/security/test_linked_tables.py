@@ -102,6 +102,7 @@ def subsets(items):
     return list(chain.from_iterable(combinations(items, n) for n in range(1, len(items) + 1)))
 
 
+@pytest.mark.exhaustive
 def test_two_views_by_themselves_leave_persons_alone(database):
     """Each is proved, and those who are in the same classes of both are fewer than k."""
     load(database, health)
@@ -267,6 +268,7 @@ def clinic(copied):
     return copied(publish_clinic)
 
 
+@pytest.mark.exhaustive
 def test_nor_may_such_persons_come_with_a_refresh(clinic, moved):
     for table in TABLES:
         clinic.execute(NEWCOMERS[table])
@@ -277,6 +279,7 @@ def test_nor_may_such_persons_come_with_a_refresh(clinic, moved):
     assert before == clinic.execute("SELECT count(*) FROM anon.persons")
 
 
+@pytest.mark.exhaustive
 def test_doctor_asks_each_question_of_reach_once(clinic, monkeypatch):
     asked, original = [], vars(rights)["_ask"]
 

@@ -6,6 +6,7 @@ import pytest
 from data.schemas import health
 from data.schemas.clinic import POLICIES, TABLES, store_policies
 from data.schemas.loading import load
+from selection import exhaustive_after
 
 import dbanon
 from dbanon.anonymization.registry import MASKING
@@ -125,6 +126,7 @@ def test_every_method_is_tried():
     assert set(MASKING) == {*SOLVABLE, *OTHERS}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("method", OF_SUMS)
 def test_two_releases_would_give_one_changed_income(people, method):
     """What whoever had the release before and that of other readers could do."""
@@ -135,6 +137,7 @@ def test_two_releases_would_give_one_changed_income(people, method):
     assert INCOME == difference(people, "anon.staff", "anon.others")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("method", SOLVABLE)
 def test_a_release_that_would_give_one_changed_income_is_refused(people, method):
     define(people, method)
@@ -148,6 +151,7 @@ def test_a_release_that_would_give_one_changed_income_is_refused(people, method)
     assert before == rows(people)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("method", OTHERS)
 def test_methods_of_which_two_releases_give_no_value_are_never_refused(people, method):
     define(people, method)
@@ -156,12 +160,14 @@ def test_methods_of_which_two_releases_give_no_value_are_never_refused(people, m
     assert 2 == dbanon.publish(TABLE, settings=people.settings).id
 
 
+@pytest.mark.exhaustive
 def test_publish_refuses_as_refresh_does(staff):
     change(staff)
     with pytest.raises(dbanon.CheckFailed, match=REFUSED):
         dbanon.publish(TABLE, settings=staff.settings)
 
 
+@pytest.mark.exhaustive
 def test_one_new_person_is_not_solved_for(staff):
     staff.execute(f"INSERT INTO public.staff VALUES (1000, 1000, 40, 'f', {INCOME}, 't1', 'w1')")
     dbanon.publish(TABLE, settings=staff.settings, **FRESH)
@@ -171,6 +177,7 @@ def test_one_new_person_is_not_solved_for(staff):
     assert [(200,)] == staff.execute("SELECT count(*) FROM anon.staff")
 
 
+@pytest.mark.exhaustive
 def test_a_pool_of_new_persons_is_published_every_night(staff):
     for night in range(3):
         join(staff, 10, first=1000 * (night + 1))
@@ -178,6 +185,7 @@ def test_a_pool_of_new_persons_is_published_every_night(staff):
         assert [(210 + 10 * night,)] == staff.execute("SELECT count(*) FROM anon.staff")
 
 
+@pytest.mark.exhaustive
 def test_k_new_persons_do_not_hide_one_income_that_is_masked_with_a_sensitive_column(people):
     """New persons are masked apart from the others there."""
     define(people, "swapping", columns='["income", "ward"]')
@@ -197,6 +205,7 @@ def test_the_class_of_one_who_left_is_withheld_as_a_whole(staff):
     assert 150 < count <= 195
 
 
+@pytest.mark.exhaustive
 def test_an_earlier_release_than_the_last_one_counts(staff):
     """Otherwise k persons who come and leave again would hide that one value changed meanwhile."""
     join(staff, 10)
@@ -222,6 +231,7 @@ def test_of_a_dropped_release_nothing_says_that_values_stayed(staff):
         dbanon.publish(TABLE, settings=staff.settings)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("method", ["rounding", "noise", "pram"])
 def test_another_method_or_none_is_no_way_on(staff, method):
     """Values that are nearly exact, of all others, give that of who changed before."""
@@ -234,6 +244,7 @@ def test_another_method_or_none_is_no_way_on(staff, method):
     dbanon.publish(TABLE, settings=staff.settings, **FRESH)
 
 
+@pytest.mark.exhaustive
 def test_the_same_method_of_another_k_is_refused_whoever_came(people):
     """The means of two ways to group the same persons give single values."""
     define(people, "individual-ranking")
@@ -251,6 +262,7 @@ WITHIN = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("method", WITHIN)
 @pytest.mark.parametrize("came", [0, 5])
 def test_masking_by_values_that_stay_does_not_show_who_changed(people, method, came):
@@ -267,7 +279,7 @@ def test_masking_by_values_that_stay_does_not_show_who_changed(people, method, c
     assert before == rows(people)
 
 
-@pytest.mark.parametrize("came", [0, 5])
+@pytest.mark.parametrize("came", exhaustive_after(1, [0, 5]))
 def test_values_that_stayed_are_not_shown_anew_by_another_role(people, came):
     define(people, "rounding", role="sensitive")
     dbanon.publish(TABLE, settings=people.settings)
@@ -279,6 +291,7 @@ def test_values_that_stayed_are_not_shown_anew_by_another_role(people, came):
         dbanon.refresh(TABLE, settings=people.settings)
 
 
+@pytest.mark.exhaustive
 def test_newcomers_are_given_no_value_that_somebody_has_by_now(people):
     """A person who is published keeps the old value, and the new one is nobody's to know."""
     define(people, "pram", columns='["ward"]')
@@ -290,6 +303,7 @@ def test_newcomers_are_given_no_value_that_somebody_has_by_now(people):
     assert [(0,)] == people.execute("SELECT count(*) FROM anon.staff WHERE ward = 'HIV'")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("method", ["top-coding", "microaggregation", "swapping"])
 def test_published_values_of_sensitive_columns_stay(people, method):
     define(people, method, role="sensitive")
@@ -332,6 +346,7 @@ def test_the_same_values_in_buckets_are_published_again_and_no_others(people, tm
         dbanon.publish(TABLE, settings=people.settings)
 
 
+@pytest.mark.exhaustive
 def test_one_changed_value_of_a_dataset_is_not_solved_for(database):
     load(database, health)
     step = "columns = ['total_cost'], method = 'top-coding', persons = 9, shown = 'mean'"

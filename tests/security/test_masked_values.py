@@ -85,6 +85,7 @@ def heights(database, relation):
     return dict(database.execute(f"SELECT ref, height FROM {relation}"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("method", ["noise", "correlated-noise"])
 def test_who_knows_one_value_does_not_solve_for_the_others(people, tmp_path, method):
     """Of y = x + s z and y' = x + s' z, with s'/s from the one value that is known."""
@@ -107,6 +108,7 @@ def test_who_knows_one_value_does_not_solve_for_the_others(people, tmp_path, met
     assert all(abs(first[ref] - source[ref]) > 0 for ref in source)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("role", "columns"), [("insensitive", ["income"]), ("sensitive", ["income", "height"])]
 )
@@ -123,6 +125,7 @@ def test_noise_is_not_averaged_over_roles_and_steps(people, tmp_path, role, colu
     assert different == 0
 
 
+@pytest.mark.exhaustive
 def test_swapped_rows_do_not_show_themselves_by_changing(people, tmp_path):
     """Who sees which values change knows which rows are swapped, and that all others are not."""
     step = 'method = "swapping"\nshare = 0.3\ncolumns = ["diagnosis"]'
@@ -142,6 +145,7 @@ def test_swapped_rows_do_not_show_themselves_by_changing(people, tmp_path):
     assert len(after) > 280
 
 
+@pytest.mark.exhaustive
 def test_values_that_come_and_go_do_not_show_what_pram_keeps(people, tmp_path):
     """Else most of the values of many releases are the true one."""
     step = 'method = "pram"\nkeep = 0.4\ncolumns = ["diagnosis"]'

@@ -117,6 +117,7 @@ def published(run, *options):
     return json.loads(out), err
 
 
+@pytest.mark.exhaustive
 def test_without_a_subject_classes_are_single_persons_and_that_is_warned_of(run, store, database):
     figure = "1,020 rows, 372 persons by column person_id"
     code, _, err = store(POLICY, "--strict")
@@ -132,6 +133,7 @@ def test_without_a_subject_classes_are_single_persons_and_that_is_warned_of(run,
     assert fewest(database, QUASI) == 1
 
 
+@pytest.mark.exhaustive
 def test_with_a_subject_the_number_of_rows_still_tells_persons_apart(run, store, database):
     store(SUBJECT + POLICY, "--strict")
     release, _ = published(run, "--strict")
@@ -140,6 +142,7 @@ def test_with_a_subject_the_number_of_rows_still_tells_persons_apart(run, store,
     assert fewest(database, [*QUASI, "times"]) == 1
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("most", ["group", "2", "1"])
 def test_no_columns_and_no_number_of_rows_lead_to_fewer_than_k_persons(run, store, database, most):
     store(SUBJECT + POLICY, "--strict")
@@ -162,6 +165,7 @@ SELECT count(*)
 """
 
 
+@pytest.mark.exhaustive
 def test_who_knows_all_visits_of_a_person_is_left_with_k_persons(run, store, database):
     quasi = (*QUASI, *VISITS)
     store(SUBJECT + POLICY + OF_VISITS, "--strict")

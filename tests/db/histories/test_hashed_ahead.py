@@ -5,6 +5,7 @@ import time
 import psycopg
 import pytest
 from psycopg import sql
+from selection import exhaustive_after
 
 import dbanon
 from dbanon.db import person_hashes
@@ -66,7 +67,7 @@ def persons(database, texts="s.ward, s.number::text"):
     return sorted(database.execute(query.as_string(None)))
 
 
-@pytest.mark.parametrize("options", [{}, {"keep_assignment": True}])
+@pytest.mark.parametrize("options", exhaustive_after(1, [{}, {"keep_assignment": True}]))
 def test_everybody_who_is_shown_is_remembered_with_their_own_values(stays, options):
     release = publish(stays, **options)
     shown = remembered(stays, release)
@@ -74,6 +75,7 @@ def test_everybody_who_is_shown_is_remembered_with_their_own_values(stays, optio
     assert len(shown) == release.loss.n_rows - release.loss.n_suppressed
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("key", [["number"], ["number", "bed"], ["bed", "number"]])
 def test_a_key_of_numbers_is_hashed_like_any_other(stays, key):
     stays.execute(
@@ -87,6 +89,7 @@ def test_a_key_of_numbers_is_hashed_like_any_other(stays, key):
     assert set(shown) <= set(persons(stays, ", ".join(f"s.{name}::text" for name in key)))
 
 
+@pytest.mark.exhaustive
 def test_a_new_series_is_remembered_by_a_key_of_its_own(stays):
     first = remembered(stays, publish(stays))
     second = publish(stays, new_series=True, recipients_changed=True)

@@ -34,6 +34,7 @@ def test_no_value_of_a_row_that_is_left_out_is_remembered(patients):
     assert published == remembered(patients)
 
 
+@pytest.mark.exhaustive
 def test_a_value_that_is_published_again_takes_no_other_number(patients):
     for _ in range(3):
         dbanon.publish("patients", settings=patients.settings)

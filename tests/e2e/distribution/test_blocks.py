@@ -57,6 +57,7 @@ def n_blocks(stages):
     return int(remark.split()[1].rstrip(","))
 
 
+@pytest.mark.exhaustive
 def test_what_is_published_in_blocks_holds_in_the_database_and_of_each_row(patients):
     stages = _stages()
     release = publish(patients, stages=stages)
@@ -85,6 +86,7 @@ def test_processes_publish_what_threads_do(copied):
     assert multiprocessing.active_children() == []
 
 
+@pytest.mark.exhaustive
 def test_the_order_of_the_table_decides_nothing(copied):
     ordered, shuffled = copied(define), copied(define)
     shuffled.execute(
@@ -96,6 +98,7 @@ def test_the_order_of_the_table_decides_nothing(copied):
     assert shown(ordered) == shown(shuffled)
 
 
+@pytest.mark.exhaustive
 def test_a_table_of_one_block_is_published_as_in_one_piece(copied):
     whole, block = copied(define), copied(define)
     publish(whole, rows_per_block=None)
@@ -105,6 +108,7 @@ def test_a_table_of_one_block_is_published_as_in_one_piece(copied):
     assert shown(whole) == shown(block)
 
 
+@pytest.mark.exhaustive
 def test_distributions_are_compared_with_that_of_the_whole_table(patients):
     stages = _stages()
     release = publish(patients, models=[T_CLOSENESS], stages=stages)
@@ -113,6 +117,7 @@ def test_distributions_are_compared_with_that_of_the_whole_table(patients):
     assert {result.model for result in release.checks.results} >= {"t-closeness"}
 
 
+@pytest.mark.exhaustive
 def test_what_blocks_lack_by_themselves_they_have_together(patients):
     """Almost all who are older than 40 have one disease, so that no block of these is diverse."""
     patients.execute("UPDATE patients SET disease = 'flu' WHERE age > 40 AND id % 50 > 0")
@@ -146,6 +151,7 @@ def test_what_the_whole_table_lacks_no_block_has(patients):
     assert patients.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["table", "view"])
 def test_hostile_names_keys_of_several_columns_and_null(database, kind):
     table = TableName("public", 'odd "t"; DROP TABLE x; --')

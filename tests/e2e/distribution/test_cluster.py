@@ -99,6 +99,7 @@ def connected(cluster, monkeypatch):
     return connect
 
 
+@pytest.mark.exhaustive
 def test_workers_publish_what_threads_do_and_no_log_tells_of_it(copied, cluster, connected):
     from distributed import Client
 
@@ -116,6 +117,7 @@ def test_workers_publish_what_threads_do_and_no_log_tells_of_it(copied, cluster,
     assert "gastritis" not in logs
 
 
+@pytest.mark.exhaustive
 def test_a_killed_worker_is_replaced(copied, cluster, connected, tmp_path):
     here, there = copied(define), copied(define)
     dbanon.publish("patients", settings=here.settings, rows_per_block=BLOCK)

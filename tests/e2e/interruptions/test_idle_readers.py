@@ -8,6 +8,7 @@ from dataclasses import replace
 import psycopg
 import pytest
 from psycopg import IsolationLevel
+from selection import exhaustive_after
 from tables import define_patients, patients_policy, publish_patients, serve_patients
 
 import dbanon
@@ -102,6 +103,7 @@ def rows_of(connection):
     return sorted(connection.execute("SELECT p::text FROM anon.patients AS p").fetchall())
 
 
+@pytest.mark.exhaustive
 @KINDS
 def test_a_refresh_waits_for_no_reader_and_no_reader_for_it(published, kind):
     idle = begin(published)
@@ -176,7 +178,7 @@ def answer(connection, question):
 
 
 @KINDS
-@pytest.mark.parametrize("before", ["other columns", "nothing"])
+@pytest.mark.parametrize("before", exhaustive_after(2, ["other columns", "nothing"]))
 def test_a_snapshot_older_than_the_tables_of_a_release_gets_an_error(patients, kind, before):
     if before == "other columns":
         publish_other_columns(patients, kind)
@@ -241,7 +243,9 @@ def test_an_idle_reader_of_the_source_does_not_keep_a_live_view_from_being_repla
 
 
 @KINDS
-@pytest.mark.parametrize("level", [IsolationLevel.REPEATABLE_READ, IsolationLevel.READ_COMMITTED])
+@pytest.mark.parametrize(
+    "level", exhaustive_after(1, [IsolationLevel.REPEATABLE_READ, IsolationLevel.READ_COMMITTED])
+)
 def test_a_release_is_withdrawn_whoever_reads_it(patients, kind, level, monkeypatch):
     monkeypatch.setattr("dbanon.db.releases.withdrawal.PATIENCE", 0.5)
     analyst = patients.role(f"analyst_{kind}")
@@ -274,6 +278,7 @@ def test_a_release_is_withdrawn_whoever_reads_it(patients, kind, level, monkeypa
         dbanon.drop_release(release.id, settings=patients.settings)
 
 
+@pytest.mark.exhaustive
 @KINDS
 def test_after_an_unfinished_withdrawal_the_name_can_be_published_again(
     published, kind, monkeypatch
@@ -287,6 +292,7 @@ def test_after_an_unfinished_withdrawal_the_name_can_be_published_again(
     assert [] == [f for f in dbanon.doctor(settings=published.settings) if f.level != "ok"]
 
 
+@pytest.mark.exhaustive
 @KINDS
 def test_an_idle_reader_keeps_nobody_from_granting_and_revoking(patients, kind):
     analyst = patients.role(f"analyst_revoked_{kind}")
@@ -298,6 +304,7 @@ def test_an_idle_reader_keeps_nobody_from_granting_and_revoking(patients, kind):
     assert [(200,)] == answer(idle, COUNT)
 
 
+@pytest.mark.exhaustive
 def test_a_dry_run_keeps_nobody_waiting_and_leaves_nothing(published_table):
     state = "SELECT count(*), max(xmin::text) FROM dbanon_data.release_1"
     before, idle = published_table.execute(state), begin(published_table)
@@ -331,6 +338,7 @@ def test_queries_of_readers_still_run_in_parallel(published_table):
     assert "One-Time Filter: dbanon_data.seen_1()" in plan
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_writer_with_a_snapshot_older_than_a_refresh_cannot_slip_past_the_guards(patients, level):
     patients.execute("DELETE FROM public.patients WHERE id >= 190")
@@ -351,6 +359,7 @@ def test_a_writer_with_a_snapshot_older_than_a_refresh_cannot_slip_past_the_guar
         assert "40001" == answer(writer, statement)
 
 
+@pytest.mark.exhaustive
 @KINDS
 def test_rows_that_no_snapshot_needs_are_freed(published, kind):
     for _ in range(2):

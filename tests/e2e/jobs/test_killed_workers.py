@@ -83,6 +83,7 @@ def failures(database):
     return [f for f in dbanon.doctor(settings=database.settings) if f.level == "failure"]
 
 
+@pytest.mark.exhaustive
 def test_no_job_is_lost_or_done_twice_when_workers_and_connections_are_killed(copied, monkeypatch):
     database = copied(serve_patients)
     monkeypatch.setenv("DBANON_DSN", database.dsn)
@@ -130,6 +131,7 @@ def test_two_workers_do_one_job_once_and_sigterm_ends_them_in_peace(copied, monk
     assert [] == failures(database)
 
 
+@pytest.mark.exhaustive
 def test_sigterm_during_a_job_puts_it_back_for_the_next_worker(copied, monkeypatch):
     database = copied(serve_patients)
     monkeypatch.setenv("DBANON_DSN", database.dsn)

@@ -55,6 +55,7 @@ def jobs(database):
     return database.execute("SELECT due_at, state, result FROM dbanon.job ORDER BY job_id")
 
 
+@pytest.mark.exhaustive
 def test_a_due_time_is_one_job_which_refreshes(published, clock):
     stored = dbanon.set_schedule("patients", "15 * * * *", settings=published.settings)
     assert (TABLE, CLOCK + timedelta(minutes=15)) == (stored.table, stored.next_due)
@@ -86,6 +87,7 @@ def test_nothing_that_was_due_before_a_schedule_was_stored_is_run(published, clo
     assert ["unchanged"] == work(published)
 
 
+@pytest.mark.exhaustive
 def test_a_clock_that_jumps_back_repeats_nothing_and_stops_nothing(published, clock):
     dbanon.set_schedule("patients", "0 * * * *", settings=published.settings)
     for hours in (1, 2, 3):
@@ -195,6 +197,7 @@ def wait_no_more(database):
     database.execute("UPDATE dbanon.job SET not_before = NULL")
 
 
+@pytest.mark.exhaustive
 def test_what_is_asked_for_after_a_release_is_not_done_by_it(published, monkeypatch):
     ask = "SELECT dbanon.enqueue('public.patients')"
     published.execute(ask)
@@ -210,6 +213,7 @@ def test_what_is_asked_for_after_a_release_is_not_done_by_it(published, monkeypa
     assert [3, 2, 1] == [one.id for one in dbanon.list_releases(settings=published.settings)]
 
 
+@pytest.mark.exhaustive
 def test_what_is_due_after_a_release_is_not_done_by_it(published, monkeypatch):
     published.execute("SELECT dbanon.enqueue('public.patients')")
     with monkeypatch.context() as patched:
@@ -226,6 +230,7 @@ def test_what_is_due_after_a_release_is_not_done_by_it(published, monkeypatch):
     assert 3 == len(dbanon.list_releases(settings=published.settings))
 
 
+@pytest.mark.exhaustive
 def test_what_is_asked_for_during_an_attempt_is_not_done_by_a_release_before(
     published, monkeypatch
 ):
@@ -270,6 +275,7 @@ def test_no_worker_that_gives_a_job_back_waits_for_a_load(published, monkeypatch
     assert ["unchanged"] * 2 == [result for _, _, result in jobs(published)]
 
 
+@pytest.mark.exhaustive
 def test_a_worker_that_is_told_of_jobs_all_the_time_looks_once_a_second(published, monkeypatch):
     loud = published.connect_as(published.role("loud"))
     taken, take, stop, done = [], queue.take, Event(), []
@@ -327,6 +333,7 @@ VALUES ('public', 'patients', 'running', %s, now(), 1)
 """
 
 
+@pytest.mark.exhaustive
 def test_a_job_that_its_worker_has_done_but_not_entered_is_not_done_again(published):
     published.execute(LOST, (1,))
     change(published)
@@ -344,6 +351,7 @@ def test_a_job_that_was_done_already_leaves_nothing_that_hangs_on_its_table(publ
     assert before == published.execute(private)
 
 
+@pytest.mark.exhaustive
 def test_a_job_whose_worker_was_lost_before_it_had_done_it_is_done(published):
     change(published)
     dbanon.refresh("patients", settings=published.settings)

@@ -51,6 +51,7 @@ def changed(database, **changes):
     dbanon.set_policy(SOURCE, replace(policy, **changes), settings=database.settings)
 
 
+@pytest.mark.exhaustive
 def test_an_analyst_reads_exact_rows_and_the_values_of_buckets_and_proves_both(patients):
     analyst = patients.role("anatomy_analyst")
     release = publish(patients, grants=[analyst])
@@ -86,6 +87,7 @@ def test_an_analyst_checks_both_with_no_right_on_anything_else(patients):
     assert dbanon.check("anon.patients", settings=settings).passed
 
 
+@pytest.mark.exhaustive
 def test_a_table_that_changed_is_not_dealt_anew_for_the_same_readers(patients):
     publish(patients)
     patients.execute("DELETE FROM public.patients WHERE id = 7")
@@ -106,6 +108,7 @@ def test_both_relations_say_what_they_are(patients):
     assert "the sensitive values of the buckets of anon.patients; made by dbanon" == comment
 
 
+@pytest.mark.exhaustive
 def test_a_check_proves_it_again_and_finds_what_was_changed_by_hand(patients):
     publish(patients)
     report = dbanon.check("anon.patients", settings=patients.settings)
@@ -127,6 +130,7 @@ def test_a_check_asks_for_nothing_else(patients):
     assert "dbanon check anon.patients" == caught.value.hint
 
 
+@pytest.mark.exhaustive
 def test_values_that_are_exchanged_between_buckets_are_noticed(patients):
     publish(patients)
     # Which persons share a bucket is left to chance: two buckets may have the same values.
@@ -180,6 +184,7 @@ def test_no_second_relation_and_no_promise_is_no_proof(patients):
         patients.execute("SELECT * FROM dbanon.verify('anon.patients')")
 
 
+@pytest.mark.exhaustive
 def test_the_second_relation_comes_and_goes_with_the_release(patients):
     analyst, other = patients.role("anatomy_first"), patients.role("anatomy_other")
     release = publish(patients, grants=[analyst])
@@ -195,6 +200,7 @@ def test_the_second_relation_comes_and_goes_with_the_release(patients):
     assert [(False,)] == patients.execute(there)
 
 
+@pytest.mark.exhaustive
 def test_the_buckets_that_were_proved_are_those_that_readers_get(patients, monkeypatch):
     proved, prove = [], checks.prove
 
@@ -219,6 +225,7 @@ def test_the_values_of_a_bucket_lie_in_their_own_order_whatever_that_of_the_sour
     assert patients.execute(f"{stored} ORDER BY bucket, disease") == patients.execute(stored)
 
 
+@pytest.mark.exhaustive
 def test_the_same_rows_are_published_again_in_the_same_buckets(patients):
     publish(patients)
     before = patients.execute("SELECT note, bucket FROM anon.patients ORDER BY note")
@@ -228,6 +235,7 @@ def test_the_same_rows_are_published_again_in_the_same_buckets(patients):
     assert before == patients.execute("SELECT note, bucket FROM anon.patients ORDER BY note")
 
 
+@pytest.mark.exhaustive
 def test_other_buckets_of_the_same_persons_are_refused(patients):
     first = publish(patients)
     patients.execute(OTHER_KEY)
@@ -236,6 +244,7 @@ def test_other_buckets_of_the_same_persons_are_refused(patients):
     assert patients.execute(SIZES) == patients.execute(COUNTS)
 
 
+@pytest.mark.exhaustive
 def test_nobody_without_the_secret_key_can_repeat_the_deal(patients):
     """Whoever could would find exact values by the order of the source and the buckets."""
     publish(patients)
@@ -283,6 +292,7 @@ def test_nothing_is_written_by_a_dry_run_nor_by_a_plan(patients):
     assert [(None,)] == patients.execute("SELECT to_regclass('anon.patients_sensitive')")
 
 
+@pytest.mark.exhaustive
 def test_a_release_of_ranges_takes_the_place_of_one_by_anatomy(patients):
     release = publish(patients)
     dbanon.drop_release(release.id, settings=patients.settings)
@@ -314,6 +324,7 @@ def test_what_anatomy_cannot_keep_is_refused_with_the_reason(patients, options, 
     assert [(None,)] == patients.execute("SELECT to_regclass('anon.patients')")
 
 
+@pytest.mark.exhaustive
 def test_persons_with_several_rows_are_refused(patients):
     patients.execute("ALTER TABLE public.patients ADD person integer NOT NULL DEFAULT 0")
     patients.execute("UPDATE public.patients SET person = id / 2")

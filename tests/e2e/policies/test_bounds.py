@@ -36,6 +36,7 @@ def published(database, *names, kind="table", **changes):
     return dbanon.publish(SOURCE, kind=kind, settings=database.settings)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["table", "view"])
 def test_bounds_are_those_of_the_interval_and_classes_are_told_by_both(patients, kind):
     plain = dbanon.publish(SOURCE, name="ranges", settings=patients.settings)
@@ -70,6 +71,7 @@ def test_bounds_are_those_of_the_interval_and_classes_are_told_by_both(patients,
     assert looked == []
 
 
+@pytest.mark.exhaustive
 def test_what_has_no_bound_is_null_and_cells_are_whole(patients):
     published(patients, "age", bands=10.0, top=80.0, bottom=20.0)
     found = patients.execute("SELECT DISTINCT age_min, age_max FROM anon.patients")
@@ -125,6 +127,7 @@ def test_odd_names_and_narrow_types_are_kept(database):
     assert {date(2020, 1, 31), date(2020, 2, 29)} & {high for _, high in days}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["table", "view"])
 def test_a_center_and_its_radius_reach_to_both_bounds(patients, kind):
     plain = dbanon.publish(SOURCE, name="ranges", settings=patients.settings)

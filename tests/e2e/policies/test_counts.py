@@ -44,6 +44,7 @@ def spent(database):
     return total
 
 
+@pytest.mark.exhaustive
 def test_every_combination_is_counted_and_no_count_is_far_off(patients):
     found = count(patients, "sex", "disease", epsilon=1.0)
     rows = patients.execute("SELECT sex, disease, persons FROM anon.patients_counts")
@@ -62,6 +63,7 @@ def test_every_combination_is_counted_and_no_count_is_far_off(patients):
     assert (1.0, 1.0, 3) == (found.spent, found.budget, found.within)
 
 
+@pytest.mark.exhaustive
 def test_counts_have_noise_and_each_time_another(patients):
     seen = set()
     for _ in range(4):
@@ -71,6 +73,7 @@ def test_counts_have_noise_and_each_time_another(patients):
     assert len(seen) == 4
 
 
+@pytest.mark.exhaustive
 def test_beyond_the_budget_nothing_is_counted(patients):
     count(patients, "sex", epsilon=0.7)
     before = patients.execute("TABLE anon.patients_counts")
@@ -89,6 +92,7 @@ def test_a_dry_run_spends_nothing(patients):
     assert patients.execute("SELECT to_regclass('anon.patients_counts')") == [(None,)]
 
 
+@pytest.mark.exhaustive
 def test_what_is_spent_stays_spent(patients):
     count(patients, "sex", epsilon=0.9)
     (release,) = dbanon.list_releases(settings=patients.settings)
@@ -110,6 +114,7 @@ def test_a_table_of_another_name_goes_on_with_its_account(patients):
         count(patients, "sex", epsilon=0.2, relation="anon.people")
 
 
+@pytest.mark.exhaustive
 def test_readers_of_the_release_read_the_counts_and_nobody_else_does(patients):
     analyst, other = patients.role("counting"), patients.role("stranger")
     count(patients, "sex")

@@ -24,6 +24,7 @@ def change(database, table, column=None, *, of_column=None, **changes):
     dbanon.set_policy(policy.table, changed, settings=database.settings)
 
 
+@pytest.mark.exhaustive
 def test_a_sample_of_persons_is_one_of_all_their_rows(database, clinic):
     change(database, "persons", "birth_date", of_column={"recoding": "bounds"}, sample=0.5)
     releases = dbanon.publish_dataset(clinic, k=5, settings=database.settings)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import psycopg
 import pytest
+from selection import exhaustive_after
 from tables import make_patients, patients_policy
 
 import dbanon
@@ -60,6 +61,7 @@ def can_read(database, role):
     return found
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["table", "view"])
 def test_published_labels_and_those_above_them_are_there_and_no_other(patients, kind):
     publish(patients, kind=kind)
@@ -91,6 +93,7 @@ def test_labels_come_and_go_with_the_rights_on_the_release(patients):
     assert not can_read(patients, analyst)
 
 
+@pytest.mark.exhaustive
 def test_a_refresh_fills_them_anew_while_others_read(patients):
     publish(patients)
     patients.execute("UPDATE public.patients SET town = 'Dunbar' WHERE town = 'Crail'")
@@ -113,6 +116,7 @@ def test_they_go_with_the_release_and_with_the_key_of_the_policy(patients):
     assert [(False,)] == patients.execute(THERE)
 
 
+@pytest.mark.exhaustive
 def test_who_reads_them_keeps_no_publication_waiting(patients):
     analyst = patients.role("labels_reader")
     publish(patients, grants=[analyst])
@@ -193,11 +197,14 @@ def test_shares_of_a_column_that_has_no_labels_are_refused(patients):
 
 @pytest.mark.parametrize(
     "change",
-    [
-        "DROP TABLE anon.patients_labels",
-        "GRANT INSERT ON anon.patients_labels TO PUBLIC",
-        "COMMENT ON TABLE anon.patients_labels IS 'mine'",
-    ],
+    exhaustive_after(
+        1,
+        [
+            "DROP TABLE anon.patients_labels",
+            "GRANT INSERT ON anon.patients_labels TO PUBLIC",
+            "COMMENT ON TABLE anon.patients_labels IS 'mine'",
+        ],
+    ),
 )
 def test_doctor_names_what_was_done_to_them(patients, change):
     publish(patients)

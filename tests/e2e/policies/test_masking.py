@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+from selection import exhaustive_after
 from tables import rows_proved
 
 import dbanon
@@ -148,7 +149,7 @@ def test_every_method_is_tried():
     assert set(MASKING) == set(STEPS) == set(TRUE)
 
 
-@pytest.mark.parametrize("method", STEPS)
+@pytest.mark.parametrize("method", exhaustive_after(2, STEPS))
 def test_masked_values_are_published_proved_and_stay(people, tmp_path, method):
     define(people, tmp_path, method, STEPS[method])
     reader = people.role("reader")
@@ -177,6 +178,7 @@ def stays(database, column):
     return dict(database.execute(f"SELECT ref, {column}::text FROM anon.people"))
 
 
+@pytest.mark.exhaustive
 def test_steps_are_stored_as_they_are_written(people, tmp_path):
     for method, step in STEPS.items():
         define(people, tmp_path, method, step)
@@ -187,6 +189,7 @@ def test_steps_are_stored_as_they_are_written(people, tmp_path):
         assert policies.parse(file.read_text()) == stored
 
 
+@pytest.mark.exhaustive
 def test_who_was_shown_unmasked_is_masked_when_the_policy_says_so(people, tmp_path):
     """Else the values that were published of persons would go on being shown."""
     file = tmp_path / "people.toml"
@@ -204,6 +207,7 @@ def test_who_was_shown_unmasked_is_masked_when_the_policy_says_so(people, tmp_pa
     assert sum(changed) > 250
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("column", ["income", "height"])
 def test_noise_of_who_stays_is_the_same_when_others_come_and_go(people, tmp_path, column):
     define(people, tmp_path, "noise", f'columns = ["{column}"]\nshare = 0.2')
@@ -223,6 +227,7 @@ def test_noise_of_who_stays_is_the_same_when_others_come_and_go(people, tmp_path
     assert dbanon.check("anon.people", settings=people.settings).passed
 
 
+@pytest.mark.exhaustive
 def test_methods_that_ask_all_rows_group_anew(people, tmp_path):
     define(people, tmp_path, "rank-swapping", STEPS["rank-swapping"])
     dbanon.publish(TABLE, settings=people.settings)
@@ -371,6 +376,7 @@ def test_ranks_of_a_listed_order_are_swapped(ordered, tmp_path):
     assert {0, 1} == {abs(before - after) for before, after in pairs}
 
 
+@pytest.mark.exhaustive
 def test_other_parameters_draw_other_noise(people, tmp_path):
     shown = []
     for share in ("0.2", "0.4"):
@@ -385,6 +391,7 @@ def test_other_parameters_draw_other_noise(people, tmp_path):
     assert abs(correlated) < 0.2
 
 
+@pytest.mark.exhaustive
 def test_permutation_needs_no_sensitive_column(people, tmp_path):
     policy = POLICY.replace(", l = 2", "").replace('"sensitive"', '"insensitive"')
     define(people, tmp_path, "permutation", STEPS["permutation"], policy)

@@ -67,6 +67,7 @@ def test_the_policy_of_the_guide_makes_a_file_of_bands(adult):
     }
 
 
+@pytest.mark.exhaustive
 def test_everybody_who_was_drawn_is_drawn_again(adult):
     first = publish(adult)
     adult.execute("UPDATE public.adult SET age = age + 1 WHERE id % 100 = 0")

@@ -58,6 +58,7 @@ def run(monkeypatch, capsys):
     return run
 
 
+@pytest.mark.exhaustive
 def test_a_refresh_uses_the_policy_of_each_release(patients):
     settings = patients.settings
     first = dbanon.publish(SOURCE, settings=settings)
@@ -79,6 +80,7 @@ def test_a_refresh_uses_the_policy_of_each_release(patients):
     assert [False, False] == [one.changed for one in dbanon.refresh(SOURCE, if_changed=True)]
 
 
+@pytest.mark.exhaustive
 def test_what_is_set_for_one_policy_is_refreshed_for_its_releases_only(patients):
     dbanon.publish(SOURCE)
     dbanon.publish(SOURCE, policy="research")
@@ -101,6 +103,7 @@ def test_a_relation_keeps_the_policy_that_its_readers_know(patients, run, verb):
     assert 0 == code, printed
 
 
+@pytest.mark.exhaustive
 def test_each_policy_remembers_the_table_for_itself(patients, run):
     dbanon.publish(SOURCE)
     dbanon.publish(SOURCE, policy="research")
@@ -119,6 +122,7 @@ def test_each_policy_remembers_the_table_for_itself(patients, run):
     assert (4, 1) == (code, printed.count("hiv is new"))
 
 
+@pytest.mark.exhaustive
 def test_a_release_whose_policy_was_dropped_is_served_on_and_not_refreshed_by_another(patients):
     dbanon.publish(SOURCE, policy="research")
     dbanon.drop_policy(SOURCE, name="research")
@@ -269,6 +273,7 @@ def test_columns_that_nobody_named_are_left_out_and_new_ones_stop_nothing(patien
     assert 4 == run("refresh", "patients")[0]
 
 
+@pytest.mark.exhaustive
 def test_persons_are_counted_by_a_column_that_nobody_named(patients):
     patients.execute("ALTER TABLE public.patients ADD person int NOT NULL DEFAULT 0")
     patients.execute("UPDATE public.patients SET person = id / 2, age = id / 2 % 60, sex = 'F'")

@@ -34,6 +34,7 @@ def pseudonyms(database, relation):
     return [row[0] for row in database.execute(f"SELECT person FROM {relation}")]
 
 
+@pytest.mark.exhaustive
 def test_every_person_has_a_pseudonym_that_stays(patients):
     release = dbanon.publish("patients", settings=patients.settings)
     first = pseudonyms(patients, "anon.patients")
@@ -46,6 +47,7 @@ def test_every_person_has_a_pseudonym_that_stays(patients):
     assert set(pseudonyms(patients, "anon.larger")) <= set(first)
 
 
+@pytest.mark.exhaustive
 def test_readers_of_another_series_get_other_pseudonyms(patients):
     dbanon.publish("patients", settings=patients.settings)
     dbanon.publish(
@@ -60,6 +62,7 @@ def test_readers_of_another_series_get_other_pseudonyms(patients):
     assert not first & second
 
 
+@pytest.mark.exhaustive
 def test_a_pseudonym_is_no_hash_that_anybody_can_repeat_or_that_is_remembered(patients):
     dbanon.publish("patients", settings=patients.settings)
     shown = {str(one) for one in pseudonyms(patients, "anon.patients")}
@@ -77,6 +80,7 @@ def test_a_pseudonym_is_no_hash_that_anybody_can_repeat_or_that_is_remembered(pa
     assert not shown & {row[0] for row in guessed}
 
 
+@pytest.mark.exhaustive
 def test_an_analyst_follows_a_person_through_the_tables_of_a_dataset(database, tmp_path):
     make_clinic(database, tmp_path)
     for table, document in POLICIES.items():
@@ -104,6 +108,7 @@ def test_an_analyst_follows_a_person_through_the_tables_of_a_dataset(database, t
     assert least >= 5
 
 
+@pytest.mark.exhaustive
 def test_columns_say_what_a_pseudonym_is(patients, run):
     dbanon.publish("patients", settings=patients.settings)
     ((comment,),) = patients.execute(
@@ -138,6 +143,7 @@ def test_a_live_view_has_no_pseudonyms(patients):
         dbanon.publish("patients", kind="view", settings=patients.settings)
 
 
+@pytest.mark.exhaustive
 def test_a_hostile_name_is_only_a_name(database):
     table = make_patients(database)
     document = policies.dump(patients_policy(table, k=5, l=2, algorithm="mdav"))
@@ -154,6 +160,7 @@ def test_a_hostile_name_is_only_a_name(database):
     assert there
 
 
+@pytest.mark.exhaustive
 def test_those_who_leave_take_their_class_along(patients):
     dbanon.publish("patients", settings=patients.settings)
     quasi = "age, sex, born, weight"
@@ -173,6 +180,7 @@ def test_those_who_leave_take_their_class_along(patients):
         assert len(alike & gone) >= 5
 
 
+@pytest.mark.exhaustive
 def test_one_person_whose_number_is_written_in_two_ways_has_one_pseudonym(database):
     database.execute(
         "CREATE TABLE public.visits (id int PRIMARY KEY, patient numeric NOT NULL, age int);"

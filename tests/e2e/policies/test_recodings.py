@@ -66,6 +66,7 @@ def publish(database):
     return dbanon.publish("patients", settings=database.settings)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("column", "recoding"), TRUE)
 def test_what_an_analyst_reads_is_true_and_proved(patients, column, recoding):
     define(patients, column, recoding)
@@ -91,6 +92,7 @@ def test_what_an_analyst_reads_is_true_and_proved(patients, column, recoding):
     assert smallest >= 5
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("column", "recoding"), TRUE)
 def test_a_refresh_shows_everybody_as_before(patients, column, recoding):
     define(patients, column, recoding)
@@ -101,6 +103,7 @@ def test_a_refresh_shows_everybody_as_before(patients, column, recoding):
     assert before == dict(patients.execute(f"SELECT note, {column}::text FROM anon.patients"))
 
 
+@pytest.mark.exhaustive
 def test_a_grid_is_that_of_all_rows_after_a_refresh(patients):
     define(patients, "age", "global")
     publish(patients)

@@ -46,6 +46,7 @@ def notes(database):
     return {note for (note,) in database.execute(NOTES)}
 
 
+@pytest.mark.exhaustive
 def test_a_part_of_the_rows_is_published_proved_and_counted(patients):
     stored(patients, sample=0.5)
     planned = dbanon.plan(SOURCE, settings=patients.settings).loss
@@ -68,6 +69,7 @@ def test_persons_are_drawn_with_all_their_rows(patients):
     assert len(drawn) * 2 == release.loss.n_rows < 400
 
 
+@pytest.mark.exhaustive
 def test_a_refresh_draws_the_same_persons_and_those_who_came(patients):
     published(patients, sample=0.5, subject="person")
     before = notes(patients)
@@ -83,6 +85,7 @@ def test_a_refresh_draws_the_same_persons_and_those_who_came(patients):
     assert 140 < len(after - before) < 260
 
 
+@pytest.mark.exhaustive
 def test_a_larger_sample_holds_the_smaller(patients):
     published(patients, sample=0.3)
     small = notes(patients)
@@ -101,6 +104,7 @@ def test_conditions_come_first(patients):
     assert 0 < release.loss.n_not_drawn
 
 
+@pytest.mark.exhaustive
 def test_persons_of_a_view_are_drawn_as_those_of_its_table(patients):
     published(patients, sample=0.5, subject="person")
     patients.execute("CREATE VIEW public.visits AS SELECT * FROM public.patients")
@@ -113,6 +117,7 @@ def test_persons_of_a_view_are_drawn_as_those_of_its_table(patients):
     assert len(of_view) == rows_proved(release)
 
 
+@pytest.mark.exhaustive
 def test_no_value_of_others_is_left_where_labels_and_counts_are_made(patients):
     """The tree of a column without one knows the drawn rows only."""
     patients.execute("UPDATE public.patients SET sex = 'alone-' || id")
@@ -126,6 +131,7 @@ def test_no_value_of_others_is_left_where_labels_and_counts_are_made(patients):
     assert release.loss.columns["sex"] == pytest.approx(sum(parts) / len(parts))
 
 
+@pytest.mark.exhaustive
 def test_nobody_is_warned_of_values_that_only_others_have(patients):
     published(patients, sample=0.5)
     patients.execute(
@@ -136,6 +142,7 @@ def test_nobody_is_warned_of_values_that_only_others_have(patients):
     assert [] == [warning for warning in release.warnings if warning.column == "disease"]
 
 
+@pytest.mark.exhaustive
 def test_the_key_is_in_the_metadata_and_nowhere_else(patients):
     published(patients, sample=0.5, subject="person")
     ((key,),) = patients.execute("SELECT key FROM dbanon.sampling_key")
@@ -150,6 +157,7 @@ def test_the_key_is_in_the_metadata_and_nowhere_else(patients):
     assert key.hex() not in json.dumps(told, default=str)
 
 
+@pytest.mark.exhaustive
 def test_nobody_reads_a_sample_who_can_read_the_key(patients):
     stored(patients, sample=0.5)
     reader = patients.role("samples_reader")

@@ -63,6 +63,7 @@ def test_a_view_of_an_idle_session_keeps_no_column_in_a_release(copied, kind, ag
     assert [] == [f for f in dbanon.doctor(settings=database.settings) if f.level != "ok"]
 
 
+@pytest.mark.exhaustive
 def test_what_the_publisher_made_of_a_release_shows_nothing_of_the_former_columns(copied):
     database = copied(publish_patients)
     database.execute(

@@ -40,6 +40,7 @@ def published(database, *conditions):
     return dbanon.publish(SOURCE, settings=database.settings)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("conditions", "expected"),
     [
@@ -72,6 +73,7 @@ def test_rows_that_meet_every_condition_are_published_and_no_other(patients, con
     assert ([], []) == (left, more)
 
 
+@pytest.mark.exhaustive
 def test_a_value_is_a_value_whatever_it_looks_like(patients):
     with pytest.raises(dbanon.Unsatisfiable):
         published(patients, Condition("ward", Comparison.EQUAL, HOSTILE))
@@ -79,6 +81,7 @@ def test_a_value_is_a_value_whatever_it_looks_like(patients):
     assert 150 == release.loss.n_rows
 
 
+@pytest.mark.exhaustive
 def test_a_refresh_sees_who_comes_to_meet_a_condition_and_who_no_longer_does(patients):
     published(patients, Condition("ward", Comparison.IN, ("A", "b")))
     (same,) = dbanon.refresh(SOURCE, if_changed=True, settings=patients.settings)
@@ -101,6 +104,7 @@ def test_a_live_view_refuses_conditions(patients):
         dbanon.publish(SOURCE, kind="view", settings=patients.settings)
 
 
+@pytest.mark.exhaustive
 def test_persons_are_counted_among_the_rows_that_are_left(patients):
     patients.execute("ALTER TABLE public.patients ADD person int NOT NULL DEFAULT 0")
     patients.execute("UPDATE public.patients SET person = id / 2, sex = 'F', born = '2000-01-01'")

@@ -52,6 +52,7 @@ def counted(database, table):
     return database.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(*table)))[0][0]
 
 
+@pytest.mark.exhaustive
 def test_persons_and_their_tables_are_published_by_one_partition(run, database, clinic):
     printed = run("publish", "--dataset", clinic, "--k", K, "--l", 2).out
     releases = served(database)
@@ -70,6 +71,7 @@ def test_persons_and_their_tables_are_published_by_one_partition(run, database, 
     assert "passed" in run("check", "--all").out
 
 
+@pytest.mark.exhaustive
 def test_all_tables_show_the_same_values_of_a_class(run, database, published):
     shared = sql.SQL(", ").join(map(sql.Identifier, SHOWN["conditions"][:4]))
     strangers = sql.SQL("SELECT {0} FROM anon.{1} EXCEPT SELECT {0} FROM anon.persons")
@@ -77,6 +79,7 @@ def test_all_tables_show_the_same_values_of_a_class(run, database, published):
         assert database.execute(strangers.format(shared, sql.Identifier(table))) == []
 
 
+@pytest.mark.exhaustive
 def test_json_holds_every_release(run, clinic):
     found = json.loads(run("publish", "--dataset", clinic, "--k", K, "--json").out)
     assert [release["relation"] for release in found] == [f"anon.{table}" for table in TABLES]
@@ -85,6 +88,7 @@ def test_json_holds_every_release(run, clinic):
     }
 
 
+@pytest.mark.exhaustive
 def test_a_plan_costs_what_the_publication_does(run, database, clinic):
     planned = json.loads(run("plan", "--dataset", clinic, "--k", K, "--json").out)
     assert [plan["relation"] for plan in planned] == [f"anon.{table}" for table in TABLES]
@@ -99,11 +103,13 @@ def test_a_plan_costs_what_the_publication_does(run, database, clinic):
     assert "dbanon plan TABLE --html FILE" in " ".join(told.split())
 
 
+@pytest.mark.exhaustive
 def test_a_dry_run_serves_nothing(run, database, clinic):
     assert "rolled back" in run("publish", "--dataset", clinic, "--k", K, "--dry-run").out
     assert served(database) == {}
 
 
+@pytest.mark.exhaustive
 def test_a_table_is_published_alone_once_no_other_of_its_dataset_is_served(
     run, database, published
 ):
@@ -191,6 +197,7 @@ def test_a_column_of_both_tables_is_named(run, clinic, database):
     assert "both have a column zip to publish" in failed
 
 
+@pytest.mark.exhaustive
 def test_a_refresh_of_one_table_is_one_of_all(run, database, published):
     before = served(database)
     assert "unchanged" in run("refresh", "encounters", "--if-changed").out
@@ -217,6 +224,7 @@ def copy_persons(database, number):
         )
 
 
+@pytest.mark.exhaustive
 def test_rows_of_persons_who_stay_are_shown_as_they_were(run, database, published):
     before, shown = ids(database), conditions(database)
     database.execute(
@@ -240,6 +248,7 @@ def conditions(database):
     )
 
 
+@pytest.mark.exhaustive
 def test_a_dataset_can_be_grouped_anew_for_other_readers(run, database, published):
     database.execute("DELETE FROM public.conditions WHERE condition_id = 1")
     refused = run("refresh", "encounters", "--new-series", code=3).err
@@ -259,6 +268,7 @@ def test_a_dataset_that_lost_a_table_is_not_refreshed(run, database, published):
     assert set(served(database)) == set(TABLES)
 
 
+@pytest.mark.exhaustive
 def test_what_is_thought_of_a_table_alone_is_thought_of_it_in_a_dataset(run, database, clinic):
     database.execute("ALTER TABLE public.conditions ADD COLUMN email text")
     database.execute("UPDATE public.conditions SET email = condition_id || '@example.org'")
@@ -291,6 +301,7 @@ def test_a_release_says_with_what_it_was_published(run, database, published):
     assert "published together: public.persons, public.encounters, public.conditions" in shown
 
 
+@pytest.mark.exhaustive
 def test_the_rows_of_the_persons_are_the_persons(run, database, clinic):
     other = 'subject = "ssn"\n' + POLICIES["persons"]
     (clinic.parent / "other.toml").write_text(other)

@@ -65,6 +65,7 @@ def test_published_ranges_are_whole_cells(patients, kind):
         assert rows_proved(release) == 300
 
 
+@pytest.mark.exhaustive
 def test_a_refresh_sees_that_a_floor_changed(patients):
     dbanon.publish("patients", settings=patients.settings)
     (same,) = dbanon.refresh("patients", if_changed=True, settings=patients.settings)
@@ -84,6 +85,7 @@ def test_a_live_view_hides_a_row_that_leaves_its_cell(patients):
     assert shown < 300
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["table", "view"])
 def test_a_kept_column_is_published_as_it_is(patients, kind):
     policy = dbanon.load_policy("patients", settings=patients.settings)
@@ -105,6 +107,7 @@ def test_a_kept_column_is_published_as_it_is(patients, kind):
     assert ("integer", True, True, 0) == row
 
 
+@pytest.mark.exhaustive
 def test_rare_values_are_left_out_within_the_budget(patients):
     policy = dbanon.load_policy("patients", settings=patients.settings)
     spent = []

@@ -59,6 +59,7 @@ def test_the_view_loses_what_the_literature_says_of_mdav(database):
     assert {"il1", "il4", "il5", "il-overall"} <= found.keys()
 
 
+@pytest.mark.exhaustive
 def test_the_variance_of_columns_is_restored_on_demand(database):
     columns = load(database)[:4]
     rules = (

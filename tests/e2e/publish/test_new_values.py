@@ -25,6 +25,7 @@ def rule_of(policy, **changes):
     return replace(policy, columns=tuple(rules))
 
 
+@pytest.mark.exhaustive
 def test_new_values_are_published_as_other_by_a_refresh(database, policy):
     policy = rule_of(policy, taxonomy="sex", recoding="label", on_new_value="other")
     dbanon.set_policy(policy.table, policy, settings=database.settings)
@@ -39,6 +40,7 @@ def test_new_values_are_published_as_other_by_a_refresh(database, policy):
     assert not [f for f in dbanon.doctor(settings=database.settings) if f.exit_code]
 
 
+@pytest.mark.exhaustive
 def test_the_query_lists_what_the_taxonomy_lacks(database, policy):
     policy = rule_of(policy, taxonomy="sex", recoding="label")
     dbanon.set_policy(policy.table, policy, settings=database.settings)
@@ -62,6 +64,7 @@ def test_odd_names_are_quoted_in_the_query(database):
         database.execute(missing_values_sql("none", "x", table="public.nowhere"))
 
 
+@pytest.mark.exhaustive
 def test_a_new_code_is_published_where_its_beginning_says(database, tmp_path):
     table = make_patients(database)
     file = tmp_path / "zip.csv"

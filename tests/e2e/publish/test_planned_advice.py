@@ -53,6 +53,7 @@ def test_what_loses_little_has_no_advice(database):
     assert planned(database, x="'v' || i % 50", names="a").advice is None
 
 
+@pytest.mark.exhaustive
 def test_a_publication_and_a_new_grouping_of_a_refresh_advise_without_another_search(
     database, capsys, monkeypatch
 ):

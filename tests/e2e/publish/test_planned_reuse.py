@@ -34,6 +34,7 @@ def published(database, **options):
     return dbanon.publish("patients", dry_run=True, settings=database.settings, **options)
 
 
+@pytest.mark.exhaustive
 def test_a_plan_keeps_the_classes_that_a_publication_keeps(served):
     plan, release = planned(served), published(served)
     assert plan.sharing == release.sharing
@@ -42,6 +43,7 @@ def test_a_plan_keeps_the_classes_that_a_publication_keeps(served):
     assert plan.loss.ncp > planned(served, **OTHERS).loss.ncp
 
 
+@pytest.mark.exhaustive
 def test_a_plan_for_other_readers_groups_all_rows_anew(served):
     plan, release = planned(served, **OTHERS), published(served, **OTHERS)
     assert plan.sharing is release.sharing is None
@@ -55,6 +57,7 @@ def test_a_plan_writes_nothing_where_classes_are_kept(served):
     assert served.execute("SELECT count(*) FROM pg_class WHERE relname LIKE 'rows\\_%'") == [(0,)]
 
 
+@pytest.mark.exhaustive
 def test_a_plan_says_what_it_keeps(served, run):
     assert "200 rows in the" in run("plan", "patients").out
     assert (
@@ -66,6 +69,7 @@ def test_a_plan_says_what_it_keeps(served, run):
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("way", REFUSALS)
 def test_a_plan_refuses_what_a_publication_refuses(served, way):
     served.execute("CREATE VIEW anon.theirs AS SELECT 1 AS one")

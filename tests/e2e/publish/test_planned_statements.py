@@ -67,6 +67,7 @@ def test_the_planned_statements_are_those_of_before(database, tmp_path, way):
     assert parts[way].strip() == text
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("way", WAYS)
 def test_a_publication_runs_what_was_planned(database, tmp_path, monkeypatch, way):
     plans, publish = plan(database, tmp_path, way, **WAYS[way])

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from selection import exhaustive_after
 from tables import make_patients, patients_policy
 
 import dbanon
@@ -65,6 +66,7 @@ def leave_and_come(database, table="public.patients"):
     database.execute(f"DELETE FROM {table} WHERE id % 10 = 3")
 
 
+@pytest.mark.exhaustive
 def test_a_copy_is_published_again_refreshed_and_dropped(patients):
     analyst = patients.role("everything_analyst")
     publish(patients, grants=[analyst])
@@ -81,7 +83,7 @@ def test_a_copy_is_published_again_refreshed_and_dropped(patients):
     drop(patients, refreshed.release)
 
 
-@pytest.mark.parametrize("table", ["patients", "parted"])
+@pytest.mark.parametrize("table", exhaustive_after(1, ["patients", "parted"]))
 def test_the_source_of_a_live_view_is_written_and_the_view_published_again(patients, table):
     patients.execute(PARTED)
     if table == "parted":
@@ -98,6 +100,7 @@ def test_the_source_of_a_live_view_is_written_and_the_view_published_again(patie
     drop(patients, release, f"anon.{table}")
 
 
+@pytest.mark.exhaustive
 def test_sensitive_values_of_buckets_are_filled_again_and_withdrawn(patients):
     meant = ("anatomy: presence is no secret here",)
     policy = patients_policy(dbanon.TableName("public", "patients"), k=None, anatomy=True)
@@ -109,6 +112,7 @@ def test_sensitive_values_of_buckets_are_filled_again_and_withdrawn(patients):
     drop(patients, release)
 
 
+@pytest.mark.exhaustive
 def test_labels_and_counts_are_filled_again_and_withdrawn(patients):
     policy = patients_policy(dbanon.TableName("public", "patients"), labels=True, budget=1.0)
     orders = {"sex": ("F", "M")}
@@ -138,6 +142,7 @@ def warned(database):
     return [f for f in found if f.subject == "publications" and f.level is Level.WARNING]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("tables", PRIVATE)
 def test_doctor_names_publications_that_include_private_tables(patients, tables):
     publish(patients)

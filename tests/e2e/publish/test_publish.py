@@ -27,6 +27,7 @@ def publish(database, **options):
     return dbanon.publish("patients", settings=database.settings, **options)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["table", "view"])
 def test_what_is_published_holds_in_the_database(patients, kind):
     release = publish(patients, kind=kind)
@@ -37,6 +38,7 @@ def test_what_is_published_holds_in_the_database(patients, kind):
     assert dbanon.check(VIEW, settings=patients.settings).passed
 
 
+@pytest.mark.exhaustive
 def test_a_policy_by_which_a_table_is_published_again_is_read_once(patients, monkeypatch):
     publish(patients)
     read, from_document = [], policies.from_document
@@ -79,6 +81,7 @@ def drafted(patients):
     return patients
 
 
+@pytest.mark.exhaustive
 def test_a_copy_made_without_the_source_is_true_of_it(drafted):
     publish(drafted, keep_assignment=True)
     assert true_rows(drafted) == 200
@@ -96,6 +99,7 @@ def test_a_copy_made_without_the_source_is_true_of_it(drafted):
     assert ids == [(200,)]
 
 
+@pytest.mark.exhaustive
 def test_rows_left_out_are_in_no_copy_made_without_the_source(drafted):
     drafted.execute(
         "INSERT INTO public.patients SELECT 200 + i, 5000 * i, 'F', born, weight, disease,"
@@ -130,6 +134,7 @@ VALUES = [
 ]
 
 
+@pytest.mark.exhaustive
 def test_a_sensitive_value_is_published_as_it_is(database):
     names = [f"odd{i}" for i in range(len(VALUES))]
     pairs = list(zip(names, VALUES, strict=True))
@@ -190,6 +195,7 @@ def test_every_recoding_is_published_in_its_type(patients):
     assert found == [("numeric", "text[]", "date", "text")]
 
 
+@pytest.mark.exhaustive
 def test_publishing_again_replaces_the_release_cleanly(patients):
     first, second = publish(patients), publish(patients, k=10, keep_assignment=True)
     assert first.id < second.id
@@ -208,6 +214,7 @@ def test_publishing_again_replaces_the_release_cleanly(patients):
     assert second.data_id == first.id
 
 
+@pytest.mark.exhaustive
 def test_which_row_is_in_which_class_of_a_copy_is_kept_only_if_asked(patients):
     def private():
         found = patients.execute(
@@ -230,6 +237,7 @@ def test_which_row_is_in_which_class_of_a_copy_is_kept_only_if_asked(patients):
     assert [finding.message for finding in findings if finding.exit_code] == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("before", "after"), [("table", "view"), ("view", "table")])
 def test_a_release_can_change_its_kind(patients, before, after):
     publish(patients, kind=before)
@@ -239,6 +247,7 @@ def test_a_release_can_change_its_kind(patients, before, after):
     assert triggers == [(6 if after == "view" else 0,)]
 
 
+@pytest.mark.exhaustive
 def test_replacing_keeps_grants_and_what_depends_on_the_view(patients):
     reader = patients.role("reader_kept")
     publish(patients, grants=[reader])
@@ -267,6 +276,7 @@ def test_replacing_with_other_columns_keeps_grants(patients):
     )
 
 
+@pytest.mark.exhaustive
 def test_k_above_the_rows_keeps_the_old_release(patients):
     first = publish(patients)
     with pytest.raises(dbanon.Unsatisfiable, match=r"200.*100,?000"):
@@ -294,6 +304,7 @@ def test_somebody_else_s_relation_is_never_replaced(patients):
     assert patients.execute("SELECT one FROM anon.patients") == [(1,)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["table", "view"])
 def test_a_view_put_in_the_place_of_a_release_is_not_replaced(patients, kind):
     publish(patients, kind=kind)
@@ -372,6 +383,7 @@ def test_every_algorithm_publishes_what_holds(patients, algorithm):
     assert patients.execute(COUNT) == [(200,)]
 
 
+@pytest.mark.exhaustive
 def test_a_partitioned_table_is_published(database):
     database.execute(
         "CREATE TABLE public.visits (id int, age int, disease text, PRIMARY KEY (id, age))"
@@ -413,6 +425,7 @@ def test_a_subject_counts_once_however_its_rows_differ(patients):
     assert publish(patients).loss.n_classes == 1
 
 
+@pytest.mark.exhaustive
 def test_a_new_column_without_a_role_is_drift(patients):
     publish(patients)
     patients.execute("ALTER TABLE public.patients ADD hiv boolean")
@@ -422,6 +435,7 @@ def test_a_new_column_without_a_role_is_drift(patients):
     assert patients.execute(COUNT) == [(200,)]
 
 
+@pytest.mark.exhaustive
 def test_rows_committed_after_the_snapshot_are_not_half_published(patients):
     publish(patients)
     with psycopg.connect(patients.dsn) as writer:

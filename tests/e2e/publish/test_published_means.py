@@ -75,6 +75,7 @@ def publish(database, name="people", **options):
     return dbanon.publish(policy.table, settings=database.settings, **options)
 
 
+@pytest.mark.exhaustive
 def test_means_are_those_that_the_database_computes(people):
     release = publish(people, kind="view")
     assert rows_proved(release) == 200

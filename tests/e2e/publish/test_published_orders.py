@@ -53,6 +53,7 @@ def closeness(release):
     return next(r for r in release.checks.results if r.model == "t-closeness")
 
 
+@pytest.mark.exhaustive
 def test_closeness_of_an_enum_goes_by_the_order_of_its_labels(database):
     make(database, "public.level")
     auditor = database.role("auditor")
@@ -66,11 +67,13 @@ def test_closeness_of_an_enum_goes_by_the_order_of_its_labels(database):
     assert found.fetchone() == (pytest.approx(DISTANCE), "failed")
 
 
+@pytest.mark.exhaustive
 def test_no_class_is_served_that_is_too_far_by_the_declared_order(database):
     make(database, "public.level")
     assert closeness(publish(database, policy_of(0.3))).classes == 1
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("declared", ["text", "varchar(10)", "public.level"])
 @pytest.mark.parametrize("order", [LEVELS, ("medium", "low", "high")])
 def test_closeness_goes_by_the_order_that_the_policy_lists(database, declared, order):
@@ -145,6 +148,7 @@ def test_an_enum_is_published_by_its_order(database, recoding, expected, kind):
     assert (6, 2) == (release.checks.results[0].achieved, release.checks.results[0].classes)
 
 
+@pytest.mark.exhaustive
 def test_a_refresh_takes_the_order_of_the_enum_as_it_is_by_then(database):
     make(database, "public.level")
     publish(database, policy_of(0.5))

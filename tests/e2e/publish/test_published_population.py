@@ -54,6 +54,7 @@ def publish(database, *models, **options):
     )
 
 
+@pytest.mark.exhaustive
 def test_what_counts_a_population_is_proved_where_it_can_be_read(patients):
     auditor = patients.role("auditor")
     release = publish(patients, K_MAP, PRESENCE, grants=[auditor])
@@ -79,6 +80,7 @@ def test_what_counts_a_population_is_proved_where_it_can_be_read(patients):
         )
 
 
+@pytest.mark.exhaustive
 def test_x_and_y_are_proved_by_an_auditor(patients):
     auditor = patients.role("auditor")
     release = dbanon.publish(
@@ -117,6 +119,7 @@ def test_a_check_says_what_it_could_not_prove(patients):
         dbanon.check("anon.patients", settings=patients.settings)
 
 
+@pytest.mark.exhaustive
 def test_a_refresh_sees_a_population_that_changed(patients):
     publish(patients, K_MAP)
     (same,) = dbanon.refresh("patients", if_changed=True, settings=patients.settings)

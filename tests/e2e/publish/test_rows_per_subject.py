@@ -80,6 +80,7 @@ def test_the_command_line_asks_for_it_and_a_refresh_again(visits, monkeypatch, c
     assert (code, "a number of rows, or group" in err) == (2, True)
 
 
+@pytest.mark.exhaustive
 def test_rows_that_come_leave_the_choice_of_others_as_it_was(visits):
     before, _ = kept(visits, publish(visits, rows_per_subject=2, keep_assignment=True))
     visits.execute(
@@ -117,6 +118,7 @@ def test_one_row_a_person_lets_all_models_be_asked(visits):
         publish(visits, rows_per_subject="group", models=asked)
 
 
+@pytest.mark.exhaustive
 def test_a_live_view_shows_one_row_a_person_or_all(visits):
     for most in ("group", 2):
         with pytest.raises(dbanon.ConfigError, match="a live view cannot keep rows_per_subject"):
@@ -149,6 +151,7 @@ def test_it_needs_a_subject(visits):
         dbanon.set_policy(TABLE, without, settings=visits.settings)
 
 
+@pytest.mark.exhaustive
 def test_it_is_told_why_a_release_is_not_made_of_earlier_classes(visits):
     notes = []
     for _ in range(2):

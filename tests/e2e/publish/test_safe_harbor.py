@@ -67,6 +67,7 @@ def records(copied):
     return copied(make_records)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("algorithm", ["mondrian", "auto"])
 def test_the_policy_of_the_guide_keeps_safe_harbor(records, algorithm):
     release = dbanon.publish("health_records", algorithm=algorithm, settings=records.settings)

@@ -5,6 +5,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from selection import exhaustive_after
 from tables import define_patients, patients_policy, rows_proved
 
 import dbanon
@@ -40,6 +41,7 @@ def run(patients, monkeypatch, capsys):
     return command
 
 
+@pytest.mark.exhaustive
 def test_what_the_search_was_told_is_kept_and_repeated_by_a_refresh(patients, run):
     options = ("--effort", "fast", "--time-limit", "300ms", "--param", "loss=il")
     published = json.loads(run("publish", "patients", "--algorithm", "auto", *options, "--json"))
@@ -50,6 +52,7 @@ def test_what_the_search_was_told_is_kept_and_repeated_by_a_refresh(patients, ru
     assert "unchanged" in run("refresh", "patients", "--if-changed")
 
 
+@pytest.mark.exhaustive
 def test_blocks_are_kept_and_repeated_by_a_refresh(patients, run):
     run("publish", "patients", "--algorithm", "mdav", "--block", 60)
     (again,) = dbanon.refresh("patients", settings=patients.settings)
@@ -57,6 +60,7 @@ def test_blocks_are_kept_and_repeated_by_a_refresh(patients, run):
     assert rows_proved(again.release) == 200
 
 
+@pytest.mark.exhaustive
 def test_another_algorithm_begins_with_its_own_parameters(patients):
     policy = patients_policy(TABLE, algorithm="auto", params={"effort": "fast"})
     dbanon.set_policy(TABLE, policy, settings=patients.settings)
@@ -71,6 +75,7 @@ def test_another_algorithm_begins_with_its_own_parameters(patients):
     assert planned.policy.block is None
 
 
+@pytest.mark.exhaustive
 def test_a_plan_tells_the_search(run):
     shown = run("plan", "patients", "--algorithm", "auto", "--effort", "best")
     assert "by auto (effort = best)" in shown
@@ -135,6 +140,7 @@ def test_wrong_words_are_a_usage_error(run, words, message):
     assert message in " ".join(run("plan", "patients", *words, code=2).split())
 
 
+@pytest.mark.exhaustive
 def test_a_comparison_shows_every_algorithm_with_its_costs(run):
     shown = run("plan", "patients", "--compare", "--algorithms", "mondrian,mdav,auto")
     assert "public.patients: 200 rows, k = 5, l = 3" in shown
@@ -158,6 +164,7 @@ def test_what_the_weights_of_a_policy_ask_for_is_shown_beside_what_they_do_not(r
     assert f"all, weighted (NCP) {100 * expected:.2f}%" in shown
 
 
+@pytest.mark.exhaustive
 def test_a_comparison_says_what_a_publication_would_cost(patients):
     found = dbanon.compare(
         "patients", algorithms=["mondrian", "mdav"], ks=[10, 3, 500], settings=patients.settings
@@ -237,7 +244,7 @@ def test_a_comparison_without_a_sensitive_column_has_no_classification_metric(pa
     assert "cm" not in result["loss"]["metrics"]
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+@pytest.mark.parametrize("suffix", exhaustive_after(1, ["png", "svg", "pdf"]))
 def test_a_comparison_is_drawn(run, tmp_path, suffix):
     file = tmp_path / f"loss.{suffix}"
     shown = run("plan", "patients", "--algorithms", "mondrian,mdav", "--plot", file)
@@ -252,6 +259,7 @@ def test_without_matplotlib_the_drawing_is_refused_before_anything_is_read(monke
     assert "pip install 'dbanon[plot]'" in told
 
 
+@pytest.mark.exhaustive
 def test_a_time_limit_of_the_library_is_in_seconds(patients):
     with pytest.raises(PolicyError, match="effort of auto is one of fast, balanced, best"):
         dbanon.plan("patients", algorithm="auto", effort=3, settings=patients.settings)

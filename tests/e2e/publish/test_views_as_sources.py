@@ -71,6 +71,7 @@ def true_rows(database, name):
     return found
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["rentals", "stored", "nested"])
 def test_a_join_is_published_with_every_value_of_its_row(shop, name):
     release = publish(shop, name)
@@ -80,6 +81,7 @@ def test_a_join_is_published_with_every_value_of_its_row(shop, name):
     assert dbanon.check(release.relation, settings=shop.settings).passed
 
 
+@pytest.mark.exhaustive
 def test_persons_are_counted_across_the_rows_of_a_join(shop):
     release = publish(shop, policy=policy_of("rentals", subject="customer_id"))
     assert rows_proved(release) == 400
@@ -88,6 +90,7 @@ def test_persons_are_counted_across_the_rows_of_a_join(shop):
     assert dbanon.check(release.relation, settings=shop.settings).passed
 
 
+@pytest.mark.exhaustive
 def test_doctor_finds_nothing_wrong_with_a_published_view(shop):
     publish(shop, policy=policy_of("rentals", subject="customer_id"))
     found = dbanon.doctor(settings=shop.settings)
@@ -97,6 +100,7 @@ def test_doctor_finds_nothing_wrong_with_a_published_view(shop):
     assert [finding.message for finding in found if finding.exit_code] == []
 
 
+@pytest.mark.exhaustive
 def test_all_rows_of_a_person_lead_to_k_persons(shop):
     """The attacker has the source: whose rows can all be the published rows of a person?"""
     roles = {**ROLES, "amount": Role.QUASI, "remark": Role.IDENTIFIER}
@@ -124,6 +128,7 @@ def test_all_rows_of_a_person_lead_to_k_persons(shop):
     assert persons == 150
 
 
+@pytest.mark.exhaustive
 def test_a_refresh_sees_what_the_tables_below_have_become(shop):
     publish(shop)
     (same,) = dbanon.refresh("rentals", if_changed=True, settings=shop.settings)
@@ -204,6 +209,7 @@ def test_a_view_cannot_be_published_live(shop):
         publish(shop, kind="view")
 
 
+@pytest.mark.exhaustive
 def test_a_key_of_the_policy_is_not_enough_for_a_live_view(shop):
     roles = {"film_id": Role.IDENTIFIER, "category": Role.QUASI}
     columns = tuple(ColumnRule(column, role) for column, role in roles.items())
@@ -226,6 +232,7 @@ def test_a_table_without_a_primary_key_is_published_by_the_key_of_its_policy(sho
         dbanon.refresh("keyless", settings=shop.settings)
 
 
+@pytest.mark.exhaustive
 def test_row_level_security_below_a_view_is_refused(shop):
     publish(shop)
     shop.execute("ALTER TABLE public.customer ENABLE ROW LEVEL SECURITY")
@@ -246,6 +253,7 @@ def test_a_view_whose_rows_differ_at_each_reading_is_refused(shop, call):
         publish(shop, "nested")
 
 
+@pytest.mark.exhaustive
 def test_what_depends_on_the_moment_is_read_at_one_moment(shop):
     shop.execute(
         "CREATE VIEW public.aged AS SELECT rental_id, customer_id, born, city, category,"
@@ -266,6 +274,7 @@ def test_a_view_that_is_defined_otherwise_is_drift(shop):
         dbanon.refresh("nested", settings=shop.settings)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("below", ["public.customer", "public.rental", "public.rentals"])
 def test_a_reader_who_can_read_what_a_view_is_made_of_is_refused(shop, below):
     analyst = shop.role("analyst_of_joins")
@@ -274,6 +283,7 @@ def test_a_reader_who_can_read_what_a_view_is_made_of_is_refused(shop, below):
         publish(shop, grants=[analyst])
 
 
+@pytest.mark.exhaustive
 def test_a_reader_of_a_partition_below_a_view_is_refused(shop):
     shop.execute(
         "CREATE TABLE public.parted (LIKE public.rental) PARTITION BY RANGE (rental_id);"
@@ -298,6 +308,7 @@ def test_a_column_named_like_one_of_the_system_is_refused(shop):
         publish(shop, policy=odd)
 
 
+@pytest.mark.exhaustive
 def test_a_person_who_is_written_in_two_ways_is_one(shop):
     shop.execute(
         "CREATE VIEW public.signed AS SELECT rental_id, born, city, category, amount,"

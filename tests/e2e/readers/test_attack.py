@@ -28,6 +28,7 @@ def named(found):
     return {(one["name"], one["column"]): one for one in found["attacks"]}
 
 
+@pytest.mark.exhaustive
 def test_what_is_ours_is_attacked_and_no_bound_is_broken(patients, run):
     found = json.loads(run("attack", "anon.patients", "--json").out)
     assert ("anon.patients", "public.patients", 1) == (
@@ -56,6 +57,7 @@ def test_other_attackers_look_for_anybody(run, attacker):
     assert 0 < one["rate"] <= one["expected"] == 0.2
 
 
+@pytest.mark.exhaustive
 def test_the_same_seed_draws_the_same_persons(patients, run):
     words = ("attack", "anon.patients", "--samples", "50", "--json")
     first, again = (run(*words, "--seed", "3").out for _ in range(2))
@@ -81,6 +83,7 @@ def test_what_there_is_no_time_for_is_told(run):
 # Two relations
 
 
+@pytest.mark.exhaustive
 def test_relations_that_were_judged_together_are_attacked_within_their_bound(patients, run):
     dbanon.publish("patients", name="coarse", k=10, settings=patients.settings)
     found = json.loads(run("attack", "anon.patients", "--with", "anon.coarse", "--json").out)
@@ -128,6 +131,7 @@ def test_a_live_view_is_remembered_by_nobody_and_attacked_without_a_bound(patien
 # What it reads, and of whom
 
 
+@pytest.mark.exhaustive
 def test_live_views_are_attacked_as_they_are_now(copied, run, monkeypatch):
     database = copied(serve_patients)
     monkeypatch.setenv("DBANON_DSN", database.dsn)
@@ -187,6 +191,7 @@ def test_only_what_serves_a_release_is_attacked(patients, run):
     assert "is not what was published" in run("attack", "anon.patients", code=1).err
 
 
+@pytest.mark.exhaustive
 def test_nothing_that_it_tells_is_a_value_of_anybody(patients, run):
     dbanon.publish("patients", name="coarse", k=10, settings=patients.settings)
     values = {
@@ -204,6 +209,7 @@ def test_nothing_that_it_tells_is_a_value_of_anybody(patients, run):
     assert {value for value in values if re.search(rf"\b{re.escape(value)}\b", told)} == set()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ['"; DROP TABLE patients; --', "{0}", "%s", "line\nend", "[red]"])
 def test_hostile_names_are_names(patients, run, name):
     table = dbanon.TableName("public", name)
@@ -233,6 +239,7 @@ def test_hostile_names_are_names(patients, run, name):
     assert "skewness" in run("attack", str(release.relation)).out
 
 
+@pytest.mark.exhaustive
 def test_the_persons_of_a_dataset_are_attacked(database, tmp_path, run, monkeypatch):
     monkeypatch.setenv("DBANON_DSN", database.dsn)
     dbanon.publish_dataset(make_clinic(database, tmp_path), k=3, settings=database.settings)

@@ -37,6 +37,7 @@ def reader(database):
     return Settings(dsn=database.dsn_as("describing_analyst"))
 
 
+@pytest.mark.exhaustive
 def test_an_analyst_learns_what_each_column_is_and_when_it_was_proved(reader):
     found = dbanon.describe("anon.patients", settings=reader)
     words = {column.name: (column.role, column.words) for column in found.columns}

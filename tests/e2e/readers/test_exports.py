@@ -38,6 +38,7 @@ def names():
     return sorted(path.name for path in Path().iterdir())
 
 
+@pytest.mark.exhaustive
 def test_csv_is_what_postgresql_prints_with_the_proof_beside_it(published, command):
     said = command("export", "anon.patients", "--format", "csv").out
     assert "200 rows of release 1 in patients.csv, proof in patients.csv.json" in said

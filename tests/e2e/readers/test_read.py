@@ -48,6 +48,7 @@ def patients(copied):
     return copied(publish_patients)
 
 
+@pytest.mark.exhaustive
 def test_a_frame_has_the_values_that_sql_shows(patients):
     frame = dbanon.read(RELATION, settings=patients.settings)
     ((rows,),) = patients.execute(f"SELECT count(*) FROM {RELATION}")

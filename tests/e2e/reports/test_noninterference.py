@@ -5,6 +5,7 @@ import json
 import numpy as np
 import psycopg
 import pytest
+from selection import exhaustive_after
 
 import dbanon
 from dbanon.domain.policy import K_ANONYMITY, ColumnRule, ModelSpec, Policy, Role
@@ -60,7 +61,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize("what", exhaustive_after(1, CHANGES))
 def test_a_public_report_does_not_depend_on_the_source(copied, run, monkeypatch, tmp_path, what):
     database = copied(make_clinic)
     monkeypatch.setenv("DBANON_DSN", database.dsn)
@@ -120,6 +121,7 @@ def statements(monkeypatch):
     return sent
 
 
+@pytest.mark.exhaustive
 def test_no_statement_of_a_public_report_names_the_source(copied, statements):
     database = copied(make_clinic)
     database.execute("ALTER TABLE clinic RENAME TO clinic_before")
@@ -159,6 +161,7 @@ def test_a_public_report_is_not_compared_with_a_confidential_one(
     run("report", "anon.clinic", "--public", "--against", kept["confidential"], code=1)
 
 
+@pytest.mark.exhaustive
 def test_a_public_report_says_what_its_release_says(copied):
     database = copied(make_clinic)
     mine = dbanon.report("anon.clinic", settings=database.settings)
@@ -172,6 +175,7 @@ def test_a_public_report_says_what_its_release_says(copied):
     assert mine.risk.disclosures == public.risk.disclosures
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("of", [[], ["--samples", "60"]])
 def test_a_report_does_not_depend_on_where_rows_are_read(copied, run, monkeypatch, of):
     database = copied(make_clinic)

@@ -27,6 +27,7 @@ def require_good(show, path):
     assert printed.pdf(format="A4").startswith(b"%PDF-")
 
 
+@pytest.mark.exhaustive
 def test_a_report_is_written_as_a_page(copied, run, tmp_path):
     path = tmp_path / "report.html"
     database = copied(publish_patients)
@@ -51,6 +52,7 @@ def test_a_plan_is_written_as_a_page_and_nothing_is_published(copied, run, tmp_p
     assert [(None,)] == database.execute("SELECT to_regclass('anon.patients')")
 
 
+@pytest.mark.exhaustive
 def test_the_figures_of_a_plan_are_those_of_the_release_that_follows(copied):
     from dbanon.actions.plan import plan_with_report
 
@@ -111,6 +113,7 @@ def run(monkeypatch, capsys):
     return command
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("dataset", exhaustive_after(1, ["patients", "adult"]))
 def test_pages_of_real_data_are_good_in_a_browser(database, run, show, tmp_path, dataset):

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from selection import exhaustive_after
 from tables import make_patients, patients_policy, publish_patients, serve_patients, unseal
 
 import dbanon
@@ -43,6 +44,7 @@ def by_attacker(report):
     return {one.attacker: one for one in report.risk.reidentification}
 
 
+@pytest.mark.exhaustive
 def test_figures_are_those_of_what_readers_see(patients):
     rows = patients.execute(SHOWN)
     classes = Counter(row[:4] for row in rows)
@@ -70,6 +72,7 @@ def test_figures_are_those_of_what_readers_see(patients):
     assert len(whole) == disease.values
 
 
+@pytest.mark.exhaustive
 def test_it_says_who_may_read_of_what_type_and_how_to_prove_it_again(patients):
     analyst = patients.role("report_analyst")
     dbanon.grant("anon.patients", [analyst], settings=patients.settings)
@@ -82,6 +85,7 @@ def test_it_says_who_may_read_of_what_type_and_how_to_prove_it_again(patients):
             assert all("passed" in row for row in answers), statement
 
 
+@pytest.mark.exhaustive
 def test_what_makes_the_source_unique_is_counted_exactly(patients):
     found = {one.columns: one.rows for one in reported(patients).risk.unique_sets}
     for column in ("weight", "born"):
@@ -166,6 +170,7 @@ def test_by_anatomy_exact_rows_are_found_and_buckets_disclose(database):
     assert {} == public.label_loss
 
 
+@pytest.mark.exhaustive
 def test_a_live_view_has_a_report(copied):
     database = copied(serve_patients)
     found = reported(database)
@@ -202,6 +207,7 @@ def test_masked_values_are_said_not_to_be_judged(database):
     assert [name for name, words in why.items() if words not in found.not_tried[name]] == []
 
 
+@pytest.mark.exhaustive
 def test_few_persons_are_counted_exactly_under_a_heading(database, run, monkeypatch, tmp_path):
     table = make_patients(database, rows=204)
     policy = patients_policy(table, where=(Condition("id", Comparison.AT_LEAST, 4),))
@@ -230,7 +236,7 @@ def test_few_persons_are_counted_exactly_under_a_heading(database, run, monkeypa
 RECODED = ["bounds", "center", "interval-text", "mean", "median", "set", "global", "suppress"]
 
 
-@pytest.mark.parametrize("recoding", RECODED)
+@pytest.mark.parametrize("recoding", exhaustive_after(2, RECODED))
 def test_every_recoding_is_read_from_the_database(database, recoding):
     table = make_patients(database, rows=120)
     policy = patients_policy(table, l=None)
@@ -291,6 +297,7 @@ def test_what_is_no_report_is_not_compared(patients, run, monkeypatch, tmp_path)
     assert "cannot read" in finished.err
 
 
+@pytest.mark.exhaustive
 def test_nobody_is_named(patients, run, monkeypatch):
     """Values of the source that the relation does not show are nowhere in a report."""
     monkeypatch.setenv("DBANON_DSN", patients.dsn)
@@ -369,6 +376,7 @@ def test_senseless_figures_are_refused(patients, options):
         reported(patients, **options)
 
 
+@pytest.mark.exhaustive
 def test_a_person_of_several_rows_is_among_persons(database):
     table = make_patients(database, rows=100)
     database.execute(
@@ -389,6 +397,7 @@ def test_a_person_of_several_rows_is_among_persons(database):
     assert found.highest == pytest.approx(1 / 5)
 
 
+@pytest.mark.exhaustive
 def test_the_rows_of_a_person_hide_no_risk_of_theirs(database, run, monkeypatch, tmp_path):
     """Of five persons of ten rows each any is found with 1 of 5, though fifty rows are alike."""
     table = make_patients(database, rows=100)
@@ -432,6 +441,7 @@ def survey(database, *, weights="id % 7 + 10", **changes):
     return policy
 
 
+@pytest.mark.exhaustive
 def test_survey_weights_lower_the_journalists_risk_and_are_not_published(database):
     survey(database)
     found = reported(database)
@@ -452,13 +462,14 @@ def test_a_row_of_a_sample_stands_for_as_many_more(database):
     assert 1 / 150 < found.highest < 1 / 60
 
 
-@pytest.mark.parametrize("wrong", ["NULL", "0", "-1", "'NaN'", "'Infinity'"])
+@pytest.mark.parametrize("wrong", exhaustive_after(1, ["NULL", "0", "-1", "'NaN'", "'Infinity'"]))
 def test_what_is_no_weight_is_refused_by_the_report_and_stops_no_publication(database, wrong):
     survey(database, weights=f"CASE WHEN id < 3 THEN {wrong} ELSE 12.5 END")
     with pytest.raises(ConfigError, match=r"weight column persons .* in 3 rows"):
         reported(database)
 
 
+@pytest.mark.exhaustive
 def test_a_changed_weight_is_no_reason_to_publish_again(database):
     survey(database)
     database.execute("UPDATE public.patients SET persons = 99")

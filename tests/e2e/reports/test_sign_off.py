@@ -61,6 +61,7 @@ def test_an_approval_of_another_version_or_policy_is_none_of_the_release(publish
     assert "the version of its policy is not recorded" in found.approved_in_words
 
 
+@pytest.mark.exhaustive
 def test_an_entry_that_names_an_approved_version_falsely_is_by_nobody(published):
     dbanon.publish("patients", k=6, settings=published.settings)
     forged = "UPDATE dbanon.release SET policy_version = 1, overrides = '{}'"

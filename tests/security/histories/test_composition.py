@@ -81,6 +81,7 @@ def k_of_cells(release):
     return release.composition.results[0].result.achieved
 
 
+@pytest.mark.exhaustive
 def test_what_a_refresh_after_one_deletion_lacks_is_the_value_of_who_left(patients):
     first = publish(patients)
     assert first.composition.warnings == ()
@@ -96,6 +97,7 @@ def test_what_a_refresh_after_one_deletion_lacks_is_the_value_of_who_left(patien
     assert [(1, 198)] == [(a.smallest, a.in_both) for a in second.composition.against]
 
 
+@pytest.mark.exhaustive
 def test_birthdays_of_a_few_leave_the_others_with_fewer_values(patients):
     first = publish(patients, algorithm="k-member")
     before, values = members(patients, first), values_of(patients)
@@ -111,6 +113,7 @@ def test_birthdays_of_a_few_leave_the_others_with_fewer_values(patients):
     assert min(pairs.values()) == k_of_cells(second)
 
 
+@pytest.mark.exhaustive
 def test_two_algorithms_by_one_policy_leave_fewer_values(patients):
     first, values = publish(patients), values_of(patients)
     second = regroup(patients, name="others", algorithm="mondrian")
@@ -121,6 +124,7 @@ def test_two_algorithms_by_one_policy_leave_fewer_values(patients):
     assert 1 == k_of_cells(second)
 
 
+@pytest.mark.exhaustive
 def test_two_relations_that_share_a_number_are_joined_on_it(database):
     table = make_patients(database)
     database.execute("UPDATE public.patients SET weight = 50 + id * 0.1")
@@ -146,6 +150,7 @@ def test_two_relations_that_share_a_number_are_joined_on_it(database):
     assert 1 == k_of_cells(second)
 
 
+@pytest.mark.exhaustive
 def test_strict_refuses_what_comparing_reveals_and_serves_on(patients):
     first = publish(patients)
     before = patients.execute("SELECT * FROM anon.patients ORDER BY 1, 2, 3, 4, 5, 6")
@@ -174,6 +179,7 @@ def test_the_check_repeats_what_was_found(patients, monkeypatch):
         assert "\n  ".join(one.message for one in second.composition.warnings) == str(failed.value)
 
 
+@pytest.mark.exhaustive
 def test_a_release_that_was_dropped_is_not_forgotten(patients):
     first = publish(patients)
     dbanon.drop_release(first.id, settings=patients.settings)
@@ -183,6 +189,7 @@ def test_a_release_that_was_dropped_is_not_forgotten(patients):
     assert second.sharing.withheld > 0
 
 
+@pytest.mark.exhaustive
 def test_live_views_are_said_to_be_compared_with_nothing(patients):
     publish(patients)
     live = publish(patients, name="live", kind="view").composition
@@ -195,6 +202,7 @@ def test_live_views_are_said_to_be_compared_with_nothing(patients):
     assert later == warning
 
 
+@pytest.mark.exhaustive
 def test_a_history_is_checked_beside_live_views_which_are_named(patients, monkeypatch):
     publish(patients)
     publish(patients, name="live", kind="view")
@@ -213,6 +221,7 @@ def test_a_history_is_checked_beside_live_views_which_are_named(patients, monkey
         dbanon.check_history("anon.patients", settings=patients.settings)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("earlier", "expected"), [(0, 1), (1, 2)])
 def test_a_new_series_is_remembered_once_unless_there_is_something_to_compare_with(
     patients, monkeypatch, earlier, expected
@@ -225,6 +234,7 @@ def test_a_new_series_is_remembered_once_unless_there_is_something_to_compare_wi
     assert expected == len(times)
 
 
+@pytest.mark.exhaustive
 def test_nobody_but_who_publishes_can_read_what_is_remembered(patients):
     publish(patients)
     reader = patients.role("curious_reader")

@@ -50,6 +50,7 @@ def sizes(database):
     }
 
 
+@pytest.mark.exhaustive
 def test_nothing_is_left_of_a_series_that_is_forgotten(patients):
     dbanon.drop_release(2, settings=patients.settings)
     assert sizes(patients)["history_member"] == 2

@@ -78,6 +78,7 @@ def is_safe(values):
     return not values or (values.total() >= K and len(values) >= L)
 
 
+@pytest.mark.exhaustive
 def test_nobody_who_stays_is_published_otherwise(patients):
     before = published(patients)
     patients.execute("UPDATE public.patients SET age = age + 1, disease = 'plague'")
@@ -89,6 +90,7 @@ def test_nobody_who_stays_is_published_otherwise(patients):
     assert found.release.checks.passed
 
 
+@pytest.mark.exhaustive
 def test_new_persons_wait_until_they_are_a_pool_and_come_together(patients):
     before = published(patients)
     arrive(patients, 120, 121, 122)
@@ -106,6 +108,7 @@ def test_new_persons_wait_until_they_are_a_pool_and_come_together(patients):
     assert 120 + found.growth.inserted == published(patients).total() > 122
 
 
+@pytest.mark.exhaustive
 def test_newcomers_come_to_classes_without_a_sensitive_column(database):
     table = make_patients(database, rows=60)
     policy = patients_policy(table, k=K, l=None, algorithm="mdav")
@@ -125,6 +128,7 @@ def test_newcomers_come_to_classes_without_a_sensitive_column(database):
     assert 60 + found.growth.inserted == published(database).total()
 
 
+@pytest.mark.exhaustive
 def test_a_class_stays_until_most_of_it_have_left_and_goes_as_a_whole(patients):
     before = published(patients)
     (members,) = patients.execute(
@@ -186,6 +190,7 @@ def test_a_release_that_would_show_nobody_is_served_on(alike):
     assert [(16,)] == alike.execute("SELECT count(*) FROM anon.alike")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "types",
     ["uuid", "numeric(6, 2)", "timestamptz", "char(5)", "date", "bool", "float8"],
@@ -263,6 +268,7 @@ def shared(database):
     return found.release.sharing
 
 
+@pytest.mark.exhaustive
 def test_what_was_revealed_before_does_not_stop_a_refresh_that_adds_nothing(patients, ungated):
     patients.execute("DELETE FROM public.patients WHERE id = 17")
     with ungated():
@@ -277,6 +283,7 @@ def test_what_was_revealed_before_does_not_stop_a_refresh_that_adds_nothing(pati
     assert failing[0][0] == 1
 
 
+@pytest.mark.exhaustive
 def test_a_copy_that_was_changed_is_not_extended(patients):
     unseal(patients, 1)
     patients.execute("DELETE FROM dbanon_data.release_1 WHERE disease = 'flu'")
@@ -296,6 +303,7 @@ def test_a_copy_that_shows_others_than_are_remembered_is_not_extended(patients):
     assert 120 == published(patients).total()
 
 
+@pytest.mark.exhaustive
 def test_a_copy_with_a_class_of_which_nobody_is_remembered_is_not_extended(patients):
     patients.execute("""
         UPDATE dbanon.history_member AS m
@@ -310,6 +318,7 @@ def test_a_copy_with_a_class_of_which_nobody_is_remembered_is_not_extended(patie
     assert 120 == published(patients).total()
 
 
+@pytest.mark.exhaustive
 def test_a_changed_policy_shares_the_classes(patients):
     stored = dbanon.load_policy("patients", settings=patients.settings)
     changed = replace(stored, models=(ModelSpec("k-anonymity", {"k": 5}),))
@@ -318,6 +327,7 @@ def test_a_changed_policy_shares_the_classes(patients):
     assert (120, 0) == (found.kept, found.withheld)
 
 
+@pytest.mark.exhaustive
 def test_a_new_series_groups_all_rows_anew(patients):
     patients.execute("UPDATE public.patients SET disease = 'plague ' || id % 2")
     others = {"new_series": True, "recipients_changed": True}
@@ -326,6 +336,7 @@ def test_a_new_series_groups_all_rows_anew(patients):
     assert {"plague 0", "plague 1"} == {row[4] for row in published(patients)}
 
 
+@pytest.mark.exhaustive
 def test_models_of_the_whole_share_the_classes(patients):
     stored = dbanon.load_policy("patients", settings=patients.settings)
     models = (*stored.models, ModelSpec("t-closeness", {"t": 0.9}))
@@ -334,6 +345,7 @@ def test_models_of_the_whole_share_the_classes(patients):
     assert 120 == shared(patients).kept
 
 
+@pytest.mark.exhaustive
 def test_labels_are_of_all_classes_and_share_them(patients):
     stored = dbanon.load_policy("patients", settings=patients.settings)
     dbanon.set_policy(stored.table, replace(stored, labels=True), settings=patients.settings)
@@ -343,6 +355,7 @@ def test_labels_are_of_all_classes_and_share_them(patients):
     assert (120, 40) == (found.kept, found.inserted)
 
 
+@pytest.mark.exhaustive
 def test_bounds_share_the_classes(patients):
     stored = dbanon.load_policy("patients", settings=patients.settings)
     rules = tuple(
@@ -356,6 +369,7 @@ def test_bounds_share_the_classes(patients):
     assert (120, 40) == (found.kept, found.inserted)
 
 
+@pytest.mark.exhaustive
 def test_a_kept_assignment_shares_the_classes(patients):
     dbanon.publish("patients", keep_assignment=True, settings=patients.settings)
     arrive(patients, *range(120, 160))
@@ -363,6 +377,7 @@ def test_a_kept_assignment_shares_the_classes(patients):
     assert [(160,)] == patients.execute("SELECT count(*) FROM dbanon_data.rows_3")
 
 
+@pytest.mark.exhaustive
 def test_what_relations_have_revealed_keeps_neither_from_growing(patients, ungated):
     with ungated():
         dbanon.publish("patients", name="others", k=K + 1, settings=patients.settings)
@@ -374,6 +389,7 @@ def test_what_relations_have_revealed_keeps_neither_from_growing(patients, ungat
     assert one.growth.inserted == two.growth.inserted > 0
 
 
+@pytest.mark.exhaustive
 def test_the_loss_counts_the_classes_that_are_served(patients):
     arrive(patients, *range(120, 180))
     patients.execute("DELETE FROM public.patients WHERE id = 17")

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from selection import exhaustive_after
 from tables import make_patients, patients_policy
 
 import dbanon
@@ -37,7 +38,9 @@ def released(database):
     return [chapter.release for chapter in chapters]
 
 
-@pytest.mark.parametrize("options", [{}, {"new_series": True}, {**MONDRIAN, "k": 9}])
+@pytest.mark.parametrize(
+    "options", exhaustive_after(2, [{}, {"new_series": True}, {**MONDRIAN, "k": 9}])
+)
 def test_a_relation_of_a_new_name_joins_no_series_by_itself(patients, options):
     with pytest.raises(ConfigError, match="are 2 series") as refused:
         publish(patients, name="again", **options)
@@ -47,6 +50,7 @@ def test_a_relation_of_a_new_name_joins_no_series_by_itself(patients, options):
     assert [2, 1] == released(patients)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("series", "former"), [("anon.patients", 1), ("anon.others", 2)])
 def test_a_relation_joins_the_series_that_is_named(patients, series, former):
     found = publish(patients, name="again", series=series)
@@ -64,6 +68,7 @@ def test_what_is_grouped_anew_joins_the_series_that_is_named(patients):
     assert (2, found.id) == found.composition.releases
 
 
+@pytest.mark.exhaustive
 def test_readers_of_no_series_are_asked_of_none(patients):
     found = publish(patients, name="third", **OTHERS)
     assert (found.id,) == publish(patients, name="third").composition.releases[:1]
@@ -81,6 +86,7 @@ def test_a_relation_of_another_series_does_not_move(patients):
     assert [2, 1] == released(patients)
 
 
+@pytest.mark.exhaustive
 def test_a_table_of_one_series_is_asked_nothing(database):
     table = make_patients(database)
     dbanon.set_policy(table, patients_policy(table, k=5, l=3), settings=database.settings)
@@ -88,7 +94,7 @@ def test_a_table_of_one_series_is_asked_nothing(database):
     assert (first.id, first.id + 1) == publish(database, name="again").composition.releases
 
 
-@pytest.mark.parametrize("if_changed", [False, True])
+@pytest.mark.parametrize("if_changed", exhaustive_after(1, [False, True]))
 def test_a_refresh_that_changes_nothing_refuses_a_reader_of_two_series(patients, if_changed):
     publish(patients, name="again", series="anon.patients")
     role = patients.role("analyst")
@@ -102,6 +108,7 @@ def test_a_refresh_that_changes_nothing_refuses_a_reader_of_two_series(patients,
     assert [False, False] == [one.changed for one in found]
 
 
+@pytest.mark.exhaustive
 def test_a_table_that_was_renamed_is_no_other_table(database):
     table = make_patients(database)
     policy = patients_policy(table, k=5, l=3)
@@ -125,6 +132,7 @@ def test_a_table_that_was_renamed_is_no_other_table(database):
     assert (first.id, second.id) == second.composition.releases
 
 
+@pytest.mark.exhaustive
 def test_a_table_whose_predecessor_is_gone_is_another_one(database):
     table = make_patients(database)
     dbanon.set_policy(table, patients_policy(table, k=5, l=3), settings=database.settings)

@@ -231,6 +231,7 @@ def live(database, chance, coming):
     database.execute("UPDATE public.people SET age = age + 1 WHERE id = ANY (%s)", (some,))
 
 
+@pytest.mark.exhaustive
 def test_grouped_anew_each_time_the_releases_tell_persons_apart(seen, clinic):
     live(clinic, random.Random(1), list(range(FIRST + 1, PERSONS)))  # noqa: S311
     with pytest.raises(CheckFailed, match="fail their models"):
@@ -243,6 +244,7 @@ def test_grouped_anew_each_time_the_releases_tell_persons_apart(seen, clinic):
     assert values < L
 
 
+@pytest.mark.exhaustive
 def test_tables_may_have_a_sensitive_column_of_one_name_and_of_several_types(clinic):
     for table, name in (("people", "insurance"), ("visits", "cost"), ("findings", "code")):
         clinic.execute(f"ALTER TABLE public.{table} RENAME {name} TO outcome")
@@ -313,6 +315,7 @@ def stays(attacker, database):
     return attacker
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", exhaustive_after(1, STREAMS))
 def test_nor_are_persons_of_several_rows_of_one_table(stays, database, seed):
     chance = random.Random(seed)  # noqa: S311 - people, not secrets
@@ -334,6 +337,7 @@ def test_nor_are_persons_of_several_rows_of_one_table(stays, database, seed):
         assert source == growth.kept + growth.inserted + waiting
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("most", exhaustive_after(1, ["2", '"group"', "1"]))
 def test_nor_by_numbers_of_rows_where_the_policies_say_so(attacker, database, most):
     database.execute(SCHEMA)
@@ -381,6 +385,7 @@ def test_releases_that_are_safe_table_by_table_are_refused_for_who_joins_them(ei
         refresh(eight, new_series=True)
 
 
+@pytest.mark.exhaustive
 def test_table_by_table_nothing_is_wrong_with_them(eight, monkeypatch):
     from dbanon.actions.publication import steps
 
@@ -392,6 +397,7 @@ def test_table_by_table_nothing_is_wrong_with_them(eight, monkeypatch):
         dbanon.check_history("anon.people", settings=eight.settings)
 
 
+@pytest.mark.exhaustive
 def test_a_deadline_takes_leavers_out_of_all_tables(database):
     database.execute(SCHEMA)
     arrive(database, range(1, FIRST + 1))
@@ -409,6 +415,7 @@ def test_a_deadline_takes_leavers_out_of_all_tables(database):
     assert [0] * len(TABLES) == [one.growth.deferred for one in gone]
 
 
+@pytest.mark.exhaustive
 def test_persons_who_are_gone_may_leave_rows_behind(clinic):
     before = clinic.execute("SELECT count(*) FROM anon.visits")
     clinic.execute("DELETE FROM public.people WHERE id = 17")
@@ -418,6 +425,7 @@ def test_persons_who_are_gone_may_leave_rows_behind(clinic):
     assert before == clinic.execute("SELECT count(*) FROM anon.visits")
 
 
+@pytest.mark.exhaustive
 def test_persons_are_shown_no_longer_than_the_policy_of_any_table_promises(clinic):
     policy = policies.parse(f'erase_within = "30d"\n{POLICIES["visits"]}')
     dbanon.set_policy("visits", policy, settings=clinic.settings)

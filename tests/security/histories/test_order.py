@@ -60,6 +60,7 @@ def moved(before, after):
     return wards
 
 
+@pytest.mark.exhaustive
 def test_newcomers_stand_among_those_of_their_class_who_were_there(people):
     before = ordered(people)
     assert {20} == {len(rows) for rows in before.values()}
@@ -74,6 +75,7 @@ def test_newcomers_stand_among_those_of_their_class_who_were_there(people):
         assert not all(is_old[:20])
 
 
+@pytest.mark.exhaustive
 def test_the_order_shows_which_classes_changed_as_their_rows_do_and_no_more(people):
     """Somebody who has both releases learns nothing from the order of their rows."""
     before = ordered(people)
@@ -91,6 +93,7 @@ def test_the_order_shows_which_classes_changed_as_their_rows_do_and_no_more(peop
         assert {True, False} == {*last}
 
 
+@pytest.mark.exhaustive
 def test_classes_that_are_equal_by_null_and_by_several_columns_are_one(people):
     people.execute("ALTER TABLE public.people ADD age int")
     policy = dbanon.load_policy(TABLE, settings=people.settings)
@@ -124,6 +127,7 @@ def number_wrongly(people):
     )
 
 
+@pytest.mark.exhaustive
 def test_a_row_with_the_number_of_another_class_is_found_before_a_refresh(people):
     number_wrongly(people)
     (found,) = dbanon.refresh(TABLE, settings=people.settings)

@@ -53,6 +53,7 @@ def test_a_table_that_was_renamed_is_the_same_table(patients):
     assert second.warnings or second.composition.warnings or second.sharing is not None
 
 
+@pytest.mark.exhaustive
 def test_a_view_of_merged_classes_is_refreshed_when_all_of_an_atom_have_left(patients):
     publish(patients)
     publish(patients, name="larger", k=9)
@@ -67,6 +68,7 @@ def test_a_view_of_merged_classes_is_refreshed_when_all_of_an_atom_have_left(pat
     assert [None, None] == [one.error for one in found]
 
 
+@pytest.mark.exhaustive
 def test_newcomers_are_as_many_together_as_any_release_of_the_series_promised(patients):
     publish(patients)
     larger = publish(patients, name="larger", k=10)

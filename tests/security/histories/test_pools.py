@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from selection import exhaustive_after
 
 import dbanon
 from dbanon.domain.policy import ColumnRule, Comparison, Condition, ModelSpec, Policy, Role
@@ -76,6 +77,7 @@ def test_a_kept_value_whose_pool_fails_keeps_no_other_one_waiting(database):
     assert (12, 36) == tuple(count(database, "people", f"sex = '{s}'") for s in "mw")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("meanwhile", ["nothing", "one leaves"])
 def test_one_more_of_a_kept_value_does_not_complete_its_failed_pool(database, meanwhile):
     courses = []
@@ -98,6 +100,7 @@ def test_one_more_of_a_kept_value_does_not_complete_its_failed_pool(database, me
     assert 48 == courses[0][-1]
 
 
+@pytest.mark.exhaustive
 def test_the_pool_of_a_kept_value_is_as_large_as_its_own_published_values_require(database):
     make(database, "people", KEPT)
     come(database, "people", 1, ("f" * 19 + "h") * 5)
@@ -135,6 +138,7 @@ def add(database, name, rows_of):
         )
 
 
+@pytest.mark.exhaustive
 def test_with_a_subject_each_kept_value_is_a_pool_of_its_own(database):
     courses = []
     for world, six in zip(WORLDS, ("ffffff", "fhfhfh"), strict=True):
@@ -148,7 +152,7 @@ def test_with_a_subject_each_kept_value_is_a_pool_of_its_own(database):
     assert 220 == courses[0][2]
 
 
-@pytest.mark.parametrize("number", ["group", 2])
+@pytest.mark.parametrize("number", exhaustive_after(1, ["group", 2]))
 def test_persons_with_a_rare_number_of_rows_are_published_whatever_their_values(database, number):
     courses = []
     for world, six in zip(WORLDS, ("ffffff", "fhfhfh"), strict=True):
@@ -202,6 +206,7 @@ def visit(database, tables, first, values, *, sex="m", visits=True):
 SIXTY = {"AAAAAA": "BBB" + "AB" * 25 + "A", "ABABAB": "AAA" + "AB" * 25 + "A"}
 
 
+@pytest.mark.exhaustive
 def test_persons_with_rows_in_rare_tables_are_published_whatever_their_values(database):
     courses = []
     for world, (six, rest) in zip(WORLDS, SIXTY.items(), strict=True):
@@ -217,6 +222,7 @@ def test_persons_with_rows_in_rare_tables_are_published_whatever_their_values(da
     assert 60 + 60 == courses[0][1]
 
 
+@pytest.mark.exhaustive
 def test_in_a_dataset_each_kept_value_is_a_pool_of_its_own(database):
     courses = []
     for world, (six, rest) in zip(WORLDS, SIXTY.items(), strict=True):
@@ -249,6 +255,7 @@ def test_a_failed_pool_is_remembered_though_the_refresh_is_refused(database):
     assert 21 == dbanon.history("alpha", settings=database.settings).retained[0].failed
 
 
+@pytest.mark.exhaustive
 def test_new_persons_wait_for_a_pool_where_everybody_published_has_left(database):
     courses = []
     for world, last in zip(WORLDS, "fh", strict=True):
@@ -276,6 +283,7 @@ def two(database, name, **options):
     publish(database, name, policy="second", name=f"{name}_second")
 
 
+@pytest.mark.exhaustive
 def test_new_classes_are_safe_for_the_columns_of_every_relation(database):
     courses = []
     for world, (jobs, others) in zip(WORLDS, (("t", "p"), ("tp", "tp")), strict=True):
@@ -291,6 +299,7 @@ def test_new_classes_are_safe_for_the_columns_of_every_relation(database):
     assert [24, 72, 72, 120] == courses[0][1::2]
 
 
+@pytest.mark.exhaustive
 def test_a_deadline_holds_in_every_relation(database):
     two(database, "people", erase_within="30d")
     come(database, "people", 1000, "fh" * 6, age=70, jobs="t")
@@ -326,6 +335,7 @@ def test_a_new_column_is_not_published_of_classes_that_were_made_before_it(datab
     assert 12 == courses[0][1]
 
 
+@pytest.mark.exhaustive
 def test_a_pool_of_another_relation_is_published_though_nothing_changed_since(database):
     policy = make(database, "people", ())
     come(database, "people", 1, "fh" * 12)
@@ -344,6 +354,7 @@ def test_a_pool_of_another_relation_is_published_though_nothing_changed_since(da
     assert [(4,)] == database.execute(number)
 
 
+@pytest.mark.exhaustive
 def test_pools_ignore_the_columns_of_live_views_which_are_not_compared(database):
     policy = make(database, "people", ())
     come(database, "people", 1, "fh" * 12)

@@ -50,6 +50,7 @@ def publish(database, policy):
     return dbanon.publish(VISITS, policy=policy, keep_assignment=True, settings=database.settings)
 
 
+@pytest.mark.exhaustive
 def test_persons_of_several_rows_are_not_told_apart_by_two_views(visits):
     first = classes(visits, publish(visits, "age"))
     assert (60, K) == (len(first), min(Counter(first.values()).values()))

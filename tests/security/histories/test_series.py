@@ -1,6 +1,7 @@
 """A release that would make comparing releases worse is refused, unless others will read it."""
 
 import pytest
+from selection import exhaustive_after
 from tables import make_patients, patients_policy
 
 import dbanon
@@ -51,7 +52,9 @@ def reader(database, name, *relations):
     return role
 
 
-@pytest.mark.parametrize("options", [{}, {"name": "others"}, {"new_series": True}, {"k": 9}])
+@pytest.mark.parametrize(
+    "options", exhaustive_after(1, [{}, {"name": "others"}, {"new_series": True}, {"k": 9}])
+)
 def test_what_makes_comparing_worse_is_refused(patients, options):
     before = shown(patients)
     with pytest.raises(CheckFailed, match="compared with release 1") as refused:
@@ -62,6 +65,7 @@ def test_what_makes_comparing_worse_is_refused(patients, options):
     assert [1] == released(patients)
 
 
+@pytest.mark.exhaustive
 def test_what_makes_it_no_worse_is_published(patients):
     before = shown(patients)
     assert () == publish(patients).composition.warnings
@@ -69,6 +73,7 @@ def test_what_makes_it_no_worse_is_published(patients):
     assert [2, 1] == released(patients)
 
 
+@pytest.mark.exhaustive
 def test_others_read_a_series_of_their_own(patients):
     second = publish(patients, name="others", algorithm="mondrian", **OTHERS)
     assert second.composition.warnings != ()  # who has both after all can compare
@@ -82,6 +87,7 @@ def test_others_read_a_series_of_their_own(patients):
         publish(patients, name="others")
 
 
+@pytest.mark.exhaustive
 def test_a_series_starts_anew_when_nothing_is_served(patients):
     dbanon.drop_release(1, settings=patients.settings)
     with pytest.raises(CheckFailed):
@@ -91,6 +97,7 @@ def test_a_series_starts_anew_when_nothing_is_served(patients):
     assert (second.id,) == publish(patients, algorithm="mondrian").composition.releases[:1]
 
 
+@pytest.mark.exhaustive
 def test_whoever_reads_on_is_no_other_recipient(patients):
     role = reader(patients, "analyst", "anon.patients")
     before = shown(patients)
@@ -106,6 +113,7 @@ def test_whoever_reads_on_is_no_other_recipient(patients):
     publish(patients, name="others", grants=[new], algorithm="mondrian", **OTHERS)
 
 
+@pytest.mark.exhaustive
 def test_a_reader_through_a_role_or_public_is_no_other_recipient(patients):
     group = reader(patients, "analyst", "anon.patients")
     member = patients.role("member")
@@ -117,6 +125,7 @@ def test_a_reader_through_a_role_or_public_is_no_other_recipient(patients):
         publish(patients, name="others", grants=["public"], algorithm="mondrian", **OTHERS)
 
 
+@pytest.mark.exhaustive
 def test_nobody_is_granted_two_series(patients):
     role = reader(patients, "analyst", "anon.patients")
     publish(patients, name="others", algorithm="mondrian", **OTHERS)
@@ -128,6 +137,7 @@ def test_nobody_is_granted_two_series(patients):
         publish(patients, grants=[role])
 
 
+@pytest.mark.exhaustive
 def test_a_grant_of_two_series_by_hand_is_found(patients):
     publish(patients, name="others", algorithm="mondrian", **OTHERS)
 
@@ -144,7 +154,7 @@ def test_a_grant_of_two_series_by_hand_is_found(patients):
     assert {("anon.patients", role), ("anon.others", role)} == found()
 
 
-@pytest.mark.parametrize("kind", ["VIEW", "MATERIALIZED VIEW"])
+@pytest.mark.parametrize("kind", exhaustive_after(1, ["VIEW", "MATERIALIZED VIEW"]))
 def test_who_reads_a_view_of_a_release_reads_its_series(patients, kind):
     patients.execute(
         f"CREATE {kind} public.mine AS SELECT * FROM anon.patients;"
@@ -163,6 +173,7 @@ def test_who_reads_a_view_of_a_release_reads_its_series(patients, kind):
     assert all(role in one.message for one in found)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.pg(">= 15")
 def test_a_view_that_asks_for_the_rights_of_its_reader_makes_nobody_a_reader(patients):
     patients.execute(

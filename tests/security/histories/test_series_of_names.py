@@ -21,6 +21,7 @@ def publish(database, **options):
     return dbanon.publish("patients", settings=database.settings, **options)
 
 
+@pytest.mark.exhaustive
 def test_a_relation_of_a_new_name_is_not_of_a_series_that_was_made_for_others(patients):
     analyst, registry = patients.role("analyst"), patients.role("registry")
     first = publish(patients, grants=[analyst])  # the analyst keeps it
@@ -33,6 +34,7 @@ def test_a_relation_of_a_new_name_is_not_of_a_series_that_was_made_for_others(pa
     assert first.id in third.composition.releases
 
 
+@pytest.mark.exhaustive
 def test_doctor_names_who_reads_two_series(patients):
     analyst, registry = patients.role("analyst"), patients.role("registry")
     publish(patients, grants=[analyst])
@@ -73,6 +75,7 @@ def test_a_role_that_is_granted_one_series_while_another_is_published_reads_one(
     assert refused or (False,) in both
 
 
+@pytest.mark.exhaustive
 def test_a_role_that_may_take_on_a_reader_is_no_other_recipient(patients):
     analyst, registry = patients.role("analyst"), patients.role("registry")
     with patients.admin() as admin:

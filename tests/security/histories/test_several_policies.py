@@ -74,6 +74,7 @@ def remove_a_class(database, relation):
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("is_dropped", [False, True])
 def test_a_coarser_second_view_does_not_block_the_finer_one(people, is_dropped):
     people.execute(
@@ -98,6 +99,7 @@ def test_a_coarser_second_view_does_not_block_the_finer_one(people, is_dropped):
     assert all(one.holds for one in dbanon.check_history("anon.finer", settings=people.settings))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("first", "second"), exhaustive_after(3, PAIRS))
 def test_what_a_refresh_proposes_is_never_refused(people, first, second):
     chance, coming = random.Random(first + second), iter(range(1000, 2000))  # noqa: S311 - people
@@ -120,6 +122,7 @@ def test_what_a_refresh_proposes_is_never_refused(people, first, second):
     assert any(one.growth and one.growth.left for one in rounds)
 
 
+@pytest.mark.exhaustive
 def test_a_release_that_divides_cells_is_refused_with_the_reason_first(people, monkeypatch):
     for name in ("finer", "larger"):
         store(people, name)

@@ -124,6 +124,7 @@ def test_the_smallest_cases_look_alike_whoever_has_which_value(database, course,
     assert [*course(database, "one", one)] == [*course(database, "other", other)]
 
 
+@pytest.mark.exhaustive
 def test_what_has_left_goes_with_its_whole_class_and_nobody_of_it_comes_back(database):
     make(database, "people", some("fhfhfhfhfhfh"))
     leave(database, "people", range(1, 8))
@@ -197,6 +198,7 @@ class Stream:
         return gone
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", exhaustive_after(2, range(200)))
 def test_decisions_are_the_same_when_values_are_dealt_otherwise_within_classes(database, seed):
     stream = Stream(seed)
@@ -234,6 +236,7 @@ def again(database, name, *, by):
     return database.execute(f"SELECT count(*) FROM anon.{name}")[0][0]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("first", ["refresh", "publish"])
 @pytest.mark.parametrize("then", ["refresh", "publish"])
 @pytest.mark.usefixtures("pools_of_six")
@@ -247,6 +250,7 @@ def test_whoever_makes_a_failed_pool_valid_is_not_the_next_to_come(database, fir
     assert 34 == again(database, "people", by="refresh")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("pools_of_six")
 def test_a_failed_pool_of_one_relation_is_one_of_all_relations_of_the_table(database):
     make(database, "people", some("fhfhfhfhfhfh"))

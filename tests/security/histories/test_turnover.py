@@ -43,6 +43,7 @@ def test_keys_that_are_made_anew_are_refused_by_refresh_and_publish(patients):
     refresh(patients, new_series=True, recipients_changed=True)()
 
 
+@pytest.mark.exhaustive
 def test_a_table_that_grows_or_shrinks_is_refreshed(patients):
     patients.execute(
         "INSERT INTO public.patients SELECT id + 1000, age + 3, sex, born, weight, disease, note"

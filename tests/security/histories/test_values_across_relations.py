@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from selection import exhaustive_after
 from tables import make_patients, patients_policy
 
 import dbanon
@@ -39,11 +40,14 @@ def rows(database, relation):
 
 @pytest.mark.parametrize(
     ("changes", "options"),
-    [
-        ({}, {"new_series": True}),  # while something is served, it starts none
-        ({"subject": "id"}, {}),
-        ({"subject": "id", "rows_per_subject": 1}, {}),
-    ],
+    exhaustive_after(
+        1,
+        [
+            ({}, {"new_series": True}),  # while something is served, it starts none
+            ({"subject": "id"}, {}),
+            ({"subject": "id", "rows_per_subject": 1}, {}),
+        ],
+    ),
     ids=["new-series", "number-as-subject", "rows-per-subject"],
 )
 def test_a_value_that_changed_between_two_relations_names_nobody(database, changes, options):

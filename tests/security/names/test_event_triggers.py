@@ -67,6 +67,7 @@ def test_the_doctor_names_a_stranger_s_event_trigger(copied):
     assert [("failure", "role")] == [(f.level, f.subject) for f in found]
 
 
+@pytest.mark.exhaustive
 def test_an_event_trigger_of_the_publisher_s_or_that_is_off_is_no_obstacle(copied):
     database = copied(publish_patients)
     watch(database, owner=database.server.owner)
@@ -121,6 +122,7 @@ def test_what_a_stranger_put_behind_an_event_trigger_of_a_superuser_s_is_undone(
     assert [(False,)] == database.execute(reads)
 
 
+@pytest.mark.exhaustive
 def test_an_event_trigger_that_writes_a_log_is_named_with_what_to_do(copied):
     database = copied(publish_patients)
     admin = database.admin()

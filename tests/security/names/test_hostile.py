@@ -83,6 +83,7 @@ def test_hostile_names_publish_and_check(database, key, kind):
     assert database.execute("SELECT to_regnamespace('dbanon') IS NOT NULL") == [(True,)]
 
 
+@pytest.mark.exhaustive
 def test_a_hostile_role_is_granted(database):
     table = TableName("public", "people")
     make(database, table, ["id", "age", "kind", "disease", "plain"])
@@ -152,6 +153,7 @@ ODD = [
 
 
 # All at once, and each alone, where it decides who shares a class.
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "columns",
     [ODD, *exhaustive_after(0, [[column] for column in ODD])],
@@ -212,6 +214,7 @@ def test_any_value_of_another_column_is_published_as_it_is(database, role):
         assert len(values) == len(found), declared
 
 
+@pytest.mark.exhaustive
 def test_a_megabyte_in_an_insensitive_column_is_published(database):
     values = ["x" * 1_000_000, "short"]
     release = publish_columns(database, [("text", values)], role=Role.INSENSITIVE)

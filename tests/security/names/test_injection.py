@@ -76,6 +76,7 @@ def make(database, table, names, *, labels):
 NUMBERS = itertools.count()
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=3, suppress_health_check=list(HealthCheck))
 @given(
     texts=st.lists(PAYLOADS, min_size=4, max_size=4, unique=True),

@@ -63,6 +63,7 @@ def type_shown(database):
     )[0][0]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("name", "role", "kind"),
     each_once(TYPES, [Role.SENSITIVE, Role.INSENSITIVE], ["table", "view"]),
@@ -78,6 +79,7 @@ def test_values_are_published_in_built_in_types(database, serve, name, role, kin
     assert "failure" not in levels
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("role", [Role.SENSITIVE, Role.INSENSITIVE])
 def test_who_owns_an_enum_cannot_change_a_released_value(database, serve, role):
     declared, value, _ = TYPES["an enum"]
@@ -87,6 +89,7 @@ def test_who_owns_an_enum_cannot_change_a_released_value(database, serve, role):
     assert [("high", 50), ("low", 50)] == before == database.execute(SHOWN)
 
 
+@pytest.mark.exhaustive
 def test_who_owns_a_domain_cannot_run_code_on_released_values(database, serve):
     dealer = serve("dealer.size", "(i % 2)::dealer.size", role=Role.SENSITIVE)
     database.execute("ALTER TABLE public.people ALTER odd TYPE numeric")

@@ -6,6 +6,7 @@ from threading import Thread
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
+from selection import exhaustive_after
 from tables import make_patients, patients_policy, publish_patients, serve_patients
 
 import dbanon
@@ -77,7 +78,7 @@ def caught(database, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("what", REPLACED)
+@pytest.mark.parametrize("what", exhaustive_after(1, REPLACED))
 def test_who_looks_at_a_live_view_runs_nothing_of_its_owner(database, caught, what):
     spied(database, serve_patients).execute(REPLACED[what])
     superuser = Settings(dsn=make_conninfo(database.server.admin_dsn, dbname=database.name))
@@ -123,6 +124,7 @@ def test_who_drops_a_release_does_not_run_a_trigger_that_its_owner_adds_meanwhil
     assert not dbanon.list_releases(settings=database.settings)[0].served
 
 
+@pytest.mark.exhaustive
 def test_who_refreshes_a_release_does_not_run_a_check_that_its_owner_added(database, caught):
     spied(database, publish_patients)
     database.execute(

@@ -124,6 +124,7 @@ GRANT ALL ON public.member, public.state TO PUBLIC;
 """
 
 
+@pytest.mark.exhaustive
 def test_a_guard_cannot_be_talked_round(database, lord):
     table = make_patients(database)
     dbanon.set_policy(table, patients_policy(table), settings=database.settings)
@@ -154,6 +155,7 @@ def test_a_guard_cannot_be_talked_round(database, lord):
 # Publishing.
 
 
+@pytest.mark.exhaustive
 def test_the_driver_s_own_questions_are_answered_by_postgresql(database, lord):
     owner = sql.Identifier(database.server.owner)
     database.execute(sql.SQL("ALTER ROLE {} SET search_path = evil").format(owner))
@@ -191,6 +193,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.exhaustive
 def test_settings_of_the_database_change_nothing(database, lord):
     table = make_patients(database)
     dbanon.set_policy(table, patients_policy(table, k=5, l=3), settings=database.settings)

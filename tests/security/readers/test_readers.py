@@ -71,6 +71,7 @@ SELECT count(*)
 """
 
 
+@pytest.mark.exhaustive
 def test_two_releases_cannot_be_joined_row_by_row(patients, analyst):
     columns = {"one": "id, width_bucket(age, 0, 100, 4) AS age", "two": "disease, id"}
     for name, shown in columns.items():
@@ -93,6 +94,7 @@ def test_two_releases_cannot_be_joined_row_by_row(patients, analyst):
     assert analyst.execute(PAIRS.format("anon", "anon")).fetchone()[0] < 20
 
 
+@pytest.mark.exhaustive
 def test_a_refresh_does_not_show_which_row_is_new(patients, analyst):
     naive(patients, "CREATE TABLE naive.all AS SELECT note FROM public.patients")
     patients.execute("INSERT INTO naive.all VALUES ('the new one')")
@@ -130,6 +132,7 @@ def overheard(analyst, relation):
     return notes
 
 
+@pytest.mark.exhaustive
 def test_a_function_of_the_reader_is_not_run_on_hidden_rows(patients, analyst):
     view = "VIEW naive.shown {} AS SELECT note FROM public.patients WHERE age + 0 < 0"
     naive(patients, f"CREATE {view.format('WITH (security_barrier)')}")
@@ -160,6 +163,7 @@ def leave_one_out(database):
     )
 
 
+@pytest.mark.exhaustive
 def test_explain_estimates_nothing_of_rows_that_were_left_out(patients, analyst):
     leave_one_out(patients)
     release = publish(patients, max_suppressed=0.005)
@@ -177,6 +181,7 @@ def test_explain_estimates_nothing_of_rows_that_were_left_out(patients, analyst)
     assert guesses[0] == guesses[1]
 
 
+@pytest.mark.exhaustive
 def test_explain_estimates_nothing_of_rows_that_a_live_view_hides(patients, analyst):
     publish(patients, kind="view")
     naive(patients, "CREATE VIEW naive.v AS SELECT disease FROM public.patients WHERE age < 999")
@@ -190,6 +195,7 @@ def test_explain_estimates_nothing_of_rows_that_a_live_view_hides(patients, anal
     assert guesses[0] == guesses[1]
 
 
+@pytest.mark.exhaustive
 def test_statistics_of_what_is_private_are_not_shown(patients, analyst):
     naive(patients, "CREATE TABLE naive.all AS SELECT note, disease FROM public.patients")
     patients.execute("ANALYZE; DELETE FROM naive.all WHERE disease = 'cancer'")
@@ -225,6 +231,7 @@ SELECT string_agg(t, ' ')
 """
 
 
+@pytest.mark.exhaustive
 def test_no_text_that_everybody_reads_holds_a_value(patients, analyst):
     naive(
         patients,
@@ -242,6 +249,7 @@ def test_no_text_that_everybody_reads_holds_a_value(patients, analyst):
     assert [secret for secret in secrets if secret in text] == []
 
 
+@pytest.mark.exhaustive
 def test_a_taxonomy_in_the_comment_names_no_value_that_is_left_out(patients, analyst):
     settings = patients.settings
     patients.execute("UPDATE public.patients SET disease = coalesce(disease, 'gout')")
@@ -271,6 +279,7 @@ def test_a_taxonomy_in_the_comment_names_no_value_that_is_left_out(patients, ana
 # Other ways to ask.
 
 
+@pytest.mark.exhaustive
 def test_a_role_behind_the_grantee_is_found_first(patients, analyst):
     reader = patients.role("reader_of_patients")
     patients.admin().execute(f"GRANT {reader} TO analyst_who_pries")
@@ -284,6 +293,7 @@ def test_a_role_behind_the_grantee_is_found_first(patients, analyst):
     assert patients.execute("SELECT to_regclass('anon.patients')") == [(None,)]
 
 
+@pytest.mark.exhaustive
 def test_cursors_and_prepared_statements_show_no_class_that_fell_below_k(patients, analyst):
     publish(patients, kind="view")
     naive(
@@ -352,6 +362,7 @@ def dumped(database, *options):
     return run.returncode, run.stdout + run.stderr
 
 
+@pytest.mark.exhaustive
 def test_a_dump_holds_the_definition_and_no_row(patients, analyst):
     naive(patients, "CREATE TABLE naive.all AS SELECT note, disease FROM public.patients")
     code, text = dumped(patients, "--table=naive.all")

@@ -1,6 +1,7 @@
 """Releases bind nothing if no role but the owner was ever granted them, otherwise or if unknown."""
 
 import pytest
+from selection import exhaustive_after
 from tables import define_patients
 
 import dbanon
@@ -84,7 +85,7 @@ def test_what_nobody_was_granted_stays_if_nothing_changed(published):
         assert (False, 1) == (found.changed, found.release.id)
 
 
-@pytest.mark.parametrize("given", GIVEN)
+@pytest.mark.parametrize("given", exhaustive_after(1, GIVEN))
 def test_classes_are_kept_after(published, is_unread, given):
     if given == "a release missing in the ledger":
         dbanon.publish("patients", name="others", settings=published.settings)
@@ -96,6 +97,7 @@ def test_classes_are_kept_after(published, is_unread, given):
     assert not is_unread(connection, table, relation)
 
 
+@pytest.mark.exhaustive
 def test_classes_are_kept_though_all_rights_were_revoked(published):
     give(published, GIVEN["all columns, revoked"])
     change(published)
@@ -105,6 +107,7 @@ def test_classes_are_kept_though_all_rights_were_revoked(published):
     assert {0} == {one.series for one in history.entries}
 
 
+@pytest.mark.exhaustive
 def test_default_privileges_bind_after_they_are_revoked(database):
     define_patients(database)
     reader = database.role("reader")
@@ -120,6 +123,7 @@ def test_default_privileges_bind_after_they_are_revoked(database):
     assert (None, 4) == (found.regrouped, found.growth.deferred + found.growth.left)
 
 
+@pytest.mark.exhaustive
 def test_a_grant_of_dbanon_binds_after_it_was_revoked(published):
     reader = published.role("reader")
     dbanon.grant(VIEW, [reader], settings=published.settings)
@@ -129,6 +133,7 @@ def test_a_grant_of_dbanon_binds_after_it_was_revoked(published):
     assert found.growth is not None
 
 
+@pytest.mark.exhaustive
 def test_a_grant_with_a_later_release_binds(published):
     reader = published.role("reader")
     dbanon.publish("patients", grants=[reader], settings=published.settings)
@@ -137,6 +142,7 @@ def test_a_grant_with_a_later_release_binds(published):
     assert found.growth is not None
 
 
+@pytest.mark.exhaustive
 def test_a_second_relation_joins_the_series(published):
     second = dbanon.publish("patients", name="others", settings=published.settings)
     assert second.sharing is not None
@@ -145,6 +151,7 @@ def test_a_second_relation_joins_the_series(published):
     assert {None} == {one.regrouped for one in found}
 
 
+@pytest.mark.exhaustive
 def test_a_member_of_the_owner_who_cannot_read_the_source_binds(published):
     member = published.role("member")
     (owner,) = published.execute("SELECT session_user")[0]

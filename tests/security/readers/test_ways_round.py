@@ -75,6 +75,7 @@ UPDATE public.people
 """
 
 
+@pytest.mark.exhaustive
 def test_a_check_within_a_composite_type_does_not_look_between_rows(database):
     make_people(database)
     add_mole(database)
@@ -94,6 +95,7 @@ def test_a_check_within_a_composite_type_does_not_look_between_rows(database):
     assert admin.execute("SELECT min(class) < %s FROM mole.seen", (K,)).fetchone() == (True,)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.pg(">= 16")
 def test_who_can_give_itself_the_role_of_the_readers_is_a_reader(database):
     """ADMIN without INHERIT and SET is what CREATEROLE leaves with whoever made a role."""
@@ -184,6 +186,7 @@ def test_another_publisher_runs_nothing_as_the_one_who_publishes_live(database):
     assert other.execute("SELECT DISTINCT who FROM dbanon_data.loot").fetchall() == [], error
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["table", "view"])
 def test_a_reader_s_view_makes_no_withdrawal_lie(database, kind):
     """A withdrawal that is done is said to be one, or an error that says what it is about."""
@@ -230,6 +233,7 @@ def test_a_refresh_of_a_live_view_keeps_no_writer_waiting_for_an_idle_one(databa
     assert waits[0] < 5, failed
 
 
+@pytest.mark.exhaustive
 def test_a_refresh_serves_no_view_whose_barrier_was_taken_down_meanwhile(database, monkeypatch):
     """Options of the view are compared as the snapshot of the publication shows them."""
     make_patients(database)

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from selection import exhaustive_after
 
 from dbanon.actions.distribution import executors
 
@@ -21,7 +22,9 @@ class Breaking:
 
 
 @pytest.mark.parametrize(
-    "error", [OSError("handle is closed"), ValueError("bad value(s) in fds_to_keep")], ids=repr
+    "error",
+    exhaustive_after(1, [OSError("handle is closed"), ValueError("bad value(s) in fds_to_keep")]),
+    ids=repr,
 )
 def test_a_pool_that_breaks_while_it_begins_is_replaced(error, monkeypatch):
     pools = [Breaking(error), ThreadPoolExecutor(1)]

@@ -92,6 +92,7 @@ def fewest_values(rows, cell):
     return min((min(len(every), len(rest) + 1) for every, (rest,) in found), default=99)
 
 
+@pytest.mark.exhaustive
 @given(
     st.lists(PERSON, min_size=6, max_size=24),
     st.tuples(MOST, MOST),

@@ -59,6 +59,7 @@ def limit(share, n_rows):
     return math.floor(Fraction(str(share)) * n_rows)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=60)
 @given(
     PEOPLE,

@@ -25,6 +25,7 @@ def outcome(table, subjects, *, models=(), **changes):
     return solve(Problem(table, policy, found), seed=0, stages=Stages())
 
 
+@pytest.mark.exhaustive
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4)), min_size=3, max_size=20))
 def test_a_class_has_k_persons_and_every_person_one_class(persons):
     rows = [(i, x) for i, (x, visits) in enumerate(persons) for _ in range(visits)]
@@ -44,6 +45,7 @@ def test_k_rows_of_fewer_persons_are_too_few():
         outcome(table, [0, 0, 0, 1, 1, 1], k=3)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=60)
 @given(
     st.lists(

@@ -39,6 +39,7 @@ def test_leaving_out_names_hides_nobody(made, wards):
     assert found["homogeneity"].rate > 0.5
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("setting", ["l = 1", "l = 3", "entropy 3", "t = 0.2"])
 def test_what_we_publish_keeps_its_bounds(made, wards, setting):
     found = rates(made.ours(*wards, 10, setting))  # of 5, too many classes overlap for a bound
@@ -52,6 +53,7 @@ def test_what_we_publish_keeps_its_bounds(made, wards, setting):
     assert found["homogeneity"].expected == (None if setting == "l = 1" else 0.0)
 
 
+@pytest.mark.exhaustive
 def test_grouping_anew_tells_what_whole_classes_do_not(made, wards):
     first = made.ours(*wards, 5, "l = 3")
     rows = np.arange(first.released.table.n_rows)

@@ -84,6 +84,7 @@ def exceeds(table, prices, k):
     )
 
 
+@pytest.mark.exhaustive
 @given(tables())
 def test_no_bound_is_above_the_optimum_which_the_program_finds_and_auto_does_not_undercut(case):
     table, k = case
@@ -102,6 +103,7 @@ def test_no_bound_is_above_the_optimum_which_the_program_finds_and_auto_does_not
     assert (optimum, optimum) == pytest.approx(tuple(found), abs=1e-6)
 
 
+@pytest.mark.exhaustive
 @given(tables(), st.lists(st.floats(-2.0, 4.0), min_size=8, max_size=8))
 def test_no_class_exceeds_prices_that_were_mended(case, drawn):
     table, k = case
@@ -128,6 +130,7 @@ def test_no_class_exceeds_prices_that_were_mended_by_pairs(case, drawn):
         assert one.rows @ prices[one.tuples] > one.cost
 
 
+@pytest.mark.exhaustive
 @given(tables(sizes=[2]))
 def test_pairs_bound_the_optimum_from_below(case):
     table, _ = case

@@ -24,6 +24,7 @@ def run(*words):
     return int(code), loaded == "True", result.stderr
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("words", [("--if-changed",), ("--dsn", "host="), ("--quiet", "--json")])
 def test_texts_and_flags_need_no_conversion(words):
     code, loaded, _ = run("refresh", "people", "--dsn", "postgresql://[", *words)

@@ -34,6 +34,7 @@ def test_unused_packages_are_hidden_from_commands_where_they_are_installed():
     assert result.stdout.splitlines()[-1] == "hidden"
 
 
+@pytest.mark.exhaustive
 def test_pandas_is_not_hidden_from_programs_that_import_dbanon():
     pytest.importorskip("pandas")
     code = "import dbanon, dbanon.actions.publish, pandas"

@@ -50,6 +50,7 @@ def called_from_python():
     return [*kept, box_costs, group_boxes, trim, union_rises]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_every_kernel_of_the_default_algorithm_is_compiled_ahead():
     warm()
@@ -72,6 +73,7 @@ def test_what_was_compiled_ahead_is_not_compiled_again():
     assert [] == told
 
 
+@pytest.mark.exhaustive
 def test_without_a_folder_to_keep_code_in_nothing_is_compiled(tmp_path):
     (tmp_path / "file").write_text("")
     result = run("-m", "dbanon", "server", "warm", NUMBA_CACHE_DIR=str(tmp_path / "file"))
@@ -80,6 +82,7 @@ def test_without_a_folder_to_keep_code_in_nothing_is_compiled(tmp_path):
     assert "NUMBA_CACHE_DIR=FOLDER dbanon server warm" in result.stderr
 
 
+@pytest.mark.exhaustive
 def test_code_that_was_compiled_and_is_not_kept_is_an_error(tmp_path):
     result = run("-c", FULL_DISK, NUMBA_CACHE_DIR=str(tmp_path))
     assert (1, "") == (result.returncode, result.stdout)

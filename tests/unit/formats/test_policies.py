@@ -86,6 +86,7 @@ def problems_of(read):
     return [line.strip() for line in str(caught.value).splitlines()[1:]]
 
 
+@pytest.mark.exhaustive
 @given(policies())
 def test_toml_gives_the_policy_back(policy):
     again = parse(dump(policy))
@@ -94,6 +95,7 @@ def test_toml_gives_the_policy_back(policy):
     assert list(policy.params) == list(again.params)
 
 
+@pytest.mark.exhaustive
 @given(policies())
 def test_a_document_gives_the_policy_back_even_when_keys_are_sorted(policy):
     stored = json.loads(json.dumps(to_document(policy), sort_keys=True, allow_nan=False))

@@ -109,6 +109,7 @@ def test_a_drawing_is_cut_and_escapes_what_could_steer_a_terminal():
     ] == render_tree(taxonomy, max_leaves=3)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_50_000_leaves_load():
     text = "".join(f"v{i};a{i // 5};b{i // 50};c{i // 1250};*\n" for i in range(50_000))

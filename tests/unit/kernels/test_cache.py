@@ -63,6 +63,7 @@ def test_compiled_code_is_kept_in_the_user_cache_and_the_setting_is_put_back(onc
     assert "[2] '' cached" == run(XDG_CACHE_HOME=str(kept))
 
 
+@pytest.mark.exhaustive
 def test_another_copy_of_the_sources_takes_the_code_that_is_kept(kept, tmp_path):
     here = Path(dbanon.__file__).parent
     shutil.copytree(here, tmp_path / "copy" / "dbanon", copy_function=shutil.copyfile)
@@ -71,6 +72,7 @@ def test_another_copy_of_the_sources_takes_the_code_that_is_kept(kept, tmp_path)
     )
 
 
+@pytest.mark.exhaustive
 def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")
@@ -85,6 +87,7 @@ tempfile.TemporaryFile = refuse
 """
 
 
+@pytest.mark.exhaustive
 def test_a_cache_that_can_be_read_only_is_read(kept, monkeypatch):
     monkeypatch.setitem(globals(), "CODE", READ_ONLY + CODE)
     assert "[2] '' cached" == run(XDG_CACHE_HOME=str(kept))
@@ -111,11 +114,13 @@ def test_changed_code_is_compiled_again_with_all_that_calls_it(tmp_path, monkeyp
     assert {"random"} == {module for module in modules if before[module] == after[module]}
 
 
+@pytest.mark.exhaustive
 def test_a_full_disk_does_not_stop_a_computation(tmp_path):
     assert "[2] '' compiled" == run("0", XDG_CACHE_HOME=str(tmp_path))
     assert [] == [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
+@pytest.mark.exhaustive
 def test_a_disk_that_fills_between_index_and_code_leaves_no_index(tmp_path):
     assert "[2] '' compiled" == run("5000", XDG_CACHE_HOME=str(tmp_path))
     assert [] == [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -123,6 +128,7 @@ def test_a_disk_that_fills_between_index_and_code_leaves_no_index(tmp_path):
     assert "[2] '' cached" == run(XDG_CACHE_HOME=str(tmp_path))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
 def test_a_damaged_file_of_the_cache_is_compiled_again(kept, ending):
     damaged = list(kept.rglob(f"*.{ending}"))
@@ -133,12 +139,14 @@ def test_a_damaged_file_of_the_cache_is_compiled_again(kept, ending):
     assert "[2] '' cached" == run(XDG_CACHE_HOME=str(kept))
 
 
+@pytest.mark.exhaustive
 def test_the_folder_that_the_user_names_is_taken(tmp_path):
     assert f"[2] '{tmp_path}' compiled" == run(NUMBA_CACHE_DIR=str(tmp_path))
     assert list(tmp_path.rglob("*.nbi"))
     assert f"[2] '{tmp_path}' cached" == run(NUMBA_CACHE_DIR=str(tmp_path))
 
 
+@pytest.mark.exhaustive
 def test_a_settings_file_in_the_current_folder_decides_nothing(tmp_path):
     here, planted, stubs = tmp_path / "here", tmp_path / "planted", tmp_path / "stubs"
     for folder in (here, planted, stubs):
@@ -152,6 +160,7 @@ def test_a_settings_file_in_the_current_folder_decides_nothing(tmp_path):
     assert [] == list(planted.rglob("*"))
 
 
+@pytest.mark.exhaustive
 def test_a_settings_file_is_not_read_where_yaml_is_missing_either(tmp_path):
     (tmp_path / ".numba_config.yaml").write_text("{}")
     assert "[2] '' compiled" == run(cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path))

@@ -18,6 +18,7 @@ def test_a_step_that_makes_an_array_is_refused():
         called(half)(2)
 
 
+@pytest.mark.exhaustive
 def test_what_a_step_calls_first_may_make_an_array():
     @maker
     def ones(n):

@@ -47,6 +47,7 @@ def test_ground_distances_of_diseases():
 COUNTS = st.lists(st.integers(0, 4), min_size=7, max_size=7).filter(any)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=60)
 @given(st.lists(COUNTS, min_size=2, max_size=3))
 def test_it_is_the_least_work_that_a_linear_program_finds(drawn):

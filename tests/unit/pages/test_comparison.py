@@ -5,6 +5,7 @@ import re
 
 import pytest
 from browsers import hindrances
+from selection import exhaustive_after
 
 from dbanon.actions.compare import Compared, Comparison
 from dbanon.domain.assignment import LossReport
@@ -67,7 +68,7 @@ def test_where_nothing_came_to_an_end_nothing_is_drawn():
     assert "No algorithm came to an end." in render(found)
 
 
-@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("width", exhaustive_after(1, [400, 1280]))
 def test_a_comparison_is_in_nobodys_way(compared, show, width):
     shown = show(render(compared), viewport={"width": width, "height": 800})
     assert shown.complaints == []

@@ -85,6 +85,7 @@ def sizes(database):
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("patients", ["identifier", "insensitive"], indirect=True)
 def test_whole_classes_of_one_view_leave_the_other(patients):
     gone = [person for members in atoms(patients)[::3] for person in members]

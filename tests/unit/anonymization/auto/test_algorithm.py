@@ -85,6 +85,7 @@ def shuffled(table, seed):
     return replace(table, quasi=quasi, sensitive=table.sensitive[order])
 
 
+@pytest.mark.exhaustive
 @given(
     problems(most=60),
     st.sampled_from(list(EFFORTS)),
@@ -98,6 +99,7 @@ def test_any_table_is_grouped_as_required(problem, effort, loss, seed):
     assert group.tolist() == again.tolist()
 
 
+@pytest.mark.exhaustive
 @given(problems(most=60), st.integers(0, 99))
 def test_the_order_of_the_rows_does_not_matter(problem, seed):
     table, k, l = problem
@@ -105,6 +107,7 @@ def test_the_order_of_the_rows_does_not_matter(problem, seed):
     assert contents(table, assigned(table, k, l), l) == contents(other, assigned(other, k, l), l)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("l", [1, 3])
 def test_neither_the_order_of_many_rows_nor_the_threads_matter(l, monkeypatch):
     table = random_table(5000, seed=1, n_diseases=9)
@@ -117,6 +120,7 @@ def test_neither_the_order_of_many_rows_nor_the_threads_matter(l, monkeypatch):
     assert contents(table, groups[0], l) == contents(other, assigned(other, 5, l, effort="fast"), l)
 
 
+@pytest.mark.exhaustive
 def test_another_seed_searches_elsewhere():
     table = random_table(600, seed=2)
     assert assigned(table, 5).tolist() != assigned(table, 5, seed=1).tolist()
@@ -199,12 +203,14 @@ def test_equal_rows_by_the_hundred_thousand_are_grouped(l):
     assert 7 == np.bincount(group)[group[-1]]
 
 
+@pytest.mark.exhaustive
 def test_k_may_be_a_large_share_of_the_rows():
     # a sample of 4,000 rows would be halved into samples of fewer than k
     group = assigned(random_table(8200, seed=0), 2500, effort="fast")
     assert 1 <= group.max() <= 2
 
 
+@pytest.mark.exhaustive
 def test_a_tree_of_a_hundred_thousand_leaves_is_grouped():
     postcodes = tree(
         "postcodes",
@@ -288,6 +294,7 @@ def test_a_lattice_never_has_more_nodes_than_it_may():
         assert [level.cost for level in thin] == sorted(level.cost for level in thin)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("loss", ["ncp", "il"])
 def test_rounds_lower_the_loss_that_is_asked_for(loss):
     table = random_table(2000, seed=4, names=("integer", "letter", "wide", "float"))
@@ -309,6 +316,7 @@ def test_the_loss_asked_for_is_the_one_that_is_low():
         assert min(losses) == loss_of(table, group, loss)
 
 
+@pytest.mark.exhaustive
 def test_more_effort_never_ends_worse_than_it_begins_or_less_effort_does():
     table = random_table(500, seed=6, n_diseases=6)
     losses = {effort: loss_of(table, assigned(table, 5, 2, effort=effort)) for effort in EFFORTS}
@@ -398,6 +406,7 @@ def demo(name, n):
     return encode(pa.table(columns), policy, kinds=kinds, taxonomies=found)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["patients", "adult"])
 @pytest.mark.parametrize("l", [1, 3])
 def test_real_rows_lose_less_than_by_mondrian_and_mdav(name, l):
@@ -407,6 +416,7 @@ def test_real_rows_lose_less_than_by_mondrian_and_mdav(name, l):
         assert found < loss_of(table, other.assign(table, Requirement(5, l), seed=0).group)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=20)
 @given(problems(most=50), st.sampled_from(["fast", "balanced"]))
 def test_what_is_published_keeps_the_policy(problem, effort):

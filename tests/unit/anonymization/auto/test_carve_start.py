@@ -51,6 +51,7 @@ def test_carving_keeps_the_rules(k, l):
     assert label.max() > 3_000 // (2 * k)
 
 
+@pytest.mark.exhaustive
 def test_carving_costs_least_of_distinct_rows_where_k_is_large():
     space = distinct_space(4_000, k=50)
     cost = total_cost(space, carved(space, segment=4_000))
@@ -59,6 +60,7 @@ def test_carving_costs_least_of_distinct_rows_where_k_is_large():
     assert CARVING == start(space, seed=0).name
 
 
+@pytest.mark.exhaustive
 def test_fast_loses_less_of_distinct_rows_than_mondrian_and_k_member():
     table, required = distinct_table(4_000), Requirement(50)
     space = make_space(table, required, loss="ncp")
@@ -76,6 +78,7 @@ def test_the_threads_do_not_matter(monkeypatch):
     assert labels[0] == labels[1]
 
 
+@pytest.mark.exhaustive
 def test_starts_are_compared_on_many_clusters():
     random = np.random.default_rng(2)
     size = random.lognormal(0, 1, 8_000)
@@ -94,6 +97,7 @@ def test_carving_that_runs_out_of_time_is_quick():
     assert total_cost(space, label) > total_cost(space, carved(space))
 
 
+@pytest.mark.exhaustive
 def test_more_rows_are_carved_in_smaller_segments_until_it_does_not_pay():
     space = distinct_space(500, k=10)
 

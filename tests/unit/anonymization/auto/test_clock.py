@@ -73,6 +73,7 @@ def test_what_is_compiled_does_not_count(monkeypatch):
     assert 4.0 == pytest.approx(10.0 - Clock(10.0, lambda: waited.pop(0)).left)
 
 
+@pytest.mark.exhaustive
 def test_dense_columns_are_not_peeled():
     space = dense_space(6_000)
     assert lattice(space) is not None
@@ -165,6 +166,7 @@ def test_a_search_whose_time_is_over_at_once_still_keeps_its_promises():
     assert ["start: blocks, quick where time was out"] == stages.remarks
 
 
+@pytest.mark.exhaustive
 def test_the_start_alone_loses_less_of_dense_columns_than_mondrian(monkeypatch):
     # the start takes less time than Mondrian: with time for that, a limit never ends worse
     table = dense_table(20_000)

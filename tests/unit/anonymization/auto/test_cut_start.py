@@ -46,6 +46,7 @@ def test_cuts_keep_the_rules(k, l):
     assert label.max() > 3_000 // (4 * k)
 
 
+@pytest.mark.exhaustive
 def test_cuts_lose_less_where_k_is_large():
     space = people(6_000, k=60)
     assert total_cost(space, start_in_cuts(space)) < total_cost(

@@ -73,6 +73,7 @@ def test_no_round_is_run_before_the_other_process_has_ended(uncached, monkeypatc
     assert {True} == set(seen)
 
 
+@pytest.mark.exhaustive
 def test_another_process_that_fails_is_no_error(uncached):
     expected = search()
     uncached("exit 1")

@@ -7,6 +7,7 @@ import pytest
 from builders import encoded, policy_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from selection import exhaustive_after
 from spaces import problems, random_table, table_of
 
 from dbanon.anonymization.auto import algorithm
@@ -54,21 +55,25 @@ def broken(table, asked, *, seed):
 
 @pytest.mark.parametrize(
     ("n", "seed", "k", "models", "allowed"),
-    [
-        (60, 4, 9, (), 0.0),  # balanced lost more than fast
-        (40, 0, 4, CLOSE, 0.2),  # the same, as classes were merged for a model
-        (24, 29, 5, (), 0.3),  # best lost more than balanced
-        (12, 4, 5, (), 0.4),  # fast lost more than Mondrian
-        (12, 34, 5, (), 0.4),  # than k-member clustering, and than the full-domain search
-        (24, 2, 5, (), 0.3),  # than with no row left out
-        (40, 26, 4, CLOSE, 0.2),  # the same by far, as what was left out had to come back
-    ],
+    exhaustive_after(
+        1,
+        [
+            (60, 4, 9, (), 0.0),  # balanced lost more than fast
+            (40, 0, 4, CLOSE, 0.2),  # the same, as classes were merged for a model
+            (24, 29, 5, (), 0.3),  # best lost more than balanced
+            (12, 4, 5, (), 0.4),  # fast lost more than Mondrian
+            (12, 34, 5, (), 0.4),  # than k-member clustering, and than the full-domain search
+            (24, 2, 5, (), 0.3),  # than with no row left out
+            (40, 26, 4, CLOSE, 0.2),  # the same by far, as what was left out had to come back
+        ],
+    ),
 )
 def test_more_effort_loses_no_more_than_less_or_than_other_algorithms(n, seed, k, models, allowed):
     table = random_table(n, seed=seed)
     assert [] == broken(table, policy(table, k, *models, allowed=allowed), seed=seed)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=10)
 @given(problems(most=40), st.sampled_from([(), CLOSE]), st.sampled_from([0.0, 0.1, 0.4]))
 def test_any_small_table_is_grouped_as_promised(problem, models, allowed):
@@ -85,7 +90,7 @@ def test_columns_that_all_weigh_nothing_weigh_the_same():
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("k", [2, 5, 25])
+@pytest.mark.parametrize("k", exhaustive_after(1, [2, 5, 25]))
 def test_more_effort_costs_no_more_than_less_where_rows_are_many(k, monkeypatch):
     monkeypatch.setattr(algorithm, "SMALL", 100)
     random = np.random.default_rng(k)

@@ -32,6 +32,7 @@ def test_ordered_columns_are_lines_and_null_lies_aside():
     assert (3, 1) == embed(encoded({"x": [0, 1, 4]})).shape
 
 
+@pytest.mark.exhaustive
 def test_rare_values_beyond_the_most_frequent_have_no_coordinate():
     values = [f"v{i:03}" for i in range(300)]
     table = encoded({"x": [*values, *values[100:]]})

@@ -108,6 +108,7 @@ def test_a_tree_without_new_values_stays_as_it_is():
     assert column_of(["02138", None], ZIP).taxonomy is ZIP
 
 
+@pytest.mark.exhaustive
 @given(st.lists(st.from_regex(r"0[23][0-6][0-9]{2}", fullmatch=True), min_size=1))
 def test_leaves_keep_their_place_and_new_ones_are_beside_their_like(values):
     grown, texts = with_derived(ZIP, values)

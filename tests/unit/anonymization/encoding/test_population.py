@@ -32,6 +32,7 @@ def presence_of(classes, n_people=5):
     return count_presence(rows, np.ones(n_people, np.int64), covers)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=300)
 @given(REGIONS)
 def test_a_row_may_be_as_many_people_as_k_map_says(classes):
@@ -42,6 +43,7 @@ def test_a_row_may_be_as_many_people_as_k_map_says(classes):
     assert all(n >= p for n, p in zip(found, promised.tolist(), strict=True))
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=300)
 @given(REGIONS)
 def test_people_are_there_as_often_as_delta_presence_says(classes):
@@ -97,6 +99,7 @@ PEOPLE = st.tuples(st.none() | st.integers(0, 9), st.none() | st.sampled_from("a
 ROWS = st.lists(PEOPLE.filter(lambda p: p[1] != "z"), min_size=2, max_size=12)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=80)
 @given(
     ROWS,

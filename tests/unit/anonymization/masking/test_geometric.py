@@ -32,6 +32,7 @@ def test_a_share_of_the_noise_is_within_the_bound_and_not_within_less(epsilon):
     assert less < 0.95 <= inside
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("epsilon", ["1", "0.5", "0.123", "3"])
 def test_noise_is_drawn_as_often_as_its_probability_says(epsilon):
     fraction, n = Fraction(epsilon), 20_000

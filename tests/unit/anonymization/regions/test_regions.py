@@ -8,6 +8,7 @@ from datetime import date, timedelta
 import numpy as np
 import pyarrow as pa
 import pytest
+from selection import exhaustive_after
 
 from dbanon.anonymization.encoding.encode import encode
 from dbanon.anonymization.interfaces import Requirement
@@ -125,6 +126,7 @@ def within(sample, region):
     return np.flatnonzero(((region.lo <= codes) & (codes <= region.hi)).all(axis=1))
 
 
+@pytest.mark.exhaustive
 def test_each_row_is_in_one_region_of_about_so_many_rows(rows):
     _, sample, root = cut(rows, make_policy(), rows_per_block=500)
     leaves = list(root.leaves())
@@ -135,6 +137,7 @@ def test_each_row_is_in_one_region_of_about_so_many_rows(rows):
     assert all(root.parent_of(leaf) is not None for leaf in leaves)
 
 
+@pytest.mark.exhaustive
 def test_the_slices_of_a_region_name_the_values_of_its_rows(rows):
     known, sample, root = cut(rows, make_policy(), rows_per_block=500)
     for leaf in root.leaves():
@@ -164,6 +167,7 @@ def test_a_region_that_would_not_meet_the_models_is_not_cut_off(rows):
     assert max(map(len, regions)) > 500
 
 
+@pytest.mark.exhaustive
 def test_what_is_joined_costs_what_it_costs_in_one_piece(rows):
     policy = make_policy()
     known, sample, root = cut(rows, policy, rows_per_block=700)
@@ -191,7 +195,8 @@ def test_what_is_joined_costs_what_it_costs_in_one_piece(rows):
 
 
 @pytest.mark.parametrize(
-    ("models", "n_rows"), [((), ROWS), ((ModelSpec("t-closeness", {"t": 0.4}),), ROWS // 3)]
+    ("models", "n_rows"),
+    exhaustive_after(1, [((), ROWS), ((ModelSpec("t-closeness", {"t": 0.4}),), ROWS // 3)]),
 )
 def test_groups_of_several_regions_are_improved_and_still_meet_the_models(rows, models, n_rows):
     policy = make_policy(algorithm="auto", params={"effort": "fast"})
@@ -214,6 +219,7 @@ def test_groups_of_several_regions_are_improved_and_still_meet_the_models(rows, 
     assert ncp[1] < ncp[0]
 
 
+@pytest.mark.exhaustive
 def test_the_costliest_groups_are_those_at_the_border(rows):
     policy = make_policy(algorithm="auto", params={"effort": "fast"})
     known = domains(rows, policy)

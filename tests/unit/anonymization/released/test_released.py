@@ -193,6 +193,7 @@ def test_covering_equals_its_twin_in_several_columns(data):
     assert sizes == found.sums(released.size).tolist()
 
 
+@pytest.mark.exhaustive
 def test_classes_of_columns_with_many_values_are_found():
     n = 80_000
     values = np.random.default_rng(0).permutation(n)

@@ -106,6 +106,7 @@ def test_a_slide_negative_binomial_is_found_by_its_sample(alpha, beta, f):
     assert found == pytest.approx(beta**alpha, rel=1e-4)
 
 
+@pytest.mark.exhaustive
 def test_a_sample_that_no_slide_negative_binomial_explains_has_no_answer():
     assert slide(10.0, 0.5, unique=9.0, pairs=50.0) is None
 

@@ -129,6 +129,7 @@ def test_a_class_overlaps_a_query_that_ends_where_it_begins(last):
     assert [1.0, 0.0] == deviations(readings_of(released), [asked]).imprecision.tolist()
 
 
+@pytest.mark.exhaustive
 def test_what_is_published_exactly_has_no_errors(published):
     readings = readings_of(exact(*people(200)))
     found = query_errors(readings, generator=np.random.default_rng(1))
@@ -137,6 +138,7 @@ def test_what_is_published_exactly_has_no_errors(published):
     assert {(0.0, 0.0)} == {(error.imprecision, error.imprecision_upper) for error in found}
 
 
+@pytest.mark.exhaustive
 def test_a_sample_is_scaled_to_all_rows(published):
     released, policy = published
     half = replace(
@@ -224,6 +226,7 @@ def learned(released, policy, *, samples=900):
     ).classifications
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("remembered", [True, False])
 def test_a_release_teaches_about_as_much_as_the_source_and_more_than_guessing(
     published, remembered
@@ -239,6 +242,7 @@ def test_a_release_teaches_about_as_much_as_the_source_and_more_than_guessing(
         assert (0.5, 600, 300, "disease") == (found.auc[2], found.rows, found.tested, found.column)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("remembered", [True, False])
 def test_rows_that_are_tested_are_not_learned_from(remembered):
     """Where each row is unique and has a random value, nobody who has not seen it knows it."""
@@ -255,6 +259,7 @@ def test_rows_that_are_tested_are_not_learned_from(remembered):
         assert found.rows == 400
 
 
+@pytest.mark.exhaustive
 def test_a_sample_bounds_what_is_learned_from(published):
     for found in learned(*published, samples=300):
         assert (200, 100) == (found.rows, found.tested)

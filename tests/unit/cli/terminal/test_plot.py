@@ -66,6 +66,7 @@ def test_loss_is_drawn_against_k_with_axes_that_say_so(figures, tmp_path):
     assert matplotlib.image.imread(tmp_path / "loss.png").shape[:2] == (750, 1200)
 
 
+@pytest.mark.exhaustive
 def test_forty_lines_are_told_apart(figures, tmp_path):
     names = [f"algorithm-{i}" for i in range(40)]
     found = comparison(*[compared(name, 2, 0.1) for name in names])
@@ -74,6 +75,7 @@ def test_forty_lines_are_told_apart(figures, tmp_path):
     assert 40 == len(looks)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
 def test_the_same_comparison_gives_the_same_file(tmp_path, suffix):
     files = [tmp_path / f"{name}.{suffix}" for name in "ab"]
@@ -93,6 +95,7 @@ def test_a_file_that_cannot_be_written_is_told(tmp_path):
         plot.draw_comparison(comparison(*RESULTS), tmp_path / "loss.svg")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
 def test_a_drawing_is_known_as_one_of_dbanon_and_nothing_else_is(tmp_path, suffix):
     path, other = tmp_path / f"loss.{suffix}", tmp_path / f"other.{suffix}"
@@ -108,6 +111,7 @@ def test_a_drawing_is_known_as_one_of_dbanon_and_nothing_else_is(tmp_path, suffi
     assert before == other.read_bytes()
 
 
+@pytest.mark.exhaustive
 def test_settings_in_the_current_folder_draw_nothing(tmp_path):
     (tmp_path / "matplotlibrc").write_text("text.usetex: True\nlines.linewidth: 99\n")
     drawn = []
@@ -184,6 +188,7 @@ def test_releases_are_drawn_over_time_a_line_for_each_relation(figures, tmp_path
     assert matplotlib.image.imread(tmp_path / "history.png").shape[:2] == (1200, 1200)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
 def test_the_same_history_gives_the_same_file(tmp_path, suffix):
     files = [tmp_path / f"{name}.{suffix}" for name in "ab"]
@@ -192,12 +197,14 @@ def test_the_same_history_gives_the_same_file(tmp_path, suffix):
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
+@pytest.mark.exhaustive
 def test_one_release_of_an_odd_name_is_drawn(figures, tmp_path):
     odd = TableName("public", "b${x$")
     plot.draw_history(history_of(chapter(1, 90, view="b${x$"), table=odd), tmp_path / "h.svg")
     assert "b${x$" in figures[0].axes[0].get_title()
 
 
+@pytest.mark.exhaustive
 def test_a_series_is_a_line_of_its_own(figures, tmp_path):
     found = history_of(chapter(1, 90), chapter(2, 80, series=2), chapter(3, 85, series=2))
     plot.draw_history(found, tmp_path / "h.svg")

@@ -1,5 +1,6 @@
 """Whether one column follows from another, or only seems to."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +51,7 @@ def test_few_rows_say_nothing_and_rows_without_a_value_are_left_out():
     assert not determines([None] * 1000, GROUPS)
 
 
+@pytest.mark.exhaustive
 @given(st.randoms(use_true_random=False), st.integers(2, 9), st.integers(2, 9))
 def test_columns_that_have_nothing_to_do_with_each_other_do_not_follow(drawn, few, others):
     first = [str(drawn.randrange(few * 20)) for _ in range(300)]

@@ -33,6 +33,7 @@ def carved(space, *, seeds, near=16, tries=0, seed=0):
     return carve(space.codes, space.sensitive, *space.costs, space.rules, ladders(space), numbers)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("k", [3, 5])
 def test_the_first_cluster_is_the_cheapest_box_around_a_row(seed, k):

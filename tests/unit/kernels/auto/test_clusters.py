@@ -190,6 +190,7 @@ def of_many_flat_columns(seed):
     return space, search
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(3))
 def test_of_many_flat_columns_the_same_clusters_are_cheapest_while_rows_move(seed):
     space, search = of_many_flat_columns(seed)
@@ -292,6 +293,7 @@ def test_one_more_row_may_break_a_rule_about_shares(kind):
 WAYS = st.builds(improving.Ways, st.sampled_from([0.0, 0.5]), st.booleans())
 
 
+@pytest.mark.exhaustive
 @given(
     spaces(most=40),
     st.integers(0, 9),

@@ -247,6 +247,7 @@ def test_every_tree_divides_into_parts_of_the_right_sizes(k):
         assert len(used) == len(set(used))
 
 
+@pytest.mark.exhaustive
 def test_a_tree_of_many_equal_rows_divides():
     assert {5} == set(map(len, divide([-1, *[0] * 99_999], 5)))
 

@@ -179,6 +179,7 @@ def test_the_order_of_optics_takes_the_nearest_row_each_time(table, k):
     assert clustering.order_is_reachable(apart.tolist(), order.tolist(), reach.tolist(), k)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=20)
 @given(st.integers(3, 20), st.integers(2, 3), st.integers(0, 1000))
 def test_the_order_of_optics_is_that_of_scikit_learn(n, k, seed):
@@ -198,6 +199,7 @@ def test_the_entries_of_birch_are_those_of_their_naive_twin(n, radius, seed):
     assert len(set(zip(found, expected, strict=True))) == len(set(found)) == len(set(expected))
 
 
+@pytest.mark.exhaustive
 @given(st.integers(1, 60), st.integers(2, 4), st.integers(0, 1000))
 def test_narrow_entries_of_birch_are_points_however_the_tree_branches(n, branching, seed):
     points = np.random.default_rng(seed).random((n, 2))

@@ -71,6 +71,7 @@ def test_three_rows_a_group_lose_less_than_two():
     assert 27 / 10 == pytest.approx(min(penalty(table, groups) for groups in partitions))
 
 
+@pytest.mark.exhaustive
 def test_bottom_up_finds_the_best_groups_in_every_order_of_the_rows():
     for order in permutations(range(6)):
         table = points_table([POINTS[i] for i in order])
@@ -105,6 +106,7 @@ def test_the_penalty_of_a_pair_counts_leaves_and_not_the_path(a, b, path, loss):
     assert float(loss) == pytest.approx(box_costs(*weighted_costs(table), *codes)[0, 0])
 
 
+@pytest.mark.exhaustive
 @given(tables_and_requirements(weights=(1.0, 0.25)))
 def test_bottom_up_equals_its_naive_twin(drawn):
     table, k, _ = drawn
