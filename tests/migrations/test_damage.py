@@ -177,7 +177,6 @@ def test_views_that_outlive_the_ledger_are_named(published, run, kind):
     assert run("doctor")[0] == 0
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["table", "view"])
 def test_what_is_filled_anew_is_in_the_ledger(published, kind):
     for _ in range(2):
@@ -192,7 +191,6 @@ WITHOUT_SEEN = (
 )
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("also", ["", "; DROP FUNCTION dbanon_data.seen_1"])
 def test_a_view_that_looks_empty_to_older_snapshots_is_a_failure_and_mended(published, run, also):
     published.execute(WITHOUT_SEEN + also)

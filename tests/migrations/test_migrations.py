@@ -78,14 +78,12 @@ def restore(database):
     database.execute(dumped.replace("THE_OWNER", database.server.owner))
 
 
-@pytest.mark.exhaustive
 def test_a_database_of_the_first_revision_has_the_same_tables(database, bare_database):
     restore(bare_database)
     init(bare_database.settings)
     assert catalog(database) == catalog(bare_database)
 
 
-@pytest.mark.exhaustive
 @pytest.mark.wheel
 def test_a_database_of_the_first_revision_is_upgraded_with_all_that_it_holds(bare_database):
     database, settings = bare_database, bare_database.settings
@@ -109,7 +107,6 @@ def test_a_database_of_the_first_revision_is_upgraded_with_all_that_it_holds(bar
         dbanon.count("anon.people", by=["sex"], epsilon=0.6, settings=settings)
 
 
-@pytest.mark.exhaustive
 def test_the_number_of_new_rows_of_a_release_gets_its_present_name(bare_database):
     database = bare_database
     restore(database)

@@ -314,6 +314,7 @@ def test_no_person_and_no_key_can_be_read_where_persons_are_remembered(people):
     assert not set(persons) & set(others)  # the key is another one, and so is every hash
 
 
+@pytest.mark.exhaustive
 def test_a_person_is_remembered_in_less_than_40_bytes(people):
     rows = [(i, str(i // 4), "abcd"[i % 4], str(i % 7)) for i in range(20_000)]
     note(people, 1, rows)

@@ -103,7 +103,6 @@ def rows_of(connection):
     return sorted(connection.execute("SELECT p::text FROM anon.patients AS p").fetchall())
 
 
-@pytest.mark.exhaustive
 @KINDS
 def test_a_refresh_waits_for_no_reader_and_no_reader_for_it(published, kind):
     idle = begin(published)
@@ -278,7 +277,6 @@ def test_a_release_is_withdrawn_whoever_reads_it(patients, kind, level, monkeypa
         dbanon.drop_release(release.id, settings=patients.settings)
 
 
-@pytest.mark.exhaustive
 @KINDS
 def test_after_an_unfinished_withdrawal_the_name_can_be_published_again(
     published, kind, monkeypatch
@@ -292,7 +290,6 @@ def test_after_an_unfinished_withdrawal_the_name_can_be_published_again(
     assert [] == [f for f in dbanon.doctor(settings=published.settings) if f.level != "ok"]
 
 
-@pytest.mark.exhaustive
 @KINDS
 def test_an_idle_reader_keeps_nobody_from_granting_and_revoking(patients, kind):
     analyst = patients.role(f"analyst_revoked_{kind}")
@@ -304,7 +301,6 @@ def test_an_idle_reader_keeps_nobody_from_granting_and_revoking(patients, kind):
     assert [(200,)] == answer(idle, COUNT)
 
 
-@pytest.mark.exhaustive
 def test_a_dry_run_keeps_nobody_waiting_and_leaves_nothing(published_table):
     state = "SELECT count(*), max(xmin::text) FROM dbanon_data.release_1"
     before, idle = published_table.execute(state), begin(published_table)
@@ -338,7 +334,6 @@ def test_queries_of_readers_still_run_in_parallel(published_table):
     assert "One-Time Filter: dbanon_data.seen_1()" in plan
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_writer_with_a_snapshot_older_than_a_refresh_cannot_slip_past_the_guards(patients, level):
     patients.execute("DELETE FROM public.patients WHERE id >= 190")
@@ -359,7 +354,6 @@ def test_a_writer_with_a_snapshot_older_than_a_refresh_cannot_slip_past_the_guar
         assert "40001" == answer(writer, statement)
 
 
-@pytest.mark.exhaustive
 @KINDS
 def test_rows_that_no_snapshot_needs_are_freed(published, kind):
     for _ in range(2):

@@ -101,7 +101,6 @@ def served(database):
     return report.results[0].required
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("stage", ["read", "cluster", "record"])
 def test_ctrl_c_publishes_nothing_and_leaves_no_lock(published, interrupt, stage):
     code, out, err = interrupt(stage, "begins", *PUBLISH)

@@ -86,7 +86,6 @@ def test_killed_at_a_stage_the_old_release_stays_and_the_next_run_succeeds(
     assert served(published) == 7
 
 
-@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_killed_at_any_time_it_leaves_the_old_or_the_new_release(published, fork):
     start = time.perf_counter()

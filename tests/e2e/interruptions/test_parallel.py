@@ -3,7 +3,6 @@
 import threading
 import time
 
-import pytest
 from tables import define_patients, make_patients, patients_policy
 
 import dbanon
@@ -77,7 +76,6 @@ def test_imports_of_one_name_at_once_are_versions_of_it(database, tmp_path, monk
 STORED = Operation("the taxonomy large", "stored")
 
 
-@pytest.mark.exhaustive
 def test_many_leaves_are_stored_and_read_back(database):
     lines = (f"{i};{i // 100}~;{i // 10_000}~~;*" for i in range(100_000))
     taxonomy = taxonomies.read_csv("\n".join(lines), name="large")
@@ -87,7 +85,6 @@ def test_many_leaves_are_stored_and_read_back(database):
     assert (100_000, taxonomy.labels) == (found.n_leaves, found.labels)
 
 
-@pytest.mark.exhaustive
 def test_first_publications_into_one_new_schema_at_once_both_succeed(database, monkeypatch):
     for name in ("patients", "visitors"):
         table = make_patients(database, name=name)
@@ -137,7 +134,6 @@ def test_two_roles_are_given_a_new_schema_at_once(database, monkeypatch):
     assert [True, True] == found
 
 
-@pytest.mark.exhaustive
 def test_a_dry_run_makes_no_schema(database):
     define_patients(database)
     dbanon.publish("patients", schema="fresh", dry_run=True, settings=database.settings)

@@ -80,7 +80,6 @@ def in_flight(patch, module, name, work):
             future.exception(timeout=60)
 
 
-@pytest.mark.exhaustive
 def test_an_advisory_lock_of_anybody_blocks_no_publication_and_no_revocation(patients, monkeypatch):
     monkeypatch.setattr(publication_lock, "PATIENCE_SECONDS", 1.0)
     stranger = patients.connect_as(patients.role("turns_stranger"))
@@ -96,7 +95,6 @@ def test_an_advisory_lock_of_anybody_blocks_no_publication_and_no_revocation(pat
     assert not can_read(patients)
 
 
-@pytest.mark.exhaustive
 def test_a_revocation_does_not_wait_for_a_search_and_outlives_it(patients, monkeypatch):
     def refresh():
         return dbanon.refresh("patients", new_series=True, settings=patients.settings)
@@ -121,7 +119,6 @@ def publish_without_note(patients):
     return lambda: dbanon.publish("patients", settings=patients.settings)
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("columns", ["", " (age)"])
 def test_a_view_is_not_made_anew_with_rights_that_were_taken_meanwhile(
     patients, monkeypatch, columns
@@ -159,7 +156,6 @@ def test_a_revocation_holds_after_a_publication_under_way(patients, monkeypatch,
     assert not can_read(patients)
 
 
-@pytest.mark.exhaustive
 def test_a_refresh_gives_back_no_right_that_was_taken(patients):
     dbanon.revoke("patients", ["turns_analyst"], settings=patients.settings)
     (refreshed,) = dbanon.refresh("patients", new_series=True, settings=patients.settings)
@@ -169,7 +165,6 @@ def test_a_refresh_gives_back_no_right_that_was_taken(patients):
     assert not again.changed
 
 
-@pytest.mark.exhaustive
 def test_a_refresh_keeps_readers_and_knows_what_was_published_with_a_grant(patients):
     (unchanged,) = dbanon.refresh("patients", if_changed=True, settings=patients.settings)
     assert not unchanged.changed
@@ -177,7 +172,6 @@ def test_a_refresh_keeps_readers_and_knows_what_was_published_with_a_grant(patie
     assert can_read(patients)
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["table", "view"])
 def test_publications_of_a_table_wait_for_each_other(patients, monkeypatch, kind):
     def refresh():
@@ -196,7 +190,6 @@ def test_publications_of_a_table_wait_for_each_other(patients, monkeypatch, kind
     assert [3, 2] == served(patients)
 
 
-@pytest.mark.exhaustive
 def test_a_publication_that_waited_sees_what_was_committed_meanwhile(patients, monkeypatch):
     def refresh():
         return dbanon.refresh("patients", new_series=True, settings=patients.settings)
@@ -224,7 +217,6 @@ def test_a_publication_is_patient_once_it_has_its_turn(patients):
     assert f"{patience}s" == LOCK_TIMEOUT
 
 
-@pytest.mark.exhaustive
 def test_who_waits_in_vain_is_told_for_whom(patients, monkeypatch):
     monkeypatch.setattr(publication_lock, "PATIENCE_SECONDS", 0.5)
     other = patients.connect(autocommit=False)

@@ -28,7 +28,6 @@ def named(found):
     return {(one["name"], one["column"]): one for one in found["attacks"]}
 
 
-@pytest.mark.exhaustive
 def test_what_is_ours_is_attacked_and_no_bound_is_broken(patients, run):
     found = json.loads(run("attack", "anon.patients", "--json").out)
     assert ("anon.patients", "public.patients", 1) == (
@@ -191,7 +190,6 @@ def test_only_what_serves_a_release_is_attacked(patients, run):
     assert "is not what was published" in run("attack", "anon.patients", code=1).err
 
 
-@pytest.mark.exhaustive
 def test_nothing_that_it_tells_is_a_value_of_anybody(patients, run):
     dbanon.publish("patients", name="coarse", k=10, settings=patients.settings)
     values = {

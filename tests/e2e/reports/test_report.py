@@ -441,7 +441,6 @@ def survey(database, *, weights="id % 7 + 10", **changes):
     return policy
 
 
-@pytest.mark.exhaustive
 def test_survey_weights_lower_the_journalists_risk_and_are_not_published(database):
     survey(database)
     found = reported(database)

@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 import dbanon
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_steward_publishes_linked_tables_from_choosing_them_to_their_history(copied, studio, tab):
     database = copied(fill_clinic)

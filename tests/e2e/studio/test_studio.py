@@ -85,6 +85,7 @@ def test_a_steward_publishes_with_the_mouse_and_the_command_line_publishes_the_s
     assert database.execute(query) == other.execute(query)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_steward_publishes_by_keyboard_on_a_narrow_screen_in_the_dark(copied, studio, tab):
     database = copied(define_patients)
@@ -199,6 +200,7 @@ def test_a_refused_publication_names_what_to_do(copied, studio, tab):
     assert [] == dbanon.list_releases(settings=database.settings)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_table_of_fifty_columns_is_published_on_a_narrow_screen(database, studio, tab):
     names = [f"c{i:02}" for i in range(47)]
@@ -233,6 +235,7 @@ def test_a_table_of_fifty_columns_is_published_on_a_narrow_screen(database, stud
     assert 5 <= release.loss.smallest_class
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_the_demo_is_published_granted_scheduled_and_reported_by_keyboard(studio, tab, monkeypatch):
     with scratch_folder() as folder:

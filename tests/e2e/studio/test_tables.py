@@ -200,6 +200,7 @@ def test_a_page_names_the_columns_of_a_table_before_it_has_counted_their_values(
     assert "role of disease" in visitor.get("columns", table="public.patients").text
 
 
+@pytest.mark.exhaustive
 def test_a_command_is_listed_only_once_it_has_succeeded(copied):
     database = copied(define_patients)
     visitor, table = Visitor(database.settings), "public.patients"

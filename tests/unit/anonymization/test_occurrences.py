@@ -60,7 +60,7 @@ def limit(share, n_rows):
 
 
 @pytest.mark.exhaustive
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(
     PEOPLE,
     st.sampled_from(["group", 2, 3]),

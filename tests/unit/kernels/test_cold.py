@@ -52,6 +52,7 @@ def compiled(program, folder):
     return [line.split() for line in run.stdout.splitlines()]
 
 
+@pytest.mark.exhaustive
 def test_cuts_compile_neither_numbas_sorting_nor_its_texts(tmp_path):
     modules = [module for module, _ in compiled(CUT, tmp_path)]
     assert [] == [name for name in modules if name.startswith(("numba.misc", "numba.cpython.uni"))]

@@ -55,7 +55,7 @@ def linked(outcome, rows, params):
     return min(map(len, found.values()))
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(ROWS, st.sampled_from(SPECS))
 def test_what_is_published_links_x_to_k_values_of_y(rows, params):
     table = table_of(rows)

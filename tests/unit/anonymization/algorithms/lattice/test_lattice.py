@@ -157,7 +157,7 @@ def test_many_columns_of_many_values_do_not_overflow():
 # Searches
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(tables_and_requirements(weights=(1.0, 0.5)), ANY_T, ANY_SHARE)
 def test_all_searches_agree_with_looking_at_every_node(drawn, t, share):
     table, k, l = drawn
