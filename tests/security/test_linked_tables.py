@@ -268,7 +268,6 @@ def clinic(copied):
     return copied(publish_clinic)
 
 
-@pytest.mark.exhaustive
 def test_nor_may_such_persons_come_with_a_refresh(clinic, moved):
     for table in TABLES:
         clinic.execute(NEWCOMERS[table])
