@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
+import subprocess
 from contextlib import ExitStack
 from functools import cache
 from typing import TYPE_CHECKING
@@ -247,3 +249,16 @@ def bare_database(server) -> Iterator[Database]:
     """A database of this test's own with nothing in it."""
     with server.database() as database:
         yield database
+
+
+@pytest.fixture
+def certificate(tmp_path) -> tuple[str, str]:
+    """Return the files of a certificate for 127.0.0.1 that signed itself, and of its key."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is not installed")
+    key, file = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=dbanon"]
+    words += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", file]
+    subprocess.run([openssl, *words], check=True, capture_output=True)
+    return file, key

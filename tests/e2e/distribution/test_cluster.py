@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -268,21 +267,15 @@ def test_another_machine_is_asked_over_an_encrypted_connection_only():
 
 
 @pytest.fixture
-def certified(tmp_path):
+def certified(certificate):
     """Let all that is said to a cluster be encrypted, by a certificate of this test's own."""
     import dask
 
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("openssl is not installed")
-    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
-    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=dbanon"]
-    words += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate]
-    subprocess.run([openssl, *words], check=True, capture_output=True)
+    file, key = certificate
     settings = {"distributed.comm.require-encryption": True}
-    settings["distributed.comm.tls.ca-file"] = certificate
+    settings["distributed.comm.tls.ca-file"] = file
     for part in ("client", "scheduler", "worker"):
-        settings[f"distributed.comm.tls.{part}.cert"] = certificate
+        settings[f"distributed.comm.tls.{part}.cert"] = file
         settings[f"distributed.comm.tls.{part}.key"] = key
     with dask.config.set(settings):
         yield

@@ -1,10 +1,8 @@
 """A steward in the studio: from a table to a published relation, in a real browser."""
 
 import re
-import shutil
 import signal
 import socket
-import subprocess
 from urllib.parse import urlsplit
 
 import pytest
@@ -153,15 +151,9 @@ def test_a_search_is_cancelled_and_another_browser_is_refused(copied, studio, ta
 
 
 @pytest.mark.slow
-def test_pages_and_forms_are_served_over_tls_alone(copied, studio, tab, tmp_path):
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("openssl is not installed")
-    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
-    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=dbanon"]
-    words += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate]
-    subprocess.run([openssl, *words], check=True, capture_output=True)
-    files = ("--tls-cert", certificate, "--tls-key", key)
+def test_pages_and_forms_are_served_over_tls_alone(copied, studio, tab, certificate):
+    file, key = certificate
+    files = ("--tls-cert", file, "--tls-key", key)
     address = studio(copied(define_patients).dsn, *files)
     assert address.startswith("https://")
     page = tab(address, viewport=WIDE, ignore_https_errors=True)
