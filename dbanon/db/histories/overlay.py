@@ -113,16 +113,16 @@ def recall(
 ) -> Composition:
     """Compare all releases in the series of some relations, from stored membership only.
 
-    new: releases about to be served; live ones are not comparable. Those of several tables are
-    unknown unless ``is_linked``.
+    new: releases about to be served, of which a first one of every table is proved by ``prove``;
+    live ones are not comparable. Those of several tables are unknown unless ``is_linked``.
     """
     session.allow_memory()
     found = _of_series(session, relations)
     compared = _comparable(session, found, new)
-    if all(len(known.relations) == 1 for known in found):
+    if all(len(known.relations) == 1 for known in found) and (new or len(found) == 1):
         return _composition(compared)
     if not _unpacked(session, found):
-        return replace(_composition(compared), unknown=tuple(sorted(compared.policies)))
+        return _composition(_not_linked(session, compared, relations))
     counted, of_cells = _counted(session, compared)
     memory.forget(session)
     newest = max(compared.policies, default=0)
@@ -130,6 +130,14 @@ def recall(
     if of_cells is not None and kept is not None and not counted.agrees(kept):
         compared = replace(compared, altered={*compared.altered, newest})
     return _composition(compared, counted, of_cells)
+
+
+def _not_linked(session: Session, compared: _Compared, relations: Relations) -> _Compared:
+    """Name the releases of tables whose membership does not link their persons."""
+    newest = (ledger.latest_entry(session, relation) for relation in relations.values())
+    unknown = {*compared.policies, *(one.id for one in newest if one is not None)}
+    live = [ledger.live_releases(session, table) for table in relations]
+    return replace(compared, unknown=unknown, live=unknown & set().union(*live))
 
 
 def recall_before(session: Session, publications: Sequence[Publication]) -> Composition:

@@ -272,6 +272,16 @@ def test_what_tables_reveal_together_is_unknown_if_one_has_no_stored_membership(
     assert [True] == [bool(one.unknown) for one in of_all]
 
 
+def test_a_first_release_of_every_table_is_counted_together(seen, clinic):
+    *_, together = dbanon.check_history("anon.visits", settings=clinic.settings)
+    persons, _ = seen.worst()
+    achieved = [one.result.achieved for one in together.results if not one.result.column]
+    assert (FIRST, [persons]) == (together.persons, achieved)
+    clinic.execute("DELETE FROM dbanon.history_member")
+    with pytest.raises(CheckFailed):
+        dbanon.check_history("anon.visits", settings=clinic.settings)
+
+
 STREAMS = range(200)
 
 
