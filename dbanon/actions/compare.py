@@ -24,7 +24,7 @@ from dbanon.anonymization.utility.examples import Question, answer, questions
 from dbanon.anonymization.utility.readings import readings_of
 from dbanon.db import catalog, identity
 from dbanon.db.session import connect
-from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
+from dbanon.domain.errors import DbanonError, PolicyError
 from dbanon.domain.outcomes import Stages
 from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, Policy
 from dbanon.domain.table import UNPRINTED, TableInfo, TableName
@@ -174,12 +174,10 @@ def comparisons(
     found = Comparison(info.name, source.encoded.n_rows, l, tried, (), l_columns, is_sample)
     yield found
     examples = None if is_timed else Examples()
-    former: dict[str, Outcome] = {}
-    for k, candidate in product(reversed(tried), candidates):
+    for k, candidate in product(tried, candidates):
         policy = candidate.with_k(k)
-        result = _attempt(source, policy, examples, former, seed=request.seed, stages=stages)
-        results = sorted((*found.results, result), key=lambda one: one.k)
-        found = replace(found, results=tuple(results))
+        result = _attempt(source, policy, examples, seed=request.seed, stages=stages)
+        found = replace(found, results=(*found.results, result))
         yield found
 
 
@@ -249,29 +247,14 @@ def _warm_up(encoded: EncodedTable, policy: Policy, *, tell: Callable[[str], Non
 
 
 def _attempt(
-    source: Source,
-    policy: Policy,
-    examples: Examples | None,
-    former: dict[str, Outcome],
-    *,
-    seed: int,
-    stages: Stages,
+    source: Source, policy: Policy, examples: Examples | None, *, seed: int, stages: Stages
 ) -> Compared:
-    """Run an algorithm, or take its classes of a larger k if they lose less.
-
-    former: the last outcome of each algorithm, which is replaced.
-    """
     if stages.stopped:
         return Compared(policy.algorithm, policy.k, reason="not run: stopped before")
     before, remarks = stages.seconds.get("cluster", 0.0), len(stages.remarks)
     try:
         with _named(stages, policy.algorithm):
-            problem = source.problem(policy)
-            outcome = solve(problem, seed=seed, stages=stages)
-            seconds = stages.seconds["cluster"] - before
-            if policy.algorithm in former and policy.rows_per_subject is None:
-                outcome = _better(problem, outcome, former[policy.algorithm], stages)
-            former[policy.algorithm] = outcome
+            outcome = solve(source.problem(policy), seed=seed, stages=stages)
             sizes, answers = ((), ()) if examples is None else examples(source, outcome, policy)
     except DbanonError as error:
         advice = f" (try: {error.hint})" if error.hint else ""
@@ -279,19 +262,11 @@ def _attempt(
     except Exception as error:  # noqa: BLE001 - one that breaks does not end the comparison
         # The text of an unexpected error may quote a row, so only its type is reported.
         return Compared(policy.algorithm, policy.k, reason=f"unforeseen {type(error).__name__}")
+    seconds = stages.seconds["cluster"] - before
     regrouped = REGROUPED in stages.remarks[remarks:]
     return Compared(
         policy.algorithm, policy.k, outcome.loss, seconds, None, regrouped, sizes, answers
     )
-
-
-def _better(problem: Problem, outcome: Outcome, former: Outcome, stages: Stages) -> Outcome:
-    """Return an outcome, or one of the classes of another that lose less and hold as well."""
-    if former.loss.asked < outcome.loss.asked:
-        with suppress(Unsatisfiable):
-            again = replace(problem, atoms=former.assignment.group)
-            return min(outcome, solve(again, seed=0, stages=stages), key=lambda one: one.loss.asked)
-    return outcome
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from dbanon.actions.releases.report import report
 from dbanon.actions.releases.sign_off import sign_off
 from dbanon.domain.errors import ConfigError, PolicyError, Unsatisfiable
 from dbanon.domain.messages import advice_on
-from dbanon.domain.policy import L_DIVERSITY, ModelSpec, policy_option
+from dbanon.domain.policy import AUTO, L_DIVERSITY, ModelSpec, policy_option
 from dbanon.domain.report import Report, SignOff, TableReport
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 SAMPLES = (600, 3_000, 12_000)
 """About how many rows of a larger table are compared, one sample after the other."""
 USUAL_KS: tuple[int, ...] = (2, 5, 10, 25, 50, 100)
-_SEARCH, _EFFORT = "auto", "fast"  # of candidates
+_EFFORT = "fast"  # of the algorithm auto on samples
 
 
 class SearchPages(Pages):
@@ -93,19 +93,22 @@ class SearchPages(Pages):
         return {"done": done, "pair": pair, "sides": side_by_side(pair), "answers": answered(pair)}
 
     def start_curve(self, request: Request) -> Response:
-        """Compare values of k, on a sample or on all rows."""
+        """Compare values of k on samples, or on all rows as a publication groups them."""
         target, form = Target.of(request), form_of(request)
         ks = sorted({count(word, "k") for word in names_of(form.get("ks", ""))})
-        options = replace(self._request(request), ks=tuple(ks), algorithms=(_SEARCH,))
+        policy, whole = self.draft(request).policy, bool(form.get("all"))
+        options = replace(self._request(request), ks=tuple(ks), algorithms=(policy.algorithm,))
+        given = f"--compare --algorithms {policy.algorithm} --ks {','.join(map(str, ks))}"
+        if not whole and policy.algorithm == AUTO:
+            options = replace(options, effort=_EFFORT)
+            given += f" --effort {_EFFORT}"
         least = form.get("l", "").strip()
         if least:
             options = replace(options, l=count(least, "l"))
-        options = replace(options, effort=_EFFORT)
-        given = f"--compare --algorithms {_SEARCH} --effort {_EFFORT} --ks {','.join(map(str, ks))}"
-        given += f" --l {least}" if least else ""
+            given += f" --l {least}"
         line = command("dbanon plan", target.name, options=f"--file {target.file} {given}")
-        samples: tuple[int | None, ...] = (None,) if form.get("all") else SAMPLES
-        title = "compare all rows" if form.get("all") else "compare samples of rows"
+        samples: tuple[int | None, ...] = (None,) if whole else SAMPLES
+        title = "compare all rows" if whole else "compare samples of rows"
         return self.begin(request, title, tried, target.table, options, samples, line=line)
 
     def take(self, request: Request) -> Response:

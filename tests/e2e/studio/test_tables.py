@@ -7,7 +7,6 @@ from studios import Visitor
 from tables import define_patients, make_patients, patients_policy, publish_patients
 
 import dbanon
-from dbanon.actions import compare as comparing
 from dbanon.actions import inspect as inspecting
 from dbanon.actions.compare import compare_request, comparisons
 from dbanon.actions.inspect import profile
@@ -144,31 +143,16 @@ def test_candidates_are_compared_on_larger_and_larger_samples(copied):
     assert 6_000 == last
 
 
-@pytest.mark.parametrize("is_timed", [False, True])
-def test_a_smaller_k_loses_no_more_than_a_larger_one_whose_classes_hold_for_it(
-    copied, monkeypatch, is_timed
-):
-    solve, policy = comparing.solve, replace(patients_policy(PATIENTS), name="default")
-
-    def worse(problem, **options):
-        """Find classes of 40 rows for k = 2, as a search may."""
-        if problem.policy.k == 2 and problem.atoms is None:
-            problem = replace(problem, policy=problem.policy.with_k(40))
-        return solve(problem, **options)
-
-    monkeypatch.setattr(comparing, "solve", worse)
-    request = Request(
-        draft=policy,
-        ks=(2, 5, 9),
-        algorithms=("mondrian", "mdav"),
-        settings=copied(make_patients).settings,
-    )
-    *_, found = comparisons(PATIENTS, request, is_timed=is_timed)
-    assert [2, 2, 5, 5, 9, 9] == [one.k for one in found.results]
-    for first in range(2):
-        least, middle, _ = found.results[first::2]
-        assert (least.loss.ncp, least.loss.n_classes) == (middle.loss.ncp, middle.loss.n_classes)
-        assert 5 <= least.loss.smallest_class
+@pytest.mark.parametrize("chosen", [{}, {"algorithm": "auto", "params": {"effort": "best"}}])
+def test_each_k_loses_on_all_rows_what_it_loses_once_published(copied, chosen):
+    database = copied(make_patients)
+    visitor, policy = Visitor(database.settings), patients_policy(PATIENTS, l=2, **chosen)
+    dbanon.set_policy(PATIENTS, policy, settings=database.settings)
+    table = str(PATIENTS)
+    job = visitor.result(visitor.post("curve", table=table, ks="2 5 9", l="2", all="1"))
+    losses = [dbanon.plan(PATIENTS, k=k, settings=database.settings).loss for k in (2, 5, 9)]
+    assert losses == [one.loss for one in job.result.results]
+    assert f"{losses[1].ncp:.2%}" in visitor.get("curve", table=table, job=job.id).text
 
 
 def test_counts_are_compared_unless_a_person_may_have_several_rows(copied):
