@@ -59,6 +59,66 @@ def show(browser, tmp_path):
         one.context.close()
 
 
+class Mouse:
+    """Hands at a mouse, who need keys for text alone."""
+
+    def __init__(self, page):
+        self.page = page
+
+    def press(self, one):
+        """Press a button or a link."""
+        one.click()
+
+    def enter(self, one, text):
+        """Replace the text of a field."""
+        one.click(click_count=3)
+        self.page.keyboard.type(text)
+
+    def choose(self, one, text):
+        """Choose from a list."""
+        one.select_option(text)
+
+    check = press
+
+
+class Keyboard:
+    """Hands at a keyboard alone: what Tab does not reach is not there for them."""
+
+    MOST = 400
+
+    def __init__(self, page):
+        self.page = page
+
+    def _reach(self, one, *keys):
+        one.wait_for()
+        for _ in range(self.MOST):
+            if one.evaluate("one => one === document.activeElement"):
+                break
+            self.page.keyboard.press("Tab")
+        else:
+            raise AssertionError(f"Tab does not reach {one}")
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def press(self, one):
+        """Press a button or a link."""
+        self._reach(one, "Enter")
+
+    def enter(self, one, text):
+        """Replace the text of a field."""
+        self._reach(one, "Control+a")
+        self.page.keyboard.type(text)
+
+    def choose(self, one, text):
+        """Choose from a list."""
+        self._reach(one)
+        self.page.keyboard.type(text)
+
+    def check(self, one):
+        """Check a box."""
+        self._reach(one, "Space")
+
+
 SERIOUS = {"serious", "critical"}
 
 

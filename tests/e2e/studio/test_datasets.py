@@ -1,7 +1,7 @@
 """Linked tables in the studio: from choosing them to a release with its report and history."""
 
 import pytest
-from browsers import hindrances
+from browsers import Keyboard, Mouse, hindrances
 from data.schemas.clinic import TABLES, fill_clinic
 from playwright.sync_api import expect
 
@@ -10,28 +10,32 @@ import dbanon
 
 @pytest.mark.exhaustive
 @pytest.mark.slow
-def test_a_steward_publishes_linked_tables_from_choosing_them_to_their_history(copied, studio, tab):
+@pytest.mark.parametrize("by", [Mouse, Keyboard])
+def test_a_steward_publishes_linked_tables_from_choosing_them_to_their_history(
+    copied, studio, tab, by
+):
     database = copied(fill_clinic)
     reader = database.role("studio_analyst")
     page = tab(studio(database.dsn), viewport={"width": 1280, "height": 800})
-    page.get_by_label("Table with one row per person").select_option("public.persons")
-    for name in TABLES[1:]:
-        page.get_by_role("checkbox", name=f"public.{name}").check()
+    hand = by(page)
     assert hindrances(page) == {}
-    page.get_by_role("button", name="Open them together").click()
+    hand.choose(page.get_by_label("Table with one row per person"), "public.persons")
+    for name in TABLES[1:]:
+        hand.check(page.get_by_role("checkbox", name=f"public.{name}"))
+    hand.press(page.get_by_role("button", name="Open them together"))
     expect(page.get_by_role("cell", name="each row")).to_be_visible()
-    page.get_by_label("Values of k").fill("5 8")
-    page.get_by_role("button", name="Plan on all persons").click()
+    hand.enter(page.get_by_label("Values of k"), "5 8")
+    hand.press(page.get_by_role("button", name="Plan on all persons"))
     rows = page.get_by_role("region", name="Plan").get_by_role("row")
     expect(rows).to_have_count(1 + 2 * len(TABLES), timeout=120_000)
     expect(page.get_by_role("button", name="Cancel")).to_have_count(0, timeout=60_000)
     assert hindrances(page) == {}
     publish = page.get_by_role("region", name="Publish together")
-    publish.get_by_label("k", exact=True).fill("5")
-    publish.get_by_label("Roles that may read all of them").fill(reader)
-    publish.get_by_role("button", name="Publish the tables").click()
+    hand.enter(publish.get_by_label("k", exact=True), "5")
+    hand.enter(publish.get_by_label("Roles that may read all of them"), reader)
+    hand.press(publish.get_by_role("button", name="Publish the tables"))
     expect(page.get_by_text("3 tables are served together")).to_be_visible(timeout=120_000)
-    page.get_by_role("button", name="Report for the public").click()
+    hand.press(page.get_by_role("button", name="Report for the public"))
     expect(page.get_by_role("heading", name="Report for the public")).to_be_visible(timeout=120_000)
     expect(page.get_by_role("table", name="All releases, newest first")).to_be_visible()
     assert hindrances(page) == {}
@@ -45,5 +49,9 @@ def test_a_steward_publishes_linked_tables_from_choosing_them_to_their_history(c
         for name in TABLES:
             (rows,) = connection.execute(f"SELECT count(*) FROM anon.{name}").fetchone()
             assert rows > 0
-    page.get_by_role("navigation").get_by_role("link", name="Tables", exact=True).click()
+    hand.press(page.get_by_role("link", name="Readers, refreshes and schedule"))
+    hand.enter(page.get_by_label("Minute, hour, day, month, weekday"), "15 3 * * *")
+    hand.press(page.get_by_role("button", name="Set the schedule"))
+    expect(page.get_by_text("Scheduled:")).to_be_visible()
+    hand.press(page.get_by_role("navigation").get_by_role("link", name="Tables", exact=True))
     expect(page.get_by_role("link", name=", ".join(names))).to_be_visible()
