@@ -165,7 +165,7 @@ class Request:
     keep_assignment: keep the class of each row, in private tables
     dry_run: publish and prove, then roll back
     dataset: linked tables to publish together, the table of persons first
-    shown: ``policies.digest`` of the stored policies that the steward saw
+    shown: digest of each stored policy that the steward saw, as an approval has it
     settings: connection to the database
     stages: receives the progress
 
@@ -221,7 +221,7 @@ class Request:
     keep_assignment: Annotated[bool, _output(_IF_GIVEN, scope=_PLANNED)] = False
     dry_run: Annotated[bool, _output(scope=_PUBLISH)] = False
     dataset: Annotated[tuple[str, ...], Option(scope=frozenset(), stored=_IF_GIVEN)] = ()
-    shown: Annotated[str | None, Option(scope=frozenset())] = None
+    shown: Annotated[tuple[str, ...], Option(scope=frozenset())] = ()
     settings: Annotated[Settings | None, Option()] = None
     stages: Annotated[Stages | None, Option()] = None
 

@@ -5,6 +5,7 @@ import re
 from contextlib import suppress
 from urllib.parse import urlencode, urlsplit
 
+from dbanon.actions.policy import policy_approval
 from dbanon.domain.errors import DbanonError
 from dbanon.studio.gate import Access
 from dbanon.studio.serving import make
@@ -88,10 +89,15 @@ class Visitor:
         if "table" in fields:
             with suppress(DbanonError):  # of a role without rights
                 fields = {"of": self.workspace.draft(fields["table"]).mark, **fields}
+                if page == "publish":
+                    fields = {"shown": self._shown(fields["table"]), **fields}
         body = urlencode({"csrf": self.access.form, **fields}).encode()
         headers = [*self.headers, ("Origin", ORIGIN), ("Content-Type", FORM)]
         headers += [("Referer", f"{self.access.origin}{sent_by}")] if sent_by else []
         return ask(self.app, "POST", f"{self.access.base}/{page}", headers=headers, body=body)
+
+    def _shown(self, table):
+        return policy_approval(table, settings=self.workspace.settings).digest
 
     def result(self, answer):
         """Wait for the job that a form has started, and return it."""

@@ -103,7 +103,8 @@ def _require_replaced(session: Session, given: Policy, shown: str) -> None:
     newest = max(versions, key=lambda one: one.version, default=None)
     document = None if newest is None else newest.document
     stored = [] if document is None else [policies.from_document({**document, "name": given.name})]
-    loading.require_shown(given.table, stored, shown)
+    if policies.digest(*stored) != shown:
+        raise loading.changed_since(given.table)
 
 
 def served_otherwise(policy: Policy, *, settings: Settings | None = None) -> list[Release]:

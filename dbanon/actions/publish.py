@@ -269,8 +269,8 @@ def publishing(
             for before, now in zip(found, infos, strict=True):
                 identity.require_same(before, now)
             loaded = [load_for(session, info, request) for info in infos]
-            if request.shown is not None:
-                require_shown(infos[0].name, [one.written for one in loaded], request.shown)
+            if request.shown:
+                require_shown(session, loaded, request.shown)
             # All of them are open already, and none may be read before all are admitted.
             identity.admit(session, *(one.info for one in loaded))
             for one in loaded:

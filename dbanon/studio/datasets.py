@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import tomli_w
 
 from dbanon.actions.plan import Plan, plan_dataset_request
-from dbanon.actions.policy import load_policy
+from dbanon.actions.policy import policy_with_approval
 from dbanon.actions.publish import publish_dataset_request
 from dbanon.actions.releases.ledger import history, list_releases
 from dbanon.actions.releases.report import report_dataset
@@ -18,12 +18,11 @@ from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.release import Release
 from dbanon.domain.report import DatasetReport
 from dbanon.domain.text import command
-from dbanon.formats import policies
 from dbanon.formats.datasets import Dataset, dataset_of
 from dbanon.pages.figures import number, percent
 from dbanon.pages.rendering import FIGURE, WORDS, Table
 from dbanon.request import Request as Options
-from dbanon.studio.pages import as_field, form_of, names_of
+from dbanon.studio.pages import PolicyChanged, as_field, form_of, names_of
 from dbanon.studio.searches import SearchPages, count, of_cells, of_proof, search
 
 if TYPE_CHECKING:
@@ -41,12 +40,16 @@ _FILE = "dataset.toml"
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A table of a dataset, with its stored policy or why it has none, and its relation."""
+    """A table of a dataset, with its stored policy or why it has none, and its relation.
+
+    digest: of the policy and its taxonomies.
+    """
 
     table: TableName
     policy: Policy | None
     problem: str | None
     relation: TableName | None
+    digest: str = ""
 
 
 class DatasetPages(SearchPages):
@@ -69,7 +72,7 @@ class DatasetPages(SearchPages):
             text=_text(dataset),
             file=_FILE,
             members=members,
-            of=policies.digest(*(one.policy for one in members if one.policy is not None)),
+            of=" ".join(one.digest for one in members),
             served=served,
             past=self._past_of(dataset) if served else None,
             of_cells=of_cells,
@@ -83,10 +86,10 @@ class DatasetPages(SearchPages):
     def _member(self, name: TableName, served: Sequence[Release]) -> Member:
         relation = next((one.relation for one in served if one.table == name), None)
         try:
-            policy = load_policy(str(name), settings=self.workspace.settings)
+            policy, approval = policy_with_approval(name, settings=self.workspace.settings)
         except DbanonError as error:
             return Member(name, None, str(error), relation)
-        return Member(name, policy, None, relation)
+        return Member(name, policy, None, relation, approval.digest or "")
 
     def _served(self, dataset: Dataset) -> list[Release]:
         """Return the served releases of all tables together, in whatever order these are."""
@@ -118,7 +121,10 @@ class DatasetPages(SearchPages):
         options, given = self._options(form)
         k = count(form.get("k", ""), "k")
         roles = tuple(names_of(form.get("roles", "")))
-        options = replace(options, k=k, grants=roles, shown=form.get("of", ""))
+        shown = tuple(form.get("of", "").split())
+        if len(shown) != len(dataset.names):
+            raise PolicyChanged
+        options = replace(options, k=k, grants=roles, shown=shown)
         words = "".join(f" {command('--grant', role)}" for role in roles)
         line = f"dbanon publish --dataset {_FILE} --k {k}{given}{words}"
         arguments = (search, publish_dataset_request, dataset, options)

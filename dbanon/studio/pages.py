@@ -6,6 +6,7 @@ import json
 import os
 import re
 import traceback
+from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -14,6 +15,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from dbanon.actions.policy import policy_approval
 from dbanon.domain.errors import DbanonError, PolicyError
 from dbanon.domain.policy import DEFAULT_NAME
 from dbanon.domain.table import TableName
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from dbanon.domain.policy import Approval
     from dbanon.studio.gate import Access, Refusal
     from dbanon.studio.jobs import Job
     from dbanon.studio.workspace import Draft, Workspace
@@ -117,6 +120,13 @@ class Pages:
         if request.method == "POST" and form_of(request).get("of") != draft.mark:
             raise PolicyChanged
         return draft
+
+    def approval(self, target: Target) -> Approval | None:
+        """Return the stored version of a policy, None if there is none."""
+        settings = self.workspace.settings
+        with suppress(PolicyError):
+            return policy_approval(target.name, name=target.policy, settings=settings)
+        return None
 
     def go(
         self,

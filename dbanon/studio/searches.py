@@ -177,6 +177,7 @@ class SearchPages(Pages):
             models=models,
             relation=relation,
             policy=policy,
+            approval=self.approval(target),
         )
 
     def start_publish(self, request: Request) -> Response:
@@ -191,7 +192,7 @@ class SearchPages(Pages):
             policy=target.policy,
             kind=kind,
             grants=roles,
-            shown=draft.mark,
+            shown=(form.get("shown", ""),),
             settings=self.workspace.settings,
         )
         words = [policy_option(target.policy), *([] if kind == "table" else ["--as view"])]

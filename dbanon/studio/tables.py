@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse
 
 from dbanon.actions.init import init
 from dbanon.actions.inspect import outline, source_rows
-from dbanon.actions.policy import approve_policy, policy_approval, set_policy
+from dbanon.actions.policy import approve_policy, set_policy
 from dbanon.actions.releases.ledger import list_releases
 from dbanon.actions.tables import list_tables
 from dbanon.actions.taxonomy import (
@@ -23,7 +23,7 @@ from dbanon.actions.taxonomy import (
     list_taxonomies,
     load_taxonomy,
 )
-from dbanon.domain.errors import ConfigError, DbanonError, PolicyError, SchemaOutOfDate
+from dbanon.domain.errors import ConfigError, DbanonError, SchemaOutOfDate
 from dbanon.domain.messages import RECODED, approval_in_words
 from dbanon.domain.policy import PERIODS, Role, policy_option
 from dbanon.domain.text import command
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from dbanon.actions.inspect import InspectedColumn, Profile
-    from dbanon.domain.policy import Approval, ColumnRule, Policy
+    from dbanon.domain.policy import ColumnRule, Policy
 
 _FEW = "fewer than {} rows"  # in place of a number
 _SMALL = 4  # values of a column next to its role
@@ -207,7 +207,7 @@ class TablePages(Pages):
     def policy(self, request: Request) -> Response:
         """Show the draft as TOML, to edit, to save, to copy, and to approve as stored."""
         target = Target.of(request)
-        approval = self._approval(target)  # before the text, which may be newer
+        approval = self.approval(target)  # before the text, which may be newer
         _, values = self.of_table(request, "policy")
         shown = {}
         if self.workspace.show_source:
@@ -220,13 +220,6 @@ class TablePages(Pages):
             approval=approval,
             state=None if approval is None else approval_in_words(approval),
         )
-
-    def _approval(self, target: Target) -> Approval | None:
-        """Return the stored version of a policy, None if there is none."""
-        settings = self.workspace.settings
-        with suppress(PolicyError):
-            return policy_approval(target.name, name=target.policy, settings=settings)
-        return None
 
     def approve(self, request: Request) -> Response:
         """Approve the stored version that the page showed."""

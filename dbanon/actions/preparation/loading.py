@@ -217,13 +217,20 @@ def load_for(
     return loaded
 
 
-def require_shown(table: TableName, stored: Iterable[Policy], shown: str) -> None:
-    """Raise PolicyError unless the stored policies are those that were shown, by their digest."""
-    if policies.digest(*stored) != shown:
-        raise PolicyError(
-            f"the policy of {table} was changed since it was shown",
-            hint=f"look at it again: {command('dbanon policy history', table)}",
-        )
+def require_shown(session: Session, loaded: Sequence[Loaded], shown: Sequence[str]) -> None:
+    """Raise PolicyError unless each policy has, with its taxonomies, the digest that was shown."""
+    for one, digest in zip(loaded, shown, strict=True):
+        found = store.load_approval(session, one.info.name, one.wanted)
+        if found is None or found.digest != digest:
+            raise changed_since(one.info.name, "the policy of {}, or a taxonomy of it,")
+
+
+def changed_since(table: TableName, what: str = "the policy of {}") -> PolicyError:
+    """Return the error for what a page shows no more as it is."""
+    return PolicyError(
+        f"{what.format(table)} was changed since it was shown",
+        hint=f"look at it again: {command('dbanon policy history', table)}",
+    )
 
 
 def require_own_relation(loaded: Loaded, relation: TableName) -> None:

@@ -11,6 +11,7 @@ from tables import define_patients, make_patients, patients_policy, publish_pati
 
 import dbanon
 from dbanon.actions.jobs.schedules import list_schedules
+from dbanon.actions.taxonomy import import_text
 from dbanon.domain.table import TableName
 from dbanon.formats import policies
 from dbanon.studio import tables
@@ -300,12 +301,28 @@ def test_tables_are_not_published_by_policies_that_the_page_did_not_show(copied)
     visitor = Visitor(database.settings)
     fields = {"dataset": json.dumps([f"public.{name}" for name in TABLES])}
     page = visitor.get("dataset", **fields).text
-    fields |= {"k": "5", "of": re.search(r'name="of" value="(\w+)"', page)[1]}
+    fields |= {"k": "5", "of": re.search(r'name="of" value="([\w ]+)"', page)[1]}
     policy = dbanon.load_policy(TABLES[1], settings=database.settings)
     dbanon.set_policy(TABLES[1], policy.with_k(7), settings=database.settings)
     job = visitor.result(visitor.post("dataset_publish", **fields))
-    assert "was changed since it was shown" in job.failure.message
+    reason = f"policy of public.{TABLES[1]}, or a taxonomy of it, was changed since it was shown"
+    assert reason in job.failure.message
     assert [] == dbanon.list_releases(settings=database.settings)
+    forged = visitor.post("dataset_publish", **{**fields, "of": fields["of"].partition(" ")[0]})
+    assert refused(forged, CHANGED)
+
+
+def test_a_taxonomy_that_was_changed_since_the_page_was_shown_is_not_published(copied):
+    database = copied(define_patients)
+    visitor = Visitor(database.settings)
+    visitor.post("import_tree", table=TABLE, name="sexes", column="sex", csv="F;*\nM;*\n")
+    visitor.post("save", table=TABLE)
+    page = visitor.get("publish", table=TABLE).text
+    shown = re.search(r'name="shown" value="(\w+)"', page)[1]
+    import_text("sexes", "F;people;*\nM;people;*\n", settings=database.settings)
+    job = visitor.result(visitor.post("publish", table=TABLE, shown=shown))
+    assert "or a taxonomy of it, was changed since it was shown" in job.failure.message
+    assert visitor.result(visitor.post("publish", table=TABLE)).failure is None
 
 
 def test_a_refused_form_of_linked_tables_is_shown_again_and_they_are_reported(copied):
@@ -318,7 +335,7 @@ def test_a_refused_form_of_linked_tables_is_shown_again_and_they_are_reported(co
     assert "k is a whole number above 0" in shown
     assert 'name="ks" value="5 many"' in shown
     page = visitor.get("dataset", **fields).text
-    of = re.search(r'name="of" value="(\w+)"', page)[1]
+    of = re.search(r'name="of" value="([\w ]+)"', page)[1]
     refused = visitor.post("dataset_publish", sent_by=address, k="0", of=of, roles="a", **fields)
     shown = visitor.follow(refused).text
     assert 'name="k" value="0"' in shown
