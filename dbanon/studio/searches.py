@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -71,7 +72,8 @@ class SearchPages(Pages):
         draft, values = self.of_table(request, "curve")
         job, shown = self.running(request), {}
         if job is not None and isinstance(job.result, Comparison) and job.result.results:
-            shown = comparison.values_of(job.result) | self._sides(request, job.result)
+            sides = self._sides(request, job.result, draft.policy.k)
+            shown = comparison.values_of(job.result) | sides
         given = () if job is None else job.arguments
         compared = next((one for one in given if isinstance(one, Options)), Options())
         return self.render(
@@ -84,12 +86,13 @@ class SearchPages(Pages):
             samples=SAMPLES,
         )
 
-    def _sides(self, request: Request, found: Comparison) -> dict[str, object]:
-        """Return two candidates side by side, by default the two of least k."""
+    def _sides(self, request: Request, found: Comparison, k: int) -> dict[str, object]:
+        """Return two candidates side by side, by default those of the draft's k and the next."""
         done = [one for one in found.results if one.loss is not None]
+        first = max(min(bisect_left([one.k for one in done], k), len(done) - 2), 0)
         wanted = [request.query_params.get(side, "") for side in ("a", "b")]
         chosen = [next((c for c in done if str(c.k) == k), None) for k in wanted]
-        pair = [c or other for c, other in zip(chosen, done[:2], strict=False)]
+        pair = [c or other for c, other in zip(chosen, done[first:], strict=False)]
         return {"done": done, "pair": pair, "sides": side_by_side(pair), "answers": answered(pair)}
 
     def start_curve(self, request: Request) -> Response:

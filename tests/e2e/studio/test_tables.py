@@ -1,5 +1,6 @@
 """What the studio knows of tables and columns before anything is decided."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -153,6 +154,17 @@ def test_each_k_loses_on_all_rows_what_it_loses_once_published(copied, chosen):
     losses = [dbanon.plan(PATIENTS, k=k, settings=database.settings).loss for k in (2, 5, 9)]
     assert losses == [one.loss for one in job.result.results]
     assert f"{losses[1].ncp:.2%}" in visitor.get("curve", table=table, job=job.id).text
+
+
+@pytest.mark.parametrize(("k", "pair"), [(2, (2, 5)), (4, (5, 9)), (5, (5, 9)), (9, (5, 9))])
+def test_the_candidate_of_the_draft_and_the_next_one_are_first_side_by_side(copied, k, pair):
+    database = copied(make_patients)
+    visitor, table = Visitor(database.settings), str(PATIENTS)
+    policy = patients_policy(PATIENTS, l=2, k=k)
+    dbanon.set_policy(PATIENTS, policy, settings=database.settings)
+    job = visitor.result(visitor.post("curve", table=table, ks="2 5 9", l="2", all="1"))
+    shown = visitor.get("curve", table=table, job=job.id).text
+    assert [*pair] == [*map(int, re.findall(r">[12]: k = (\d+)<", shown))][:2]
 
 
 def test_counts_are_compared_unless_a_person_may_have_several_rows(copied):
