@@ -38,9 +38,9 @@ class Job:
     """An action that runs, or has run.
 
     title: what it does; about: the table or relation; arguments: of the action; on_success: called
-    before it is over, unless it fails; steps: the stages that began, in order; share: of the last
-    stage that is done, in [0, 1]; result: the latest, None before the first; version: number of
-    results so far.
+    before it is over, unless it fails; steps: the stages that began, each once, in order; share: of
+    the last stage that is done, in [0, 1]; result: the latest, None before the first; version:
+    number of results so far.
     """
 
     title: str
@@ -64,10 +64,10 @@ class Job:
         if kind == "begun":
             self.is_begun = True
         elif kind == "stage":
-            self.steps.append(value)
+            self._enter(value)
             self.share = None
         elif kind == "step" and self.steps:
-            self.steps[-1] = f"{self.steps[-1].partition(':')[0]}: {value}"
+            self._enter(f"{self.steps.pop().partition(':')[0]}: {value}")
         elif kind == "progress":
             self.share = value
         elif kind == "result":
@@ -77,6 +77,10 @@ class Job:
             self.is_over = True
         elif kind == "failure":
             self.failure, self.is_over = value, True
+
+    def _enter(self, step: str) -> None:
+        """Put a step at the end, from its former place if it comes again."""
+        self.steps = [*(one for one in self.steps if one != step), step]
 
     def cancel(self) -> None:
         """Interrupt the process, which reports what it did; kill it if that takes too long."""

@@ -35,6 +35,14 @@ def count(stages):
         yield from (1, 2, 3)
 
 
+def search_twice(stages):
+    for _ in range(2):
+        with stages("cluster"):
+            stages.step("search")
+        with stages("recode"):
+            pass
+
+
 def fail_at_last(stages):
     yield 1
     raise DbanonError("no more")
@@ -51,6 +59,10 @@ def over(job):
     """Wait for a job, and return it."""
     job.listener.join(60)
     return job
+
+
+def test_a_step_that_comes_again_is_named_once(start):
+    assert ["cluster: search", "recode"] == over(start(search_twice)).steps
 
 
 def test_each_result_of_a_job_replaces_the_one_before(start):
