@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dbanon.actions.jobs.schedules import list_schedules, remove_schedule, set_schedule
 from dbanon.actions.policy import policy_history
-from dbanon.actions.releases.grant import grant, revoke
+from dbanon.actions.releases.grant import grant, readers_of, revoke
 from dbanon.actions.releases.ledger import history, list_releases
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.table import TableName
@@ -30,11 +30,13 @@ class ReleasePages(Pages):
         target = Target.of(request)
         settings = self.workspace.settings
         found = list_releases(target.name, settings=settings)
+        served = [one for one in found if one.served]
         past, problem = self._past(target) if found else (None, None)
         return self.render(
             "releases.html",
             values,
-            served=[one for one in found if one.served],
+            served=served,
+            readers=readers_of([one.relation for one in served], settings=settings),
             past=past,
             of_cells=of_cells,
             problem=problem,

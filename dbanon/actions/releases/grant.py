@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dbanon.db import catalog, identity, rights
 from dbanon.db.metadata import ledger
-from dbanon.db.metadata.migrate import require_current
+from dbanon.db.metadata.migrate import current_session, require_current
 from dbanon.db.queries import printed
 from dbanon.db.releases import companion_relations, relations
 from dbanon.db.releases.publication_lock import with_retry
@@ -104,6 +104,14 @@ def revoke(
         return left
 
     return _settled(_operation(relation, "revoked"), work, settings, keep=not dry_run)
+
+
+def readers_of(
+    views: Sequence[TableName], *, settings: Settings | None = None
+) -> list[tuple[str, ...]]:
+    """Return the roles that were granted access to each published relation."""
+    with current_session(settings or Settings.load()) as session:
+        return [relations.readers(session, view) for view in views]
 
 
 def _require_nothing_else(session: Session, served: Sequence[tuple[Release, int]]) -> None:

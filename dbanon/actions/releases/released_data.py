@@ -305,11 +305,9 @@ def _population(
 
 def _described(session: Session, view: TableInfo) -> dict[str, Any]:
     """Return the columns, the readers, and the statement with which any of them proves it again."""
-    granted = relations.grants(session, view.name)
-    readers = {one.grantee or "PUBLIC" for one in granted if one.privilege == "SELECT"}
     return {
         "columns": {column.name: column.type for column in view.columns},
-        "readers": tuple(sorted(readers)),
+        "readers": relations.readers(session, view.name),
         "statements": (printed(checks.verification(checks.named(view.name))).strip(),),
     }
 

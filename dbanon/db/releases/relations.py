@@ -356,6 +356,12 @@ def grants(session: Session, view: TableName) -> list[Privilege]:
     return [Privilege(*row) for row in rows]
 
 
+def readers(session: Session, view: TableName) -> tuple[str, ...]:
+    """Return the roles that were granted SELECT on a view, other than its owner."""
+    granted = grants(session, view)
+    return tuple(sorted({one.grantee or "PUBLIC" for one in granted if one.privilege == "SELECT"}))
+
+
 def comments(session: Session, view: TableName) -> dict[str, str]:
     """Return the comments on columns of a view that dbanon did not write."""
     found = session.pg.execute(query("catalog.column_comments"), (view.schema, view.name))

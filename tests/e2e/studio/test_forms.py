@@ -125,7 +125,10 @@ def test_readers_and_schedules_are_set_and_removed(published):
     visitor, reader = Visitor(published.settings), published.role("studio_reader")
     for verb, may_read in (({}, True), ({"revoke": "1"}, False)):
         done = visitor.post("readers", table=TABLE, relation=VIEW, roles=reader, **verb)
-        assert "access to anon.patients was changed" in visitor.follow(done).text
+        shown = visitor.follow(done).text
+        assert "access to anon.patients was changed" in shown
+        assert may_read == (f"May read it: <bdi>{reader}</bdi>" in shown)
+        assert may_read == ("Only its owner may read it" not in shown)
         query = f"SELECT has_table_privilege('{reader}', '{VIEW}', 'SELECT')"
         assert [(may_read,)] == published.execute(query)
     assert refused(visitor.post("readers", table=TABLE, relation=VIEW, roles=" "), "no role")
