@@ -399,8 +399,10 @@ SELECT h.person, c.class, v.value_id, h.place AS row_place
   LEFT JOIN valued AS v ON v.code = h.value
 
 -- name: present_count
--- The numbers of hashed rows, of rows with a person or a group, of complete ones, and of those to publish.
-SELECT {hashed}, count(*), count(*) FILTER (WHERE num_nulls(n.person, n.class, n.value_id) = 0),
+-- The numbers of hashed rows, of rows with a person or a group, of those with a class or a value, of complete ones, and
+-- of those to publish.
+SELECT {hashed}, count(*), count(*) FILTER (WHERE num_nonnulls(n.class, n.value_id) > 0),
+       count(*) FILTER (WHERE num_nulls(n.person, n.class, n.value_id) = 0),
        (SELECT count(*) FROM {rows})
   FROM pg_temp.history_present AS n
 

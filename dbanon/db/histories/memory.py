@@ -509,8 +509,8 @@ def _present(session: Session, publication: Publication, key: UUID) -> None:
             session.pg.execute(present)
         counted = session.pg.execute(counts)
         drop(session, publication.codes)
-    read, found, complete, shown = counted.fetchone() or (0, 0, 0, 1)
-    if read != found or complete != shown:
+    read, found, partly, complete, shown = counted.fetchone() or (0, 0, 0, 0, 1)
+    if read != found or not partly == complete == shown:
         subjects.require_unique(session, publication)
         raise DatabaseError(
             f"the membership of {publication.view} would be incomplete; nothing was published",

@@ -121,6 +121,21 @@ def test_nothing_is_published_when_not_everybody_was_hashed_once(stays, monkeypa
     assert stays.execute("SELECT count(*) FROM dbanon.history_member") == [(0,)]
 
 
+def test_a_row_without_a_value_does_not_make_up_for_a_double_one(stays, monkeypatch):
+    stays.execute("UPDATE public.stays SET disease = 'plague' WHERE number = 8")
+    stays.execute(
+        "CREATE FUNCTION public.lose() RETURNS trigger LANGUAGE plpgsql"
+        " AS $$BEGIN RETURN CASE WHEN NEW.value ->> 'disease' <> 'plague' THEN NEW END; END$$"
+    )
+    stays.execute(
+        "CREATE TRIGGER lose BEFORE INSERT ON dbanon.history_value"
+        " FOR EACH ROW EXECUTE FUNCTION public.lose()"
+    )
+    test_nothing_is_published_when_not_everybody_was_hashed_once(
+        stays, monkeypatch, "one is double"
+    )
+
+
 def test_nothing_is_published_when_hashing_fails(stays, monkeypatch):
     def fail(session, info, policy, key):
         session.pg.execute("SELECT 1 / 0")
