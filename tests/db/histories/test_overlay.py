@@ -332,6 +332,43 @@ def test_several_rows_of_a_person_are_one_person(people):
     assert [(3, 2, 1, 3, 2)] == figures(found, "k-anonymity")
 
 
+# The same three diseases and wages, together otherwise.
+TOGETHER = [("flu", "1"), ("gout", "2"), ("gastritis", "3")]
+OTHERWISE = [("flu", "2"), ("gout", "1"), ("gastritis", "3")]
+AGAIN = [("flu", "2"), ("gout", "3"), ("gastritis", "1")]
+
+
+def rows_of(held):
+    """Return the rows of persons in one class, by person."""
+    return [(person, "1", *values) for person, rows in held.items() for values in rows]
+
+
+def test_whose_rows_are_others_of_the_same_values_is_a_cell_of_its_own(people):
+    courses = {
+        BOB: (TOGETHER, OTHERWISE, AGAIN),
+        ALICE: (TOGETHER, OTHERWISE, TOGETHER),
+        ANDY: (TOGETHER, TOGETHER, TOGETHER),
+        DAVID: (TOGETHER, TOGETHER, TOGETHER),
+    }
+    for number in (1, 2, 3):
+        shown = {person: course[number - 1] for person, course in courses.items()}
+        found = note(people, number, rows_of(shown), subject="person")
+    assert [(3, 2, 1, 3, 2)] == figures(found, "k-anonymity")
+
+
+def test_values_of_other_tables_divide_no_cell(people):
+    people.execute(
+        "INSERT INTO dbanon.history_value (table_schema, table_name, digest, value)"
+        " VALUES ('public', 'visits', '', '{\"ward\": \"1\"}')"
+    )
+    two = [("cold", "4"), ("cough", "5")]
+    courses = {BOB: (TOGETHER[:2], two), ALICE: (TOGETHER[:2], [*two, ("asthma", "6")])}
+    for number in (1, 2):
+        shown = {person: course[number - 1] for person, course in courses.items()}
+        found = note(people, number, rows_of(shown), subject="person")
+    assert [(2, 2, 2, 1, 0)] == figures(found, "k-anonymity")
+
+
 # Random streams: what each release shows of eight persons, by two views, one of which shows less.
 
 CLASSES, VALUES = st.sampled_from(["a", "b", "c", None]), st.sampled_from(["x", "y", "z", None])
