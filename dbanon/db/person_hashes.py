@@ -24,7 +24,7 @@ from dbanon.domain.table import ColumnKind, Structure
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from uuid import UUID
 
     from dbanon.db.releases.publication import Publication
@@ -109,7 +109,7 @@ class Counted(NamedTuple):
     """A source now.
 
     state: with the content of before if nothing changed; unchanged: rows since the state before;
-    is_comparable: whether that can be known; values: their numbers by sensitive column.
+    is_comparable: whether that can be known; values: their numbers by column.
     """
 
     state: SourceState
@@ -137,24 +137,28 @@ class Changes:
 
 
 def count(
-    session: Session, info: TableInfo, policy: Policy, *, since: SourceState | None
+    session: Session,
+    info: TableInfo,
+    policy: Policy,
+    *,
+    since: SourceState | None,
+    columns: Sequence[str] = (),
 ) -> Counted | None:
-    """Count all rows and those unchanged since a state; None unless it is a plain table."""
+    """Count rows, those unchanged since a state, and values of columns; None if no plain table."""
     found = _facts(session, info, policy)
     if found is None:
         return None
     snapshot, facts = found
     same = _is_same(found, since)
-    names = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
     counted = template(
         "persons.count_unchanged",
         source=identity.readable(session, info),
         selected=selected(policy, info),
         unchanged=_unchanged(since.snapshot) if since is not None and same else sql.SQL("false"),
-        counts=sql.SQL("").join(sql.SQL(", count({})").format(sql.Identifier(n)) for n in names),
+        counts=sql.SQL("").join(sql.SQL(", count({})").format(sql.Identifier(n)) for n in columns),
     )
     rows, unchanged, *values = identity.harmless(session, counted).fetchone() or (0, 0)
-    numbers = dict(zip(names, values, strict=True))
+    numbers = dict(zip(columns, values, strict=True))
     if since is not None and same:
         state = replace(since, snapshot=snapshot, rows=rows)
         if unchanged != rows or rows != since.rows:
@@ -231,7 +235,7 @@ def _unchanged(snapshot: str) -> sql.Composed:
     ``pg_visible_in_snapshot`` would also accept savepoints of transactions in progress.
     """
     oldest = int(snapshot.split(":", maxsplit=1)[0]) % 2**32
-    return sql.SQL("age(s.xmin) > age({}::xid)").format(sql.Literal(str(oldest)))
+    return sql.SQL("age(s.xmin) > (SELECT age({}::xid))").format(sql.Literal(str(oldest)))
 
 
 def places(number: int | None) -> sql.Identifier:

@@ -62,7 +62,8 @@ def _reading(
 ) -> Reading:
     """Find what changed in a table since its release was last compared with it."""
     info, policy, since = member.loaded.info, member.own, present.source_state
-    now = person_hashes.count(session, info, policy, since=since)
+    columns = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
+    now = person_hashes.count(session, info, policy, since=since, columns=columns)
     if now is None:
         return Reading(now, reason="the version of a row does not show if its values changed")
     known = memory.of_series(session, info.name, present.relation)
