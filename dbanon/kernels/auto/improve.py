@@ -24,7 +24,7 @@ from dbanon.kernels.auto.clusters import (
 )
 from dbanon.kernels.auto.cuts import Cutter, cut_all, make_cutter
 from dbanon.kernels.auto.diversity import forget, make_rules_of_slots
-from dbanon.kernels.auto.insertion_costs import cost_without, refresh, union_offers
+from dbanon.kernels.auto.insertion_costs import add_costs, cost_without, refresh, union_offers
 from dbanon.kernels.auto.moves import (
     LEAST_GAIN,
     STALE,
@@ -37,7 +37,6 @@ from dbanon.kernels.auto.moves import (
     patience,
 )
 from dbanon.kernels.auto.pools import Pool, attach_rest, groups_hold, grow_groups, make_pool
-from dbanon.kernels.boxes.costs import with_code
 from dbanon.kernels.boxes.shrinking import Carver, Ladders, find_box, is_in, make_carver, stand
 from dbanon.kernels.compilation import ZERO, kernel, maker, step
 from dbanon.kernels.random import make_dice, roll, shuffle, uniform
@@ -363,14 +362,17 @@ class Ring(NamedTuple):
     """Clusters that rotate rows, and work memory.
 
     clusters: (g,) int64, those of nonzero cost; rows: (m,) int64, the leaving row of each; price:
-    (m, m) cost of cluster i with the row of cluster j instead of its own; taken: (m + 1,) int64,
-    new cluster of each row, from 1, 0 for none; row_dual, dual: (m + 1,) dual prices; slack: (m +
-    1,); before: (m + 1,) int64; seen: (m + 1,) bool.
+    (m, m) cost of cluster i with the row of cluster j instead of its own; code, place: (d, m), of
+    these rows as in ``Offers``; taken: (m + 1,) int64, new cluster of each row, from 1, 0 for none;
+    row_dual, dual: (m + 1,) dual prices; slack: (m + 1,); before: (m + 1,) int64; seen: (m + 1,)
+    bool.
     """
 
     clusters: NDArray[np.int64]
     rows: NDArray[np.int64]
     price: NDArray[np.float64]
+    code: NDArray[np.int32]
+    place: NDArray[np.float64]
     taken: NDArray[np.int64]
     row_dual: NDArray[np.float64]
     dual: NDArray[np.float64]
@@ -380,13 +382,15 @@ class Ring(NamedTuple):
 
 
 @maker
-def make_ring(n_slots: int) -> Ring:
-    """Return work memory for the clusters of a block."""
+def make_ring(n_slots: int, d: int) -> Ring:
+    """Return work memory for the clusters of a block, of d columns."""
     m = min(n_slots, MOST)
     return Ring(
         np.empty(n_slots, np.int64),
         np.empty(m, np.int64),
         np.empty((m, m)),
+        np.empty((d, m), np.int32),
+        np.empty((d, m)),
         np.empty(m + 1, np.int64),
         np.empty(m + 1),
         np.empty(m + 1),
@@ -436,14 +440,17 @@ def _dear_row(w: Search, c: int) -> int:
 def _set_prices(w: Search, a: Ring, chosen: NDArray[np.int64]) -> None:
     s, m = w.s, chosen.shape[0]
     flat, layout, codes, price, rows = s.flat, s.layout, s.codes, a.price, a.rows
+    for j in range(layout.shape[0]):
+        for i in range(m):
+            a.code[j, i] = codes[rows[i], j]
+            a.place[j, i] = w.o.place[rows[i], j]
     for i in range(m):
         c = chosen[i]
         for other in range(m):
             price[i, other] = 0.0
         for j in range(layout.shape[0]):
             lo, hi = without(layout, s.box, c, j, codes[rows[i], j])
-            for other in range(m):
-                price[i, other] += with_code(flat, layout, j, lo, hi, codes[rows[other], j])
+            add_costs(flat, layout, j, w.o.at[0, j], lo, hi, a.code[j], a.place[j], price[i, :m])
         for other in range(m):
             price[i, other] *= s.size[c]
 
@@ -559,7 +566,7 @@ def improve_block(
     saved = 0.0
     for _ in range(numbers[2]):
         saved += pass_rows(w, order)
-    ring = make_ring(s.size.shape[0] if numbers[7] > 0 else ZERO)
+    ring = make_ring(n_slots if numbers[7] > 0 else ZERO, codes.shape[1])
     for _ in range(numbers[7]):
         saved += rotate(w, ring)
     patient = patience(s, saved)

@@ -299,6 +299,35 @@ def _mark(mask: NDArray[np.uint64], column: int, lo: int, hi: int) -> None:
 
 
 @step
+def add_costs(
+    flat: NDArray[np.float64],
+    layout: NDArray[np.int64],
+    j: int,
+    form: int,
+    lo: int,
+    hi: int,
+    code: NDArray[np.int32],
+    place: NDArray[np.float64],
+    total: NDArray[np.float64],
+) -> None:
+    """Add to ``total`` the cost of bounds of column j with each of the codes.
+
+    form, place: of ``Offers``.
+    """
+    most = flat[layout[j, START]]
+    if form == FLAT:
+        for i in range(total.shape[0]):
+            total[i] += 0.0 if place[i] == lo and place[i] == hi else most
+    elif form == ORDERED:
+        low, high = _position(flat, layout, j, lo), _position(flat, layout, j, hi)
+        for i in range(total.shape[0]):
+            total[i] += min(max(high, place[i]) - min(low, place[i]), most)
+    else:
+        for i in range(total.shape[0]):
+            total[i] += with_code(flat, layout, j, lo, hi, code[i])
+
+
+@step
 def cost_without(o: Offers, s: Clusters, row: int) -> float:
     """Return the cost of a row's cluster without it; computed once for each change of the cluster.
 

@@ -310,7 +310,7 @@ def test_a_search_saves_what_it_says_and_keeps_the_rules(drawn, seed, steps, pat
     if carved and not (space.costs.layout[:, STRIDE] == SET).any():
         levels = shrinking.Ladders(*ladders(space))
         carver = make_carver(space.codes, *space.costs, levels, space.n_rows, 0)
-    ring = make_ring(len(search.s.size))
+    ring = make_ring(len(search.s.size), len(space.columns))
     paid = total_cost(space, label)
     order = np.arange(space.n_rows)
     for step in steps:
@@ -331,7 +331,7 @@ def test_a_search_saves_what_it_says_and_keeps_the_rules(drawn, seed, steps, pat
 
 @given(st.integers(1, 6), st.integers(0, 2**32 - 1), st.sampled_from([3, 1_000_000]))
 def test_places_are_changed_at_the_least_sum(m, seed, values):
-    ring = make_ring(m)
+    ring = make_ring(m, 0)
     price = np.random.default_rng(seed).integers(0, values, (m, m)).astype(float)
     ring.price[:] = price
     assign(ring, m)
@@ -348,7 +348,7 @@ def test_rows_that_change_places_save_as_much_as_they_can(drawn, seed):
     search = search_of(space, label, seed=seed)
     groups = naive.members(label.tolist())
     paid = naive.total(space, groups, loss)
-    ring = make_ring(len(search.s.size))
+    ring = make_ring(len(search.s.size), len(space.columns))
     saved = rotate(search, ring)
     chosen = [c for c, rows in enumerate(groups) if naive.cost(space, rows, loss) > 0]
     chosen = [c for c in chosen if len(groups[c]) > 1]
