@@ -77,8 +77,22 @@ def _unite(
 
 
 @step
-def _fill_bins(q: Cutter, rows: NDArray[np.int64], column: int) -> tuple[int, int, int]:
-    """Bin rows by equal widths of one column; return base, shift and number of bins."""
+def _has_cut(count: NDArray[np.int64], bins: int, n: int, least: int) -> bool:
+    """Return True if n rows can be cut between bins with ``least`` rows on both sides."""
+    below = 0
+    for b in range(bins - 1):
+        below += count[b]
+        if below >= least:
+            return n - below >= least
+    return False
+
+
+@step
+def _fill_bins(q: Cutter, rows: NDArray[np.int64], column: int, least: int) -> tuple[int, int, int]:
+    """Bin rows by equal widths of one column; return base, shift and number of bins.
+
+    One bin if there is no cut with ``least`` rows on both sides.
+    """
     codes, layout, box, count = q.codes, q.layout, q.box, q.counts
     base, top = NOTHING, NONE
     for row in rows:
@@ -89,14 +103,15 @@ def _fill_bins(q: Cutter, rows: NDArray[np.int64], column: int) -> tuple[int, in
     bins = ((top - base) >> shift) + 1
     for b in range(bins):
         count[b] = 0
-    if bins == 1:
-        return base, shift, bins
     for row in rows:
-        b = (codes[row, column] - base) >> shift
-        if count[b] == 0:
+        count[(codes[row, column] - base) >> shift] += 1
+    if not _has_cut(count, bins, rows.shape[0], least):
+        return base, shift, ZERO + 1
+    for b in range(bins):
+        if count[b] > 0:
             clear(layout, box, b)
-        count[b] += 1
-        widen(layout, box, b, codes, row)
+    for row in rows:
+        widen(layout, box, (codes[row, column] - base) >> shift, codes, row)
     return base, shift, bins
 
 
@@ -105,7 +120,7 @@ def _cut_column(q: Cutter, rows: NDArray[np.int64], column: int, least: int) -> 
     """Find the cheapest cut of one column with ``least`` rows on both sides."""
     flat, layout, box, count, paid = q.flat, q.layout, q.box, q.counts, q.paid
     best, threshold = np.inf, 0
-    base, shift, bins = _fill_bins(q, rows, column)
+    base, shift, bins = _fill_bins(q, rows, column, least)
     n, below, above = rows.shape[0], 0, 0
     clear(layout, box, BINS)
     for b in range(bins if bins > 1 else 0):
