@@ -28,6 +28,7 @@ PIECE: Any = np.int64(16)  # clusters that are skipped if they have all codes of
 # Bits that are compared of a code of a flat column, and the most such columns, one bit each.
 BITS, MOST_FLAT, VARIES = 3, 64, 3
 ROUNDING = 1e-9
+NO_CODE: Any = np.int32(-2)
 
 
 class Offers(NamedTuple):
@@ -37,13 +38,14 @@ class Offers(NamedTuple):
     suffice, FLAT if bits do because all values are equally far apart, DIRECT if nothing is stored;
     column, code: (m,) of each line; price: (m, g) cost of that column of each cluster with that
     code; above: (m, pieces) how many of these are not 0; place: (n, d) position in an ordered
-    column, code in a flat one; low, high: (d, g) least and greatest place; bits: (n, BITS) uint64,
-    of the codes of flat columns; masks: (BITS + 1, g + 1) uint64, the same of clusters, then the
-    columns whose values differ, the last for a cluster without a row; flat_cost: (1,) least cost of
-    a flat column, -1 if all totals are exact; base: (g,) cost of columns of which nothing is
-    stored; more: (g,) size with one more row; paid: (g,) size * cost, -inf if empty; total: (g,)
-    work memory; changed: (g + 1,) int64, number of the last change of each cluster, and of all;
-    left, as_of: (n,) cost of its cluster without each row, and the change it is of.
+    column, code in a flat one; low, high: (d, g) least and greatest place in ordered columns; only:
+    (d, g) int32, code of flat columns, NONE if there are several; bits: (n, BITS) uint64, of these;
+    masks: (BITS + 1, g + 1) uint64, the same of clusters, then the columns whose values differ, the
+    last for a cluster without a row; flat_cost: (1,) least cost of a flat column, -1 if all totals
+    are exact; base: (g,) cost of columns of which nothing is stored; more: (g,) size with one more
+    row; paid: (g,) size * cost, -inf if empty; total: (g,) work memory; changed: (g + 1,) int64,
+    number of the last change of each cluster, and of all; left, as_of: (n,) cost of its cluster
+    without each row, and the change it is of.
     """
 
     at: NDArray[np.int32]
@@ -54,6 +56,7 @@ class Offers(NamedTuple):
     place: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+    only: NDArray[np.int32]
     bits: NDArray[np.uint64]
     masks: NDArray[np.uint64]
     flat_cost: NDArray[np.float64]
@@ -85,6 +88,7 @@ def make_offers(s: Clusters) -> Offers:
         place,
         np.zeros((d, g)),
         np.zeros((d, g)),
+        np.empty((d, g), np.int32),
         bits,
         np.zeros((BITS + 1, g + 1), np.uint64),
         flat_cost,
@@ -236,7 +240,7 @@ def refresh(o: Offers, s: Clusters, c: int) -> None:
     for j in range(layout.shape[0] if s.size[c] > 0 else 0):
         if o.at[0, j] == FLAT:
             lo, hi = box[c, j, LO], box[c, j, HI]
-            o.low[j, c], o.high[j, c] = lo, hi
+            o.only[j, c] = lo if lo == hi else NONE
             _mark(o.masks[:, c], n_flat, lo, hi)
             n_flat += 1
         elif layout[j, STRIDE] == 0:
@@ -412,31 +416,33 @@ def cheapest_offers(
 @step
 def union_offers(o: Offers, s: Clusters, c: int) -> None:
     """Fill ``o.total`` with the cost of each cluster joined with c; a lower bound for sets."""
-    total, price, low, high = o.total, o.price, o.low, o.high
+    total, price, low, high, only = o.total, o.price, o.low, o.high, o.only
     flat, layout, box, more = s.flat, s.layout, s.box, o.more
     g = total.shape[0]
     total[:] = 0.0
     for j in range(layout.shape[0]):
-        a, b = _extremes(s, c, j)
-        first, last = o.at[a, j], o.at[b, j]
-        if first >= 0:
+        form, most = o.at[0, j], flat[layout[j, START]]
+        if form == FLAT:
+            same = only[j, c] if only[j, c] != NONE else NO_CODE
             for other in range(g):
-                total[other] += max(price[first, other], price[last, other])
-        elif first == FLAT:
-            lo, hi, most = o.place[a, j], o.place[b, j], flat[layout[j, START]]
-            for other in range(g):
-                total[other] += 0.0 if low[j, other] == hi and high[j, other] == lo else most
-        elif first == ORDERED:
-            lo, hi, most = low[j, c], high[j, c], flat[layout[j, START]]
+                total[other] += 0.0 if only[j, other] == same else most
+        elif form == ORDERED:
+            lo, hi = low[j, c], high[j, c]
             for other in range(g):
                 total[other] += min(max(high[j, other], hi) - min(low[j, other], lo), most)
-        else:
+        elif form == DIRECT:
+            a, b = _extremes(s, c, j)
             x, y = s.codes[a, j], s.codes[b, j]
             for other in range(g):
                 if more[other] > 1.0:
                     lo, hi = box[other, j, LO], box[other, j, HI]
                     one = with_code(flat, layout, j, lo, hi, x)
                     total[other] += max(one, with_code(flat, layout, j, lo, hi, y))
+        else:
+            a, b = _extremes(s, c, j)
+            first, last = price[o.at[a, j]], price[o.at[b, j]]
+            for other in range(g):
+                total[other] += max(first[other], last[other])
 
 
 @step
