@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NONE: Any = np.int64(-1)
+LAST_BIT = 62  # of changed columns
 
 
 class Clusters(NamedTuple):
@@ -207,6 +208,29 @@ def widen(
                 box[c, j, HI] = code
             elif code > box[c, j, HI2]:
                 box[c, j, HI2] = code
+
+
+@step
+def widen_pair(
+    layout: NDArray[np.int64],
+    box: NDArray[np.int32],
+    g: int,
+    codes: NDArray[np.int32],
+    row: int,
+) -> int:
+    """Extend bounds of a group by a row; return changed columns as bits (the last is shared)."""
+    changed = 0
+    for j in range(layout.shape[0]):
+        code = codes[row, j]
+        lo, hi = box[g, j, LO], box[g, j, HI]
+        if layout[j, STRIDE] == SET:
+            low, high = half_bits(code)
+            box[g, j, LO], box[g, j, HI] = lo | low, hi | high
+        else:
+            box[g, j, LO], box[g, j, HI] = min(lo, code), max(hi, code)
+        if lo != box[g, j, LO] or hi != box[g, j, HI]:
+            changed |= 1 << min(j, LAST_BIT)
+    return changed
 
 
 @step

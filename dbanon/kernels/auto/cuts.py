@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.auto.clusters import NONE, clear, widen
+from dbanon.kernels.auto.clusters import NONE, clear, widen_pair
 from dbanon.kernels.auto.diversity import Rules, hold
 from dbanon.kernels.boxes.costs import box_cost
 from dbanon.kernels.compilation import ZERO, maker, step
@@ -111,7 +111,7 @@ def _fill_bins(q: Cutter, rows: NDArray[np.int64], column: int, least: int) -> t
         if count[b] > 0:
             clear(layout, box, b)
     for row in rows:
-        widen(layout, box, (codes[row, column] - base) >> shift, codes, row)
+        widen_pair(layout, box, (codes[row, column] - base) >> shift, codes, row)
     return base, shift, bins
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.auto.clusters import clear, cost_of
+from dbanon.kernels.auto.clusters import clear, cost_of, widen_pair
 from dbanon.kernels.auto.diversity import (
     SCRATCH,
     Rules,
@@ -15,7 +15,6 @@ from dbanon.kernels.auto.diversity import (
     make_rules_of_slots,
     rule_holds,
 )
-from dbanon.kernels.auto.pools import widen_pair
 from dbanon.kernels.compilation import ZERO, kernel, maker, step
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.auto.clusters import NONE, clear
+from dbanon.kernels.auto.clusters import LAST_BIT, NONE, clear, widen_pair
 from dbanon.kernels.auto.cuts import cut_all, make_cutter
 from dbanon.kernels.auto.diversity import (
     SCRATCH,
@@ -21,13 +21,12 @@ from dbanon.kernels.auto.diversity import (
     put,
     slot_holds,
 )
-from dbanon.kernels.boxes.costs import box_cost, half_bits, with_code
+from dbanon.kernels.boxes.costs import box_cost, with_code
 from dbanon.kernels.compilation import ZERO, kernel, maker, step
-from dbanon.kernels.layout import BETWEEN, DISTINCT, HI, LO, SET, SIZE, START, STRIDE, TABLE
+from dbanon.kernels.layout import BETWEEN, DISTINCT, HI, LO, SIZE, START, STRIDE, TABLE
 from dbanon.kernels.random import make_dice, roll
 
 EVERY: Any = np.int64(-1)
-LAST_BIT = 62
 HOPELESS: Any = np.int64(-2)
 FAR: Any = np.bool_(True)
 
@@ -225,29 +224,6 @@ def _squeeze(p: Pool, n_left: int, g: int) -> int:
             code[j, kept] = code[j, i]
         kept += 1
     return kept
-
-
-@step
-def widen_pair(
-    layout: NDArray[np.int64],
-    box: NDArray[np.int32],
-    g: int,
-    codes: NDArray[np.int32],
-    row: int,
-) -> int:
-    """Extend bounds of a group by a row; return changed columns as bits (the last is shared)."""
-    changed = 0
-    for j in range(layout.shape[0]):
-        code = codes[row, j]
-        lo, hi = box[g, j, LO], box[g, j, HI]
-        if layout[j, STRIDE] == SET:
-            low, high = half_bits(code)
-            box[g, j, LO], box[g, j, HI] = lo | low, hi | high
-        else:
-            box[g, j, LO], box[g, j, HI] = min(lo, code), max(hi, code)
-        if lo != box[g, j, LO] or hi != box[g, j, HI]:
-            changed |= 1 << min(j, LAST_BIT)
-    return changed
 
 
 @step
