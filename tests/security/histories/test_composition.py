@@ -179,7 +179,6 @@ def test_the_check_repeats_what_was_found(patients, monkeypatch):
         assert "\n  ".join(one.message for one in second.composition.warnings) == str(failed.value)
 
 
-@pytest.mark.exhaustive
 def test_a_release_that_was_dropped_is_not_forgotten(patients):
     first = publish(patients)
     dbanon.drop_release(first.id, settings=patients.settings)
