@@ -3,10 +3,6 @@
 import re
 import signal
 import socket
-from functools import partial
-from queue import Queue
-from threading import Thread
-from time import monotonic
 from urllib.parse import urlsplit
 
 import pytest
@@ -17,8 +13,6 @@ from tables import define_patients, make_patients, publish_patients
 
 import dbanon
 from dbanon.server import EmbeddedServer
-from dbanon.studio import serving
-from dbanon.studio.workspace import Workspace
 
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 800, "height": 900}
 TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"
@@ -282,36 +276,3 @@ def test_a_table_that_drifted_is_published_again_once_its_policy_fits(copied, st
     expect(page.get_by_text("is served as anon.patients")).to_be_visible(timeout=60_000)
     assert page.complaints == []
     assert 2 == len(dbanon.list_releases(settings=database.settings))
-
-
-@pytest.mark.slow
-def test_an_address_and_a_browser_that_waited_too_long_are_refused(copied, tab, monkeypatch):
-    servers, late = [], 0.0
-
-    class Server(serving.uvicorn.Server):
-        def __init__(self, config):
-            super().__init__(config)
-            servers.append(self)
-
-    monkeypatch.setattr(serving.uvicorn, "Server", Server)
-    accesses = Queue()
-    workspace = Workspace(copied(define_patients).settings)
-    serve = partial(serving.serve, workspace, opened=accesses.put)
-    thread = Thread(target=serve, daemon=True)
-    thread.start()
-    access = accesses.get(timeout=30)
-    access.clock = lambda: monotonic() + late
-    late = 601.0
-    page = tab(access.address, path=None)
-    expect(page.get_by_text("this browser is not admitted")).to_be_visible()
-    late = 599.0
-    page.goto(access.address)
-    page.get_by_role("link", name="public.patients").click()
-    expect(page.get_by_role("heading", name="Columns of")).to_be_visible()
-    late += 8 * 3600.0 + 1.0
-    go(page, "Publish")
-    expect(page.get_by_text("this browser is not admitted")).to_be_visible()
-    expect(page.locator("body")).not_to_contain_text("patients")
-    servers[0].should_exit = True
-    thread.join(30)
-    assert not thread.is_alive()
