@@ -24,7 +24,7 @@ MOMENTS = [
     ("check", "before"),
     ("check", "after"),
     ("record", "after"),
-    *((stage, "before") for stage in ("encode", "cluster", "recode", "write", "record")),
+    *((stage, "before") for stage in ("encode", "compare", "recode", "write", "record")),
 ]
 
 # Runs the command, and stops for good when the stage begins or has just ended: a stage boundary
