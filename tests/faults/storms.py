@@ -7,8 +7,8 @@ import os
 import random
 import signal
 import time
-from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
+from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import cache, partial
 from threading import Event, Thread
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,7 +22,7 @@ from dbanon.actions.init import init
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from functools import partial
+    from datetime import datetime
 
     from forked import Forked
     from servers import Database
@@ -47,7 +47,7 @@ queue.now = lambda session: now(session) - timedelta(hours=random.choice([0, 0, 
 """
     + STEADY
 )
-# When the server last began, also after a crash.
+# When the server last began, also after a crash; only a superuser is told of its processes.
 RECOVERED = "SELECT backend_start FROM pg_stat_activity WHERE backend_type = 'checkpointer'"
 BACKENDS = """
 SELECT pid FROM pg_stat_activity
@@ -132,6 +132,12 @@ def one_of_the_backends(database: Database) -> int | None:
     return None
 
 
+def _recovered(database: Database) -> datetime:
+    with closing(database.admin()) as connection:
+        ((began,),) = connection.execute(RECOVERED).fetchall()
+    return began
+
+
 def harm(database: Database, workers: Workers, *, crash: bool, within: float = 1.5) -> str:
     """Kill a worker or what it is connected to, most often while it is at work; return which."""
     time.sleep(random.uniform(0.0, within))  # noqa: S311
@@ -144,12 +150,12 @@ def harm(database: Database, workers: Workers, *, crash: bool, within: float = 1
     if pid is None:
         return "nothing"
     if way == "server":  # which ends all its sessions when one of them crashes
-        before = answered(lambda: database.execute(RECOVERED))
+        before = answered(partial(_recovered, database))
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
             # else a request may be committed, cut off by the crash, and made once more
             deadline = time.monotonic() + 5.0  # it may have ended by itself
-            while before == answered(lambda: database.execute(RECOVERED)):
+            while before == answered(partial(_recovered, database)):
                 if time.monotonic() > deadline:
                     return "nothing"
                 time.sleep(0.05)
