@@ -82,8 +82,8 @@ def _deletes_rows_alone(session: Session, table: sql.Identifier) -> bool:
     """
     if not _exists(session, table):
         return False
-    # Conflicts with CREATE TRIGGER and CREATE RULE, not with readers; before PostgreSQL 17, only who
-    # may write can take it, and a copy has lost that right.
+    # Conflicts with CREATE TRIGGER and CREATE RULE, not with readers; before PostgreSQL 17, only a
+    # role that may write can take it, and a copy has lost that right.
     session.pg.execute(sql.SQL("GRANT DELETE ON {} TO CURRENT_USER").format(table))
     session.pg.execute(sql.SQL("LOCK TABLE ONLY {} IN ROW EXCLUSIVE MODE").format(table))
     asked = {"table": table.as_string(), "seal": immutability.TRIGGER}
