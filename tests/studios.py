@@ -2,17 +2,41 @@
 
 import asyncio
 import re
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import partial
+from queue import Queue
+from threading import Thread
 from urllib.parse import urlencode, urlsplit
 
 from dbanon.actions.policy import policy_approval
 from dbanon.domain.errors import DbanonError
+from dbanon.studio import serving
 from dbanon.studio.gate import Access
 from dbanon.studio.serving import make
 from dbanon.studio.workspace import Workspace
 
 ORIGIN = "http://127.0.0.1:8765"
 FORM = "application/x-www-form-urlencoded"
+
+
+@contextmanager
+def served(monkeypatch, workspace, **options):
+    """Serve a studio from a thread, and yield its access."""
+    servers, accesses = [], Queue()
+
+    class Server(serving.uvicorn.Server):
+        def __init__(self, config):
+            super().__init__(config)
+            servers.append(self)
+
+    monkeypatch.setattr(serving.uvicorn, "Server", Server)
+    serve = partial(serving.serve, workspace, opened=accesses.put, **options)
+    thread = Thread(target=serve, daemon=True)
+    thread.start()
+    yield accesses.get(timeout=30)
+    servers[0].should_exit = True
+    thread.join(30)
+    assert not thread.is_alive()
 
 
 class Answer:

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from shutil import rmtree
 from threading import Timer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 LOCAL = "127.0.0.1"
 _BETWEEN = 0.25  # seconds between two looks at a job
 _MOST_IDLE = 32  # connections without a complete request; of more, the oldest is closed
-_IDLE = 10.0  # seconds in which a connection must send a complete request
+_IDLE = 10.0  # seconds in which a connection must send a complete request, after its handshake
 _OPENED = 30.0  # seconds after which the file that opens the browser is deleted
 
 
@@ -162,6 +162,16 @@ def make(access: Access, workspace: Workspace) -> ASGIApp:
     return Gate(app, access, refuse=pages.refused, failed=pages.broken)
 
 
+class Loop(asyncio.SelectorEventLoop):
+    """An event loop in which a TLS handshake gets no more time than a request."""
+
+    async def create_server(self, *arguments: Any, **options: Any) -> asyncio.Server:  # noqa: ANN401 - as those of asyncio
+        """Listen as every loop does."""
+        if options.get("ssl") is not None:
+            options["ssl_handshake_timeout"] = _IDLE
+        return await super().create_server(*arguments, **options)
+
+
 class Connection(H11Protocol):
     """A connection that is closed if it sends no request, or if there are too many such ones.
 
@@ -238,7 +248,6 @@ def serve(
             proxy_headers=False,
             http=Connection,
             ws="none",
-            loop="asyncio",
             lifespan="on",
             timeout_graceful_shutdown=1,
             ssl_certfile=None if tls is None else tls[0],
@@ -246,8 +255,8 @@ def serve(
         )
         config.load()
         opened(access)
-        with suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[listening])
+        with suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=Loop) as runner:
+            runner.run(uvicorn.Server(config).serve(sockets=[listening]))
 
 
 def show(access: Access) -> None:

@@ -41,7 +41,7 @@ def tab(browser):
     pytest.importorskip("playwright.sync_api").expect.set_options(timeout=60_000)  # others run, too
     contexts = []
 
-    def tab(address, **options):
+    def tab(address, *, path="**/tables", **options):
         context = browser.new_context(**options)
         context.set_default_timeout(120_000)
         contexts.append(context)
@@ -55,7 +55,7 @@ def tab(browser):
             lambda one: one.url.startswith(f"{origin}/") or page.foreign.append(one.url),
         )
         page.goto(address)
-        page.wait_for_url("**/tables")
+        page.wait_for_url(path or address)
         return page
 
     yield tab

@@ -3,16 +3,19 @@
 import re
 import signal
 import socket
+from time import monotonic
 from urllib.parse import urlsplit
 
 import pytest
 from browsers import Keyboard, Mouse, hindrances
 from playwright.sync_api import expect
 from servers import scratch_folder
+from studios import served
 from tables import define_patients, make_patients, publish_patients
 
 import dbanon
 from dbanon.server import EmbeddedServer
+from dbanon.studio.workspace import Workspace
 
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 800, "height": 900}
 TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"
@@ -276,3 +279,20 @@ def test_a_table_that_drifted_is_published_again_once_its_policy_fits(copied, st
     expect(page.get_by_text("is served as anon.patients")).to_be_visible(timeout=60_000)
     assert page.complaints == []
     assert 2 == len(dbanon.list_releases(settings=database.settings))
+
+
+@pytest.mark.slow
+def test_an_address_and_a_browser_that_waited_too_long_are_refused(copied, tab, monkeypatch):
+    late, workspace = 601.0, Workspace(copied(define_patients).settings)
+    with served(monkeypatch, workspace) as access:
+        access.clock = lambda: monotonic() + late
+        page = tab(access.address, path=None)
+        expect(page.get_by_text("this browser is not admitted")).to_be_visible()
+        late = 0.0
+        page.goto(access.address)
+        page.get_by_role("link", name="public.patients").click()
+        expect(page.get_by_role("heading", name="Columns of")).to_be_visible()
+        late += 8 * 3600.0 + 1.0
+        go(page, "Publish")
+        expect(page.get_by_text("this browser is not admitted")).to_be_visible()
+        expect(page.locator("body")).not_to_contain_text("patients")

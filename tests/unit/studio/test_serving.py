@@ -5,9 +5,12 @@ import socket
 import time
 from contextlib import closing, suppress
 from threading import Thread
+from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
+from starlette.applications import Starlette
+from studios import served
 
 from dbanon.studio import serving
 
@@ -78,3 +81,14 @@ def test_of_too_many_idle_connections_the_oldest_is_closed_and_no_request(connec
     idle[0].settimeout(IDLE / 2)
     assert b"" == idle[0].recv(1)
     assert asking.recv(100).startswith(b"HTTP/1.1 204")
+
+
+def test_a_handshake_that_is_never_complete_is_closed(monkeypatch, certificate):
+    monkeypatch.setattr(serving, "_IDLE", IDLE)
+    monkeypatch.setattr(serving, "make", lambda *_: Starlette())
+    with served(monkeypatch, None, tls=certificate) as access:
+        place = urlsplit(access.origin)
+        with socket.create_connection((place.hostname, place.port), timeout=20) as silent:
+            began = time.monotonic()
+            assert b"" == silent.recv(1)
+            assert IDLE / 2 < time.monotonic() - began
