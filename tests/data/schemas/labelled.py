@@ -144,6 +144,7 @@ def _column(line: str, n_rows: int) -> Labelled:
 def _values(column: Labelled, table: Labels, n_rows: int) -> list[str | None]:
     source = Random(f"{table.name}.{column.info.name}")  # noqa: S311 - no secrets
     name, _, rest = column.generator.partition("(")
+    made: dict[int, str] = {}
     values: list[str | None] = []
     for _ in range(n_rows):
         is_sparse = column.filled < _SPARSE * table.n_rows  # of which filled rows are read
@@ -154,10 +155,11 @@ def _values(column: Labelled, table: Labels, n_rows: int) -> list[str | None]:
         number = source.randrange(column.distinct)
         if column.distinct == column.filled:
             number = len(values) % column.filled
-        one = Random(f"{column.generator}.{number}")  # noqa: S311 - no secrets
-        values.append(
-            _GENERATORS[name](_Draw(one, number, rest.removesuffix(")"), column.distinct))
-        )
+        if number not in made:
+            one = Random(f"{column.generator}.{number}")  # noqa: S311 - no secrets
+            draw = _Draw(one, number, rest.removesuffix(")"), column.distinct)
+            made[number] = _GENERATORS[name](draw)
+        values.append(made[number])
     return values
 
 

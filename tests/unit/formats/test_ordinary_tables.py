@@ -1,6 +1,7 @@
 """Columns of public schemas get the roles that somebody who knows the data gives them."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from data.schemas.labelled import HELD_OUT, read
@@ -30,7 +31,12 @@ WRONG = {
 def suggested(table, *, stats=None, persons=None):
     keys = table.foreign_keys
     stats = table.stats if stats is None else stats
-    return suggest(table.info, stats, persons, keys=keys, matches=looks(table.info, table.rows()))
+    return suggest(table.info, stats, persons, keys=keys, matches=matches_of(table))
+
+
+@cache
+def matches_of(table):
+    return looks(table.info, table.rows())
 
 
 def differences(table):
