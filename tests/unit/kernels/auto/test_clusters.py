@@ -362,6 +362,20 @@ def test_rows_that_change_places_save_as_much_as_they_can(drawn, seed):
     )
 
 
+def test_a_rotation_prices_columns_of_every_form_as_they_cost():
+    space, search = of_many_flat_columns(0)
+    groups = [listed(search.s, c) for c in range(len(search.s.size))]
+    ring = make_ring(len(groups), len(space.columns))
+    assert rotate(search, ring) > 0.0
+    m = sum(len(rows) > 1 and naive.cost(space, rows, "ncp") > 0 for rows in groups)
+    leaving = ring.rows[:m].tolist()
+    for i in range(0, m, 7):
+        (rows,) = (rows for rows in groups if leaving[i] in rows)
+        kept = [row for row in rows if row != leaving[i]]
+        expected = [naive.total(space, [[*kept, row]], "ncp") for row in leaving]
+        assert ring.price[i, :m].tolist() == pytest.approx(expected)
+
+
 @given(st.sampled_from([2, WIDE]), st.integers(0, 9), st.floats(0, 0.01))
 def test_only_of_many_columns_patience_ends_as_long_as_moves_save(d, seed, share):
     random = np.random.default_rng(seed)
