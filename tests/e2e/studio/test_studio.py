@@ -295,4 +295,5 @@ def test_an_address_and_a_browser_that_waited_too_long_are_refused(copied, tab, 
         late += 8 * 3600.0 + 1.0
         go(page, "Publish")
         expect(page.get_by_text("this browser is not admitted")).to_be_visible()
-        expect(page.locator("body")).not_to_contain_text("patients")
+        assert 403 == page.reload().status
+        assert "patients" not in page.locator("body").inner_text()
