@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from selection import at_depth
 
 import dbanon
 from dbanon.db import catalog
@@ -469,7 +470,7 @@ def require_definition(stream, found):
     assert {Verdict.PASSED, Verdict.FAILED} >= {one.result.verdict for one in found.results}
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=at_depth(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stream=RELEASES)
 def test_every_figure_is_that_of_the_definition(people, stream):
     begin_again(people)
@@ -519,7 +520,7 @@ def carried(monkeypatch):
     return found
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=at_depth(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 def test_every_figure_that_is_carried_on_is_that_of_the_definition(people, carried, steps):
     begin_again(people)
@@ -547,7 +548,7 @@ def promised(stream, ks):
 KS = st.lists(st.sampled_from([2, 3, 5]), min_size=8, max_size=8)
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=at_depth(10), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS, ks=KS)
 def test_a_cell_is_as_large_as_the_least_release_that_shows_it_promises(people, carried, steps, ks):
     begin_again(people)
@@ -660,7 +661,7 @@ def kept_of(database, number):
     return document
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=at_depth(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stream=RELEASES, l=st.integers(1, 3))
 def test_the_first_release_is_counted_as_all_are(people, stream, l):
     begin_again(people)

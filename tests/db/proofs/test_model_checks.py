@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from naive.models import worst
 from psycopg import sql
+from selection import at_depth
 
 from dbanon.db.models.functions import demands, model_statement, order_document, tree_document
 from dbanon.domain.policy import ModelSpec
@@ -128,7 +129,7 @@ def coarser_of(keys):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=at_depth(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_the_database_counts_what_python_counts(connection, kind, data):
     column_kind, values = KINDS[kind]

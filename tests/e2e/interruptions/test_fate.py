@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from faults.proxies import wire
-from selection import exhaustive_after
+from selection import each_once, exhaustive_after
 from tables import define_patients, make_patients, patients_policy
 
 import dbanon
@@ -130,8 +130,7 @@ def done(database, name):
     return database.execute(COMMANDS[name][2]) == [(True,)]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("passes", [True, False])
+@pytest.mark.parametrize(("name", "passes"), each_once(COMMANDS, [True, False]))
 def test_a_connection_lost_at_the_commit_is_looked_up(patients, run, monkeypatch, name, passes):
     words, sentence, _, first = COMMANDS[name]
     with wire(patients, first, passes=passes, reopens=True) as line:
@@ -163,8 +162,7 @@ def test_what_cannot_be_looked_up_is_called_unknown(patients, run, monkeypatch, 
     assert done(patients, name)
 
 
-@EVERY
-@pytest.mark.parametrize("late", [True, False])
+@pytest.mark.parametrize(("name", "late"), each_once(COMMANDS, [True, False]))
 def test_ctrl_c_at_the_commit_says_what_became_of_it(patients, run, monkeypatch, name, late):
     words, sentence, *_ = COMMANDS[name]
     commit, begun = psycopg.Connection.commit, []

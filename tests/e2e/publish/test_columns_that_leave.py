@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import psycopg
 import pytest
+from selection import each_once
 from tables import patients_policy, publish_patients, serve_patients
 
 import dbanon
@@ -34,8 +35,7 @@ def refresh(database, stages):
     dbanon.refresh("patients", settings=database.settings, stages=stages)
 
 
-@pytest.mark.parametrize("kind", MAKERS)
-@pytest.mark.parametrize("again", [publish, refresh])
+@pytest.mark.parametrize(("kind", "again"), each_once(MAKERS, [publish, refresh]))
 def test_a_view_of_an_idle_session_keeps_no_column_in_a_release(copied, kind, again):
     database = copied(MAKERS[kind])
     analyst = database.role("analyst_idle")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
+from selection import at_depth
 
 import dbanon
 from dbanon.cli import main
@@ -124,7 +125,7 @@ FIELDS = (
 )
 
 
-@settings(max_examples=12, suppress_health_check=list(HealthCheck))
+@settings(max_examples=at_depth(12), suppress_health_check=list(HealthCheck))
 @given(text=PAYLOADS, field=st.sampled_from(FIELDS))
 def test_no_field_of_a_policy_file_is_run(database, tmp_path, text, field):
     database.execute(

@@ -7,6 +7,7 @@ import pytest
 from builders import encoded, policy_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from selection import at_depth
 
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.errors import Unsatisfiable
@@ -60,7 +61,7 @@ def limit(share, n_rows):
 
 
 @pytest.mark.exhaustive
-@settings(max_examples=25)
+@settings(max_examples=at_depth(25))
 @given(
     PEOPLE,
     st.sampled_from(["group", 2, 3]),
@@ -113,7 +114,7 @@ def test_all_rows_that_a_person_left_out_might_keep_count():
     assert (found.loss.n_suppressed, found.loss.n_sampled) == (10 * 13 + 2 + 5, 10 * 13 + 2)
 
 
-@settings(max_examples=60)
+@settings(max_examples=at_depth(60))
 @given(PEOPLE, st.sampled_from(["group", 1, 2, 3]), st.integers(1, 3))
 def test_persons_of_a_class_with_equally_many_rows_are_k_and_have_l_values(people, most, k):
     rows = rows_of(people)

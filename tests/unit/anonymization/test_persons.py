@@ -6,6 +6,7 @@ import pytest
 from builders import encoded, policy_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from selection import at_depth
 
 from dbanon.anonymization.auto.space import make_space, total_cost
 from dbanon.anonymization.interfaces import Requirement
@@ -46,7 +47,7 @@ def test_k_rows_of_fewer_persons_are_too_few():
 
 
 @pytest.mark.exhaustive
-@settings(max_examples=60)
+@settings(max_examples=at_depth(60))
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(0, 30), st.sampled_from("abcd")), min_size=1, max_size=4),
@@ -166,7 +167,7 @@ def test_persons_of_several_values_count_as_the_reference_says(rows, name):
     assert expected == pytest.approx(found.tolist())
 
 
-@settings(max_examples=60)
+@settings(max_examples=at_depth(60))
 @given(
     st.lists(
         st.tuples(st.integers(0, 9), st.lists(st.sampled_from("abc"), min_size=1, max_size=3)),

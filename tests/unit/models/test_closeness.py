@@ -6,6 +6,7 @@ from builders import LETTERS, tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from selection import at_depth
 
 from dbanon.domain.assignment import SensitiveDomain
 from dbanon.models.closeness.t_closeness import TCloseness
@@ -48,7 +49,7 @@ COUNTS = st.lists(st.integers(0, 4), min_size=7, max_size=7).filter(any)
 
 
 @pytest.mark.exhaustive
-@settings(max_examples=60)
+@settings(max_examples=at_depth(60))
 @given(st.lists(COUNTS, min_size=2, max_size=3))
 def test_it_is_the_least_work_that_a_linear_program_finds(drawn):
     counts = np.array(drawn)

@@ -3,6 +3,7 @@ import pytest
 from builders import encoded, policy_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from selection import at_depth
 
 from dbanon.anonymization.outcome import published_values
 from dbanon.anonymization.problem import Problem, solve
@@ -55,7 +56,7 @@ def linked(outcome, rows, params):
     return min(map(len, found.values()))
 
 
-@settings(max_examples=60)
+@settings(max_examples=at_depth(60))
 @given(ROWS, st.sampled_from(SPECS))
 def test_what_is_published_links_x_to_k_values_of_y(rows, params):
     table = table_of(rows)

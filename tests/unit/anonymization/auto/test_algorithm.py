@@ -14,6 +14,7 @@ from builders import encoded, policy_of, tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import engine
+from selection import at_depth, each_once
 from spaces import problems, random_table, table_of, tables
 
 from dbanon import resources
@@ -126,9 +127,10 @@ def test_another_seed_searches_elsewhere():
     assert assigned(table, 5).tolist() != assigned(table, 5, seed=1).tolist()
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 5])
-@pytest.mark.parametrize("l", [1, 2])
-@pytest.mark.parametrize("weight", [1.0, 0.0])
+@pytest.mark.parametrize(
+    ("k", "l", "weight"),
+    [*each_once([1, 2, 3, 5], [1, 2], [1.0]), *each_once([1, 2, 3, 5], [2, 1], [0.0])],
+)
 def test_sizes_around_multiples_of_k_are_grouped(k, l, weight):
     least = max(k, l)
     for n in (least, 2 * least - 1, 2 * least, 3 * least - 1, 3 * least, 3 * least + 1):
@@ -417,7 +419,7 @@ def test_real_rows_lose_less_than_by_mondrian_and_mdav(name, l):
 
 
 @pytest.mark.exhaustive
-@settings(max_examples=20)
+@settings(max_examples=at_depth(20))
 @given(problems(most=50), st.sampled_from(["fast", "balanced"]))
 def test_what_is_published_keeps_the_policy(problem, effort):
     table, k, l = problem

@@ -7,7 +7,7 @@ import pytest
 from builders import encoded, policy_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from selection import exhaustive_after
+from selection import at_depth, exhaustive_after
 from spaces import problems, random_table, table_of
 
 from dbanon.anonymization.auto import algorithm
@@ -74,7 +74,7 @@ def test_more_effort_loses_no_more_than_less_or_than_other_algorithms(n, seed, k
 
 
 @pytest.mark.exhaustive
-@settings(max_examples=10)
+@settings(max_examples=at_depth(10))
 @given(problems(most=40), st.sampled_from([(), CLOSE]), st.sampled_from([0.0, 0.1, 0.4]))
 def test_any_small_table_is_grouped_as_promised(problem, models, allowed):
     table, k, l = problem

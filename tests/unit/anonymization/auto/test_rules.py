@@ -6,6 +6,7 @@ from builders import LETTERS, encoded, policy_of
 from compiled import called
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from selection import at_depth
 
 from dbanon.anonymization.auto.space import make_rules, make_space
 from dbanon.anonymization.interfaces import Requirement
@@ -57,7 +58,7 @@ def asked_of(values, spec):
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.name}-{len(spec.params)}")
-@settings(max_examples=60)
+@settings(max_examples=at_depth(60))
 @given(data=st.data())
 def test_a_kernel_judges_as_the_model_does(spec, data):
     from dbanon.kernels.auto.diversity import make_rules as make_kernel_rules
@@ -74,7 +75,7 @@ def test_a_kernel_judges_as_the_model_does(spec, data):
 
 @pytest.mark.parametrize("most", [1 << 22, 0], ids=["counted", "recounted"])
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.name}-{len(spec.params)}")
-@settings(max_examples=25)
+@settings(max_examples=at_depth(25))
 @given(data=st.data())
 def test_counts_of_clusters_judge_as_the_model_does_while_rows_move(spec, most, data):
     values = data.draw(st.lists(st.none() | st.sampled_from("aabcdefg"), min_size=2, max_size=20))

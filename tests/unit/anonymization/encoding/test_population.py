@@ -8,6 +8,7 @@ from builders import LETTERS, encoded, policy_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import population as naive
+from selection import at_depth
 
 from dbanon.anonymization.adjusting.merging import cover
 from dbanon.anonymization.data_frame import anonymize
@@ -33,7 +34,7 @@ def presence_of(classes, n_people=5):
 
 
 @pytest.mark.exhaustive
-@settings(max_examples=300)
+@settings(max_examples=at_depth(300))
 @given(REGIONS)
 def test_a_row_may_be_as_many_people_as_k_map_says(classes):
     found = naive.candidates(classes, 5)
@@ -44,7 +45,7 @@ def test_a_row_may_be_as_many_people_as_k_map_says(classes):
 
 
 @pytest.mark.exhaustive
-@settings(max_examples=300)
+@settings(max_examples=at_depth(300))
 @given(REGIONS)
 def test_people_are_there_as_often_as_delta_presence_says(classes):
     found = naive.presence(classes, 5)
@@ -100,7 +101,7 @@ ROWS = st.lists(PEOPLE.filter(lambda p: p[1] != "z"), min_size=2, max_size=12)
 
 
 @pytest.mark.exhaustive
-@settings(max_examples=80)
+@settings(max_examples=at_depth(80))
 @given(
     ROWS,
     st.lists(PEOPLE, max_size=30),

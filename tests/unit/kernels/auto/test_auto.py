@@ -8,6 +8,7 @@ from compiled import called
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from naive import engine as naive
+from selection import at_depth
 from spaces import problems, random_table, spaces, tables
 
 from dbanon.anonymization.auto.rounds import coordinates
@@ -306,7 +307,7 @@ def test_halving_looks_at_a_part_of_many_points():
     assert [0.0] == np.unique(points[order[:10_000], 1]).tolist()
 
 
-@settings(max_examples=30)
+@settings(max_examples=at_depth(30))
 @given(spaces(most=60), st.integers(1, 30))
 def test_segments_keep_the_rules(drawn, most):
     space, _ = drawn

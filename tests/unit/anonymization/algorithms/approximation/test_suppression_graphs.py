@@ -8,7 +8,7 @@ from builders import encoded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import graphs
-from selection import exhaustive_after
+from selection import at_depth, exhaustive_after
 
 from dbanon.anonymization.algorithms.approximation import forest
 from dbanon.anonymization.algorithms.approximation.forest import (
@@ -269,7 +269,7 @@ def test_the_forest_keeps_its_bound(seed, k):
 
 
 @given(st.data())
-@settings(max_examples=60)
+@settings(max_examples=at_depth(60))
 def test_the_nearest_rows_are_those_of_a_sort(data):
     n = data.draw(st.integers(1, 12))
     rows = data.draw(st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=n, max_size=n))

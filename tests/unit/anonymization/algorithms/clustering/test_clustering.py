@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from naive import clustering, lattice
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
+from selection import at_depth
 from sklearn.cluster import OPTICS
 
 from dbanon.anonymization.algorithms.clustering.density import Dbscan, Denclue, Optics, ordering
@@ -180,7 +181,7 @@ def test_the_order_of_optics_takes_the_nearest_row_each_time(table, k):
 
 
 @pytest.mark.exhaustive
-@settings(max_examples=20)
+@settings(max_examples=at_depth(20))
 @given(st.integers(3, 20), st.integers(2, 3), st.integers(0, 1000))
 def test_the_order_of_optics_is_that_of_scikit_learn(n, k, seed):
     apart = distances_without_ties(n, seed)

@@ -17,6 +17,7 @@ from builders import (
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from naive import lattice as twin
+from selection import at_depth
 
 from dbanon.anonymization.algorithms.lattice import full_domain
 from dbanon.anonymization.algorithms.lattice.full_domain import (
@@ -157,7 +158,7 @@ def test_many_columns_of_many_values_do_not_overflow():
 # Searches
 
 
-@settings(max_examples=60)
+@settings(max_examples=at_depth(60))
 @given(tables_and_requirements(weights=(1.0, 0.5)), ANY_T, ANY_SHARE)
 def test_all_searches_agree_with_looking_at_every_node(drawn, t, share):
     table, k, l = drawn
