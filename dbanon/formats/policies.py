@@ -300,7 +300,8 @@ def read(
     found = dict[str, object]()
     for name, key in keys.items():
         if key.form != "own":
-            known = replace(key, among=tuple(names.get(key.names) or key.among))
+            among = names.get(key.names)
+            known = replace(key, among=tuple(among)) if among else key
             found[name] = _READERS[key.form](section, name, known)
     return {name: value for name, value in found.items() if value is not None}
 
