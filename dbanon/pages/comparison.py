@@ -96,7 +96,8 @@ def values_of(found: Comparison) -> dict[str, object]:
     """Return what the templates of a comparison and of its chart show."""
     done = [(one, one.loss) for one in found.results if one.loss is not None]
     across = Axis.of([loss.asked for _, loss in done])
-    upward = Axis.of([_highest(loss) for _, loss in done])
+    risks = [(1 / one.k, _highest(loss)) for one, loss in done]  # what is asked, and what is found
+    upward = Axis.of([risk for pair in risks for risk in pair])
     marked = [k for k in found.ks if upward.low <= 1 / k <= upward.high]
     return {
         "found": found,

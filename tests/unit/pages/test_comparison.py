@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 
 import pytest
 from browsers import hindrances
@@ -50,6 +51,12 @@ def test_less_loss_lies_to_the_left_and_less_risk_below(compared):
         assert points[2, n][0] < points[0, n][0] < points[1, n][0]
         assert points[0, n][1] == points[1, n][1] == points[2, n][1]
     assert points[0, 0][1] < points[0, 1][1] < points[0, 2][1]
+
+
+def test_each_k_has_a_tick_where_its_classes_are_larger_than_it(compared):
+    results = [replace(one, loss=loss(2 * one.k, 0.1)) for one in compared.results if one.loss]
+    text = render(replace(compared, results=tuple(results)))
+    assert [*map(str, KS)] == re.findall(r'<text class="end"[^>]*>k = (\d+)</text>', text)
 
 
 def test_an_axis_has_round_figures_within_its_ends():
