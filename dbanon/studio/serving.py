@@ -28,7 +28,7 @@ from dbanon.studio.releases import ReleasePages
 from dbanon.studio.tables import TablePages
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Collection
 
     from starlette.requests import Request
     from starlette.types import ASGIApp
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 LOCAL = "127.0.0.1"
 _BETWEEN = 0.25  # seconds between two looks at a job
-_MOST_IDLE = 32  # connections without a complete request; of more, the oldest is closed
+_MOST_IDLE = 32  # handshakes, and connections without a request; of more, the oldest is closed
 _IDLE = 10.0  # seconds in which a connection must send a complete request, after its handshake
 _OPENED = 30.0  # seconds after which the file that opens the browser is deleted
 
@@ -172,6 +172,29 @@ class Loop(asyncio.SelectorEventLoop):
         return await super().create_server(*arguments, **options)
 
 
+class Listener(socket.socket):
+    """A listening socket that ends the oldest TLS handshake if too many are incomplete.
+
+    connections: those of which the handshake, if any, is complete.
+    """
+
+    def __init__(self, family: socket.AddressFamily) -> None:
+        super().__init__(family, socket.SOCK_STREAM)
+        self.connections: Collection[Any] = ()
+        self._handshakes: list[socket.socket] = []
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Accept a connection, of which no protocol knows before its handshake is complete."""
+        found, address = super().accept()
+        made = {one.transport.get_extra_info("socket").fileno() for one in self.connections}
+        waiting = [one for one in self._handshakes if one.fileno() not in {-1, *made}]
+        self._handshakes = [*waiting, found]
+        if len(self._handshakes) > _MOST_IDLE:
+            with suppress(OSError):  # the other side has closed it
+                self._handshakes.pop(0).shutdown(socket.SHUT_RDWR)
+        return found, address
+
+
 class Connection(H11Protocol):
     """A connection that is closed if it sends no request, or if there are too many such ones.
 
@@ -206,10 +229,9 @@ class Connection(H11Protocol):
             self.transport.close()
 
 
-def bound(address: str, port: int) -> socket.socket:
+def bound(address: str, port: int) -> Listener:
     """Return a socket that is bound to an address; raises ConfigError."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
+    found = Listener(socket.AF_INET6 if ":" in address else socket.AF_INET)
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((address, port))
@@ -254,9 +276,11 @@ def serve(
             ssl_keyfile=None if tls is None else tls[1],
         )
         config.load()
+        server = uvicorn.Server(config)
+        listening.connections = server.server_state.connections
         opened(access)
         with suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=Loop) as runner:
-            runner.run(uvicorn.Server(config).serve(sockets=[listening]))
+            runner.run(server.serve(sockets=[listening]))
 
 
 def show(access: Access) -> None:

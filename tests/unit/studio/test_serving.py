@@ -2,8 +2,9 @@
 
 import asyncio
 import socket
+import ssl
 import time
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from threading import Thread
 from urllib.parse import urlsplit
 
@@ -38,6 +39,7 @@ def connect(monkeypatch):
             answer_late, http=serving.Connection, lifespan="off", log_config=None, loop="asyncio"
         )
         server = uvicorn.Server(config)
+        listening.connections = server.server_state.connections
         thread = Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         address, made = listening.getsockname(), []
@@ -92,3 +94,22 @@ def test_a_handshake_that_is_never_complete_is_closed(monkeypatch, certificate):
             began = time.monotonic()
             assert b"" == silent.recv(1)
             assert IDLE / 2 < time.monotonic() - began
+
+
+def test_of_too_many_handshakes_the_oldest_is_closed_and_no_connection(monkeypatch, certificate):
+    monkeypatch.setattr(serving, "_MOST_IDLE", MOST_IDLE)
+    monkeypatch.setattr(serving, "make", lambda *_: Starlette())
+    trusted = ssl.create_default_context(cafile=certificate[0])
+    trusted.check_hostname = False
+    with served(monkeypatch, None, tls=certificate) as access, ExitStack() as opened:
+        place = urlsplit(access.origin)
+
+        def connect():
+            made = socket.create_connection((place.hostname, place.port), timeout=4)
+            return opened.enter_context(made)
+
+        asking = opened.enter_context(trusted.wrap_socket(connect()))
+        silent = [connect() for _ in range(MOST_IDLE + 1)]
+        assert b"" == silent[0].recv(1)
+        asking.sendall(REQUEST + b"\r\n")
+        assert asking.recv(100).startswith(b"HTTP/1.1 404")
