@@ -151,7 +151,6 @@ def rendered(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever th
         layout="base.html",
         style=_markup(style),
         digest=f"sha256-{digest}",
-        version=version("dbanon"),
         **values,
     )
 
@@ -171,6 +170,7 @@ def environment(*folders: Path) -> Environment:
     )
     environment.filters |= {"percent": percent, "number": number, "code": _code}
     environment.filters |= {"width": _width, "look": look}
+    environment.globals["version"] = version("dbanon")
     return environment
 
 

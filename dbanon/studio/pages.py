@@ -8,7 +8,6 @@ import re
 import traceback
 from contextlib import suppress
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -25,6 +24,7 @@ from dbanon.studio.workspace import Entry
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from jinja2 import Template
     from starlette.requests import Request
 
     from dbanon.domain.policy import Approval
@@ -51,6 +51,11 @@ FILES = {
 }
 
 
+def template(name: str) -> Template:
+    """Return a template of the studio."""
+    return environment(_FOLDER / "templates").get_template(name)
+
+
 class PolicyChanged(PolicyError):
     """The draft of a form is not the present one any more."""
 
@@ -73,14 +78,14 @@ class Pages:
 
     def render(
         self,
-        template: str,
+        name: str,
         values: Mapping[str, object] | None = None,
         *,
         status: int = 200,
         headers: dict[str, str] | None = None,
         **others: object,
     ) -> HTMLResponse:
-        """Return a page; values, others: what its template shows."""
+        """Return a page; values, others: what its template, of this name, shows."""
         known: dict[str, Any] = {
             "layout": "frame.html",
             "url": self.url,
@@ -92,15 +97,15 @@ class Pages:
             "target": None,
             "draft": None,
             "active": "",
-            "version": version("dbanon"),
         }
-        page = environment(_FOLDER / "templates").get_template(template)
-        return HTMLResponse(page.render(**{**known, **(values or {}), **others}), status, headers)
+        page = template(name).render(**{**known, **(values or {}), **others})
+        return HTMLResponse(page, status, headers)
 
     def of_table(self, request: Request, active: str) -> tuple[Draft, dict[str, object]]:
         """Return the draft that a page is about, and what its frame shows."""
         target, draft = Target.of(request), self.draft(request)
-        shown = {"target": target, "draft": draft, "active": active}
+        # The mark first: forms of a draft that changes while its page is made are refused.
+        shown = {"mark": draft.mark, "target": target, "draft": draft, "active": active}
         return draft, {**shown, **self.kept(request)}
 
     def kept(self, request: Request) -> dict[str, object]:
@@ -154,8 +159,7 @@ class Pages:
 
     def refused(self, refusal: Refusal) -> Response:
         """Return the page of a refused request, which tells nothing of the studio."""
-        page = environment(_FOLDER / "templates").get_template("refused.html")
-        return HTMLResponse(page.render(refusal=refusal), refusal.status)
+        return HTMLResponse(template("refused.html").render(refusal=refusal), refusal.status)
 
     def failed(self, request: Request, error: Exception) -> Response:
         """Show the page of a form again, with what was entered and the error that it caused."""

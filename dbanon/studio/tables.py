@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tomli_w
 from starlette.responses import PlainTextResponse
@@ -31,11 +31,12 @@ from dbanon.formats import policies
 from dbanon.formats.taxonomies import render_tree
 from dbanon.pages.figures import percent
 from dbanon.pages.rendering import Bar, Ink
-from dbanon.studio.pages import Pages, Target, as_field, form_of, names_of
+from dbanon.studio.pages import Pages, Target, as_field, form_of, names_of, template
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from markupsafe import Markup
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -58,6 +59,8 @@ _KEYS = ("role", "recoding", "taxonomy", "at_least", *_NUMBERS, "rare")
 
 class TablePages(Pages):
     """Pages about what is in the database, and what the policy makes of it."""
+
+    _rendered: tuple[Profile, Mapping[str, Markup]] | None = None  # of the table shown last
 
     def tables(self, _request: Request) -> Response:
         """Show all tables, and read each again when it is opened next."""
@@ -99,11 +102,23 @@ class TablePages(Pages):
             values,
             profile=profile,
             columns={one.info.name: one for one in found},
+            cells=self._cells(profile),
             added=[] if policy.rest else sorted({one.info.name for one in found} - named),
-            bars={one.info.name: _most_frequent(bars_of(profile, one)) for one in found},
-            nulls={one.info.name: nulls_of(profile, one) for one in found},
             roles=[*Role],
         )
+
+    def _cells(self, profile: Profile) -> Mapping[str, Markup]:
+        """Return the cells of each column that do not depend on the draft."""
+        if self._rendered is None or self._rendered[0] is not profile:
+            found: Any = template("parts.html").module
+            cells = {
+                one.info.name: found.cells(
+                    one, _most_frequent(bars_of(profile, one)), nulls_of(profile, one)
+                )
+                for one in profile.inspection.columns
+            }
+            self._rendered = profile, cells
+        return self._rendered[1]
 
     def set_roles(self, request: Request) -> Response:
         """Take the roles of all columns."""

@@ -1,35 +1,71 @@
-// Progress and results without loading the page again, and copying. All else works without this file.
+// Changes, progress and results without loading the page again, and copying. All else works without this file.
 "use strict";
 
-async function parsed(answer) {
-  return new DOMParser().parseFromString(await answer.text(), "text/html");
-}
-
-// Replace the parts that change while a job runs by those of the page as it is now.
-async function refresh() {
-  const page = await parsed(await fetch(location.href));
-  const focused = document.activeElement;
-  for (const place of document.querySelectorAll("[data-live]")) {
-    const now = page.getElementById(place.id);
-    if (now) place.replaceChildren(...now.childNodes);
+// Make a part of the page like that of a newer one. What is the same stays, and so does its focus.
+function renew(old, now) {
+  if (old.isEqualNode(now)) return;
+  if (old.nodeType !== Node.ELEMENT_NODE || old.nodeName !== now.nodeName || old.id !== now.id) {
+    old.replaceWith(now);
+    return;
   }
-  const same = focused.id && document.getElementById(focused.id);
-  if (!same || same === focused) return;
-  if (focused.tagName === "SELECT") same.value = focused.value;
-  same.focus();
+  for (const name of old.getAttributeNames()) {
+    if (name !== "open" && !now.hasAttribute(name)) old.removeAttribute(name);
+  }
+  for (const name of now.getAttributeNames()) old.setAttribute(name, now.getAttribute(name));
+  const [ours, theirs] = [[...old.childNodes], [...now.childNodes]];
+  for (const [i, one] of theirs.entries()) {
+    if (i < ours.length) renew(ours[i], one);
+    else old.append(one);
+  }
+  for (const one of ours.slice(theirs.length)) one.remove();
 }
 
+// Show the page of an answer in place of this one.
+async function show(answer) {
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const focused = document.activeElement;
+  const chosen = focused.value;
+  document.title = page.title;
+  renew(document.body, page.body);
+  const same = focused.id && document.getElementById(focused.id);
+  if (!same) return;
+  if (focused.tagName === "SELECT") same.value = chosen;
+  if (same !== document.activeElement) same.focus();
+}
+
+// Send a form whose answer is this page again.
+let isSending = false;
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!form.hasAttribute("data-here")) return;
+  event.preventDefault();
+  if (isSending) return;
+  isSending = true;
+  try {
+    const body = new URLSearchParams(new FormData(form, event.submitter));
+    const answer = await fetch(form.action, { method: "POST", body });
+    if (answer.redirected) history.replaceState(null, "", answer.url);
+    await show(answer);
+    for (const one of document.forms) one.reset();
+    document.getElementById("entry")?.scrollIntoView();
+  } catch {
+    form.removeAttribute("data-here");
+    form.requestSubmit(event.submitter);
+  }
+  isSending = false;
+});
+
+let shown = Promise.resolve(); // the last page, as one may be slower than the next
 for (const place of document.querySelectorAll("[data-events]")) {
-  const isLive = place.closest("[data-live]") !== null;
   const events = new EventSource(place.dataset.events);
   let version = Number(place.dataset.version);
   events.onmessage = async (message) => {
     const found = JSON.parse(message.data);
     if (found.over) events.close();
-    if (found.over && !isLive) location.reload();
-    else if (isLive && (found.over || found.version !== version)) {
+    if (found.over || found.version !== version) {
       version = found.version;
-      await refresh();
+      shown = shown.catch(() => {}).then(async () => show(await fetch(location.href)));
+      await shown;
     }
     const steps = document.querySelector("[data-steps]");
     if (found.over || !steps) return;
@@ -44,23 +80,19 @@ for (const place of document.querySelectorAll("[data-events]")) {
   };
 }
 for (const place of document.querySelectorAll("[data-ready]")) {
-  fetch(place.dataset.ready).then(async (answer) => {
-    if (answer.ok) location.reload();
-    else document.getElementById("content").replaceWith((await parsed(answer)).getElementById("content"));
-  });
+  fetch(place.dataset.ready).then(show);
 }
-// A point takes its k, as the button of its row does.
-document.addEventListener("click", (event) => {
+document.addEventListener("click", async (event) => {
+  // A point takes its k, as the button of its row does.
   const point = event.target.closest("a.point");
   const form = point && document.querySelector(`${point.getAttribute("href")} form`);
-  if (!form) return;
-  event.preventDefault();
-  form.requestSubmit();
+  if (form) {
+    event.preventDefault();
+    form.requestSubmit();
+  }
+  const copies = event.target.closest("[data-copy]");
+  if (copies) {
+    await navigator.clipboard.writeText(document.getElementById(copies.dataset.copy).textContent);
+    copies.textContent = "Copied";
+  }
 });
-for (const button of document.querySelectorAll("[data-copy]")) {
-  button.hidden = false;
-  button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
-    button.textContent = "Copied";
-  });
-}

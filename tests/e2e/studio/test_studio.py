@@ -144,6 +144,51 @@ def test_pages_and_forms_are_served_over_tls_alone(copied, studio, tab, certific
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("scripted", [True, False])
+def test_a_change_of_the_draft_is_shown_in_place_and_without_script_as_well(
+    copied, studio, tab, scripted
+):
+    database = copied(define_patients)
+    page = tab(studio(database.dsn), viewport=WIDE, java_script_enabled=scripted)
+    page.get_by_role("link", name="public.patients").click()
+    role = page.get_by_label("role of sex")
+    role.select_option("insensitive")
+    page.locator("summary").click()
+    page.evaluate("() => { window.first = true; }")
+    place = page.evaluate("() => window.scrollY")
+    button = page.get_by_role("button", name="Apply the roles")
+    button.press("Enter")
+    expect(page.locator(".where")).to_contain_text("draft, not saved")
+    expect(role.locator("option[selected]")).to_have_text("insensitive")
+    assert scripted == page.evaluate("() => window.first === true")
+    if scripted:
+        expect(button).to_be_focused()
+        assert place == page.evaluate("() => window.scrollY") > 0
+        expect(page.locator("#toml")).to_contain_text('[columns.sex]\nrole = "insensitive"')
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".where")).not_to_contain_text("not saved")
+    expect(role).to_have_value("quasi")
+    page.get_by_role("button", name="Redo").click()
+    expect(role).to_have_value("insensitive")
+    page.get_by_role("button", name="Undo").click()
+    expect(role).to_have_value("quasi")
+    changed = dbanon.load_policy("public.patients", settings=database.settings).with_k(9)
+    dbanon.set_policy("public.patients", changed, settings=database.settings)
+    role.select_option("sensitive")
+    button.click()
+    expect(page.get_by_role("alert")).to_contain_text("was changed since this page was shown")
+    expect(role).to_have_value("quasi")
+    button.click()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    assert scripted == page.evaluate("() => window.first === true")
+    assert (page.complaints, page.foreign) == ([], [])
+    studio.process.send_signal(signal.SIGINT)
+    assert 0 == studio.process.wait(30)
+    button.click()
+    page.wait_for_url("chrome-error://**")
+
+
+@pytest.mark.slow
 def test_a_refused_publication_names_what_to_do(copied, studio, tab):
     database = copied(define_patients)
     page = tab(studio(database.dsn), viewport=WIDE)
