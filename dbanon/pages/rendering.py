@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -169,7 +170,7 @@ def environment(*folders: Path) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"percent": percent, "number": number, "code": _code}
-    environment.filters |= {"width": _width, "look": look}
+    environment.filters |= {"width": _width, "look": look, "name": _name}
     environment.globals["version"] = version("dbanon")
     return environment
 
@@ -187,6 +188,14 @@ def _code(text: str) -> Markup:
     from markupsafe import escape
 
     return escape(visible(text, keep="\n\t"))
+
+
+def _name(name: object) -> Markup:
+    """Let the name of a table or column break after a dot or an underscore."""
+    from markupsafe import Markup, escape
+
+    parts = re.split(r"(?<=[._])(?=[^._])", visible(str(name)))
+    return Markup("<wbr>").join(map(escape, parts))
 
 
 def _width(share: float) -> str:

@@ -75,6 +75,16 @@ def test_published_relations_and_tables_of_others_are_not_listed(copied):
     assert not {"anon.patients", "public.of_admin"} & found
 
 
+def test_long_names_break_between_words_and_hostile_ones_stay_text(database):
+    database.execute('CREATE TABLE public."admissions_<b>.x_&amp;_" (first_name text)')
+    visitor = Visitor(database.settings)
+    shown = visitor.get("tables").text
+    quoted = "&#34;admissions_<wbr>&lt;b&gt;.<wbr>x_<wbr>&amp;amp;_<wbr>&#34;"
+    assert f"<bdi>public.<wbr>{quoted}</bdi></a>" in shown
+    shown = visitor.get("columns", table='public."admissions_<b>.x_&amp;_"').text
+    assert "<bdi>first_<wbr>name</bdi>" in shown
+
+
 def test_the_list_of_tables_makes_the_studio_read_them_again(copied):
     database = copied(make_patients)
     visitor = Visitor(database.settings)
