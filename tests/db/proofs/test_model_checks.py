@@ -166,9 +166,10 @@ def test_the_database_counts_what_python_counts(connection, kind, data):
         assert found[4] == len(rows)
 
 
-def test_the_least_range_of_numbers_of_a_class_is_found(connection):
+@pytest.mark.parametrize("kind", ["smallint", "bigint", *sorted(NUMBERS)])
+def test_the_least_range_of_numbers_of_a_class_is_found(connection, kind):
     rows = [("x", 1), ("x", 4), ("y", 2), ("y", 9)]
-    fill(connection, {"q1": "text", "s": "int"}, rows)
+    fill(connection, {"q1": "text", "s": kind}, rows)
     spec = ModelSpec("k-e-anonymity", {"k": 2, "e": 3})
     (found,) = one(connection, spec, quasi=["q1"], sensitive=["s"])
     assert (3, "passed") == (found[1], found[5])
