@@ -43,7 +43,7 @@ _CHANGES = sql.Identifier("pg_temp", "history_changes")
 COUNTED = sql.Identifier("pg_temp", "history_counted")
 BEFORE = sql.Identifier("pg_temp", "history_before")
 _FORMER = sql.Identifier("pg_temp", "history_former")
-_FEW = 0.25  # of the persons of a first release: if more changed, all are unpacked
+_FEW = 0.5  # of the persons of a first release: if more changed, all are unpacked
 
 
 @dataclass(frozen=True, slots=True)
