@@ -165,8 +165,9 @@ SELECT c.class, c.value_id, c.persons - coalesce(t.persons, 0)
  WHERE h.release_id = %(first)s
    AND c.persons <> coalesce(t.persons, 0)
 
--- name: find_changes
--- Find the persons with other rows than in the relation's previous release. A person that left has class 0.
+-- name: find_changed_rows
+-- Find the persons with other rows than in the relation's previous release, of which one may have several. A person
+-- that left has class 0.
 CREATE TEMPORARY TABLE history_changes ON COMMIT DROP AS
 WITH changed AS (
     SELECT r.person
@@ -185,6 +186,15 @@ SELECT n.person, n.class, n.value_id
 SELECT DISTINCT c.person, 0, 0
   FROM changed AS c
  WHERE NOT EXISTS (SELECT FROM pg_temp.history_present AS n WHERE n.person = c.person)
+
+-- name: find_changes
+-- The same for persons with one row each, which a join finds in a third of the time.
+CREATE TEMPORARY TABLE history_changes ON COMMIT DROP AS
+SELECT person, coalesce(n.class, 0) AS class, coalesce(n.value_id, 0) AS value_id
+  FROM pg_temp.history_present AS n
+  FULL JOIN pg_temp.history_former AS b USING (person)
+ WHERE n.class IS DISTINCT FROM b.class
+    OR n.value_id IS DISTINCT FROM b.value_id
 
 -- name: forget_figures
 -- Forget what comparing releases found that no comparison starts from: of releases before all that are

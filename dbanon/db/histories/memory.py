@@ -116,8 +116,8 @@ def remember(
     is_first = not known.relations
     of_view = {"view_schema": view.schema, "view_name": view.name}
     noted = {**where, **of_view, "release": publication.id, "several": several}
-    relations, several = {**known.relations, publication.id: view}, known.several or several
-    joined = replace(known, relations=relations, several=several)
+    known = replace(known, several=known.several or several)
+    joined = replace(known, relations={**known.relations, publication.id: view})
     if publication.withdrawn is not None:
         require_same_members(session, publication, known.key)
     with at_once(session.pg):
@@ -162,13 +162,14 @@ def _find_changes(session: Session, publication: Publication, known: Memory) -> 
         return
     if publication.withdrawn is None:
         _rows(session, _FORMER, rows_shown(sql.Literal(max(known.relations)), sql.Literal(first)))
-        session.pg.execute(query("histories.find_changes"))
+        rows = "histories.find_changed_rows" if known.several else "histories.find_changes"
+        session.pg.execute(query(rows))
         drop(session, _FORMER, _PRESENT)
         return
     oldest = sql.Literal(min(known.relations))
     session.pg.execute(template("histories.widen_departed", first=oldest))
     widen(session, known, sql.SQL("SELECT n.class FROM {} AS n").format(_PRESENT))
-    for name in ("histories.narrow", "histories.retain", "histories.find_changes"):
+    for name in ("histories.narrow", "histories.retain", "histories.find_changed_rows"):
         session.pg.execute(query(name))
     drop(session, BEFORE, _FORMER, _PRESENT)
 
