@@ -58,7 +58,9 @@ def test_every_public_name_can_be_imported():
     assert sorted(dbanon.__all__) == dbanon.__all__
 
 
+SERVING = {"starlette", "uvicorn", "anyio", "jinja2"}
 HEAVY = {"numpy", "numba", "pyarrow", "pandas", "scipy", "alembic", "sqlalchemy", "matplotlib"}
+HEAVY |= SERVING
 NO_SERVER = ("--dsn", "host=/nowhere")
 STARTS = {
     "help": (("--help",), HEAVY | {"psycopg", "pydantic", "rich"}),
@@ -79,6 +81,22 @@ def test_a_command_starts_without_the_heavy_libraries(start):
     loaded = set(run.stdout.rpartition("LOADED")[2].split())
     assert loaded & avoided == set(), "import it inside the function that needs it"
     assert ("psycopg" in loaded) == ("--dsn" in words)
+
+
+def test_only_the_studio_imports_what_serves_pages():
+    """Each module but its own, as a command imports them where it needs them."""
+    code = "import importlib, pkgutil, sys, dbanon\n"
+    code += "for one in pkgutil.walk_packages(dbanon.__path__, 'dbanon.'):\n"
+    code += "    if not one.name.startswith(('dbanon.studio', 'dbanon.__main__')):\n"
+    code += "        importlib.import_module(one.name)\n"
+    code += "print(*sorted(m for m in sys.modules if m.startswith('dbanon.')))\n"
+    code += f"print(*sorted({SERVING} & sys.modules.keys()))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules, serving = run.stdout.splitlines()
+    assert {"dbanon.cli.studio", "dbanon.pages.report", "dbanon.actions.publish"} < {
+        *modules.split()
+    }
+    assert "" == serving
 
 
 def test_steps_return_numbers(functions):
