@@ -59,6 +59,7 @@ def walk(page: Page) -> None:
     for column in KEPT_BACK:
         page.get_by_label(f"role of {column}", exact=True).select_option("identifier")
     page.get_by_role("button", name="Apply the roles").click()
+    page.locator("button:enabled", has_text="Undo").wait_for()
     take(page, "columns")
     page.get_by_role("link", name="age", exact=True).click()
     take(page, "column")
