@@ -67,8 +67,9 @@ def walk(page: Page) -> None:
     page.get_by_role("button", name="Compare on a sample").click()
     page.get_by_role("button", name="Take k = 5", exact=True).wait_for(timeout=PATIENCE)
     page.get_by_role("button", name="Cancel").wait_for(state="detached", timeout=PATIENCE)
-    page.get_by_role("heading", name="Risk and utility").scroll_into_view_if_needed()
+    page.set_viewport_size({**SCREEN, "height": 832})  # with the words below the drawing
     take(page, "curve")
+    page.set_viewport_size(SCREEN)
     page.get_by_role("button", name="Take k = 5", exact=True).click()
     page.get_by_role("button", name="Preview this draft").click()
     page.get_by_role("heading", name="Published rows").wait_for(timeout=PATIENCE)

@@ -11,6 +11,7 @@ from dbanon.pages.report import render
 
 FULL = ["report", "hostile"]
 NARROW, WIDE = {"width": 400, "height": 800}, {"width": 1280, "height": 800}
+TABLET = {"width": 800, "height": 900}
 PAPER = {"width": 680, "height": 960}  # A4 within its margins
 
 WIDER = """width => [...document.querySelectorAll('body *')]
@@ -68,7 +69,7 @@ def test_first_screen_has_verdict_models_and_the_picture(report, show):
 
 
 @pytest.mark.parametrize("kind", FULL)
-@pytest.mark.parametrize("viewport", [NARROW, WIDE, PAPER])
+@pytest.mark.parametrize("viewport", [NARROW, TABLET, WIDE, PAPER])
 def test_nothing_is_wider_than_the_screen(request, show, kind, viewport):
     page = show(render(request.getfixturevalue(kind)), viewport=viewport).page
     for closed in page.locator("details").all():
