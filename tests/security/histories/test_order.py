@@ -121,10 +121,8 @@ def number_wrongly(people):
     )
     trigger = "ENABLE ALWAYS TRIGGER released_table_is_immutable"
     people.execute(f"ALTER TABLE dbanon_data.release_1 {trigger}")
-    people.execute(
-        "REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER, MAINTAIN"
-        " ON dbanon_data.release_1 FROM CURRENT_USER"
-    )
+    people.execute("REVOKE ALL ON dbanon_data.release_1 FROM CURRENT_USER")
+    people.execute("GRANT SELECT ON dbanon_data.release_1 TO CURRENT_USER")
 
 
 @pytest.mark.exhaustive
