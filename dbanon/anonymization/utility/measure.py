@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 BOOSTING, LOGISTIC = "gradient boosting", "logistic regression"
 _TREES, _LEAST_ROUNDS, _MOST_ROUNDS = 300, 15, 100
+_FEATURES = 128  # with more, fewer trees are grown
+_FEWEST_BINS, _MOST_BINS = 2, 255  # which the classifier permits
 _STEPS = 500
 
 
@@ -95,7 +97,7 @@ def scores(
     varies = (train != train[:1]).any(axis=0)
     varies[:1] |= not varies.any()
     train, test, found = train[:, varies], test[:, varies], {}  # nothing is learned of the others
-    for name, model in _models(len(np.unique(wanted)), seed).items():
+    for name, model in classifiers(train, len(np.unique(wanted)), seed=seed).items():
         # threads that wait for each other on busy processors take many times as long
         with threadpool_limits(1), warnings.catch_warnings():
             # as far as it came is what an analyst would take
@@ -107,19 +109,22 @@ def scores(
     return found
 
 
-def _models(n_values: int, seed: int) -> Mapping[str, Any]:
+def classifiers(train: Floats, n_values: int, *, seed: int) -> Mapping[str, Any]:
+    """Return classifiers of rows with the features of ``train``, not trained yet."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    # each round grows one tree for each value
-    rounds = min(max(_TREES // n_values, _LEAST_ROUNDS), _MOST_ROUNDS)
+    # each round grows one tree for each value, in time proportional to features
+    trees = _TREES * _FEATURES // max(train.shape[1], _FEATURES)
+    rounds = min(max(trees // n_values, _LEAST_ROUNDS), _MOST_ROUNDS)
+    # each feature has as many bins as the one of most values
+    distinct = int((np.diff(np.sort(train, axis=0), axis=0) > 0.0).sum(axis=0).max(initial=0)) + 1
+    bins = min(max(distinct, _FEWEST_BINS), _MOST_BINS)
+    boosting = HistGradientBoostingClassifier(max_iter=rounds, max_bins=bins, random_state=seed)
     linear = LogisticRegression(max_iter=_STEPS)
-    return {
-        BOOSTING: HistGradientBoostingClassifier(max_iter=rounds, random_state=seed),
-        LOGISTIC: make_pipeline(StandardScaler(), linear),
-    }
+    return {BOOSTING: boosting, LOGISTIC: make_pipeline(StandardScaler(), linear)}
 
 
 def _convergence_warning() -> type[Warning]:

@@ -14,6 +14,7 @@ from dbanon.anonymization.released.reading import of_outcome, of_texts
 from dbanon.anonymization.utility.measure import (
     BOOSTING,
     LOGISTIC,
+    classifiers,
     features_of,
     scores,
     target_of,
@@ -212,6 +213,19 @@ def test_of_several_values_areas_are_those_of_each_against_the_others():
     unlearned = scores(train[truth < 2], truth[truth < 2], test=train, truth=truth, seed=1)
     assert unlearned[LOGISTIC].accuracy < 0.8
     assert unlearned[LOGISTIC].auc < found[LOGISTIC].auc
+
+
+def test_of_many_features_fewer_trees_are_grown():
+    values = np.arange(40)[:, None] % 2.0
+    rounds = [classifiers(np.repeat(values, n, axis=1), 3, seed=1) for n in (1, 128, 512, 5120)]
+    assert [100, 100, 25, 15] == [found[BOOSTING].max_iter for found in rounds]
+
+
+def test_each_feature_has_bins_for_the_most_values_of_any():
+    train = np.column_stack([np.arange(400) % n for n in (2, 7, 3)])
+    bins = [classifiers(some, 2, seed=1)[BOOSTING].max_bins for some in (train, train[:1])]
+    assert [7, 2] == bins
+    assert 255 == classifiers(np.arange(400.0)[:, None], 2, seed=1)[BOOSTING].max_bins
 
 
 def test_one_value_is_predicted_of_all():
