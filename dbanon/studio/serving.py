@@ -186,7 +186,8 @@ class Listener(socket.socket):
     def accept(self) -> tuple[socket.socket, Any]:
         """Accept a connection, of which no protocol knows before its handshake is complete."""
         found, address = super().accept()
-        made = {one.transport.get_extra_info("socket").fileno() for one in self.connections}
+        ready = [one.transport.get_extra_info("socket") for one in self.connections]
+        made = {one.fileno() for one in ready if one is not None}  # None: it has just ended
         waiting = [one for one in self._handshakes if one.fileno() not in {-1, *made}]
         self._handshakes = [*waiting, found]
         if len(self._handshakes) > _MOST_IDLE:

@@ -6,6 +6,7 @@ import ssl
 import time
 from contextlib import ExitStack, closing, suppress
 from threading import Thread
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
@@ -83,6 +84,16 @@ def test_of_too_many_idle_connections_the_oldest_is_closed_and_no_request(connec
     idle[0].settimeout(IDLE / 2)
     assert b"" == idle[0].recv(1)
     assert asking.recv(100).startswith(b"HTTP/1.1 204")
+
+
+def test_a_connection_is_accepted_while_another_one_ends():
+    ended = SimpleNamespace(transport=SimpleNamespace(get_extra_info=lambda _: None))
+    with closing(serving.bound(serving.LOCAL, 0)) as listening:
+        listening.listen()
+        listening.connections = [ended]
+        with socket.create_connection(listening.getsockname(), timeout=20):
+            accepted, _ = listening.accept()
+            accepted.close()
 
 
 def test_a_handshake_that_is_never_complete_is_closed(monkeypatch, certificate):
