@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tomli_w
@@ -23,7 +22,7 @@ from dbanon.pages.figures import number, percent
 from dbanon.pages.rendering import FIGURE, WORDS, Table
 from dbanon.request import Request as Options
 from dbanon.studio.pages import PolicyChanged, as_field, form_of, names_of
-from dbanon.studio.searches import SearchPages, count, of_cells, of_proof, search
+from dbanon.studio.searches import SearchPages, count, of_cells, of_proof, run, search
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -133,9 +132,9 @@ class DatasetPages(SearchPages):
     def report_dataset(self, request: Request) -> Response:
         """Report a dataset to its steward, or to the public."""
         dataset, public = _dataset_of(request), bool(form_of(request).get("public"))
-        action = partial(report_dataset, public=public, settings=self.workspace.settings)
+        given = {"public": public, "settings": self.workspace.settings}
         line = f"dbanon report --dataset {_FILE}" + (" --public" if public else "")
-        return self.begin(request, "report", reported, action, dataset, line=line)
+        return self.begin(request, "report", run, report_dataset, dataset, given, line=line)
 
     def _options(self, form: dict[str, str]) -> tuple[Options, str]:
         """Return the options of both forms, and as text."""
@@ -180,11 +179,6 @@ def planned(
         plans = plan_dataset_request(dataset, replace(request, k=k, stages=stages))
         found = [*found, *((one.policy.k, one) for one in plans)]
         yield found
-
-
-def reported(action: partial[DatasetReport], dataset: Dataset, stages: Stages) -> DatasetReport:
-    """Report a dataset, in a process of its own."""
-    return action(dataset, stages=stages)
 
 
 def planned_table(found: Sequence[tuple[int, Plan]]) -> Table:

@@ -37,14 +37,15 @@ class Failure:
 class Job:
     """An action that runs, or has run.
 
-    title: what it does; about: the table or relation; arguments: of the action; on_success: called
-    before it is over, unless it fails; steps: the stages that began, each once, in order; share: of
-    the last stage that is done, in [0, 1]; result: the latest, None before the first; version:
-    number of results so far.
+    title: what it does; about: the table or relation; action, arguments: what is called, and with
+    what; on_success: called before it is over, unless it fails; steps: the stages that began, each
+    once, in order; share: of the last stage that is done, in [0, 1]; result: the latest, None
+    before the first; version: number of results so far.
     """
 
     title: str
     about: str
+    action: Callable[..., object]
     arguments: tuple[object, ...]
     on_success: Callable[[], object]
     id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
@@ -127,18 +128,19 @@ class Jobs:
     ) -> Job:
         """Run an action in another process; it gets the other arguments and then the ``Stages``.
 
-        Of an action that returns an iterator, each item is a result. about: the table or relation;
-        a job of the same title that still runs there is returned.
+        Of an action that returns an iterator, each item is a result. about: the table or relation.
+        If a job of the same action with equal arguments still runs there, it is returned.
         """
         with self._lock:
             jobs = [*self._jobs.values()]
             for one in jobs:
-                if not one.is_over and (one.title, one.about) == (title, about):
+                of_it = (one.title, one.about, one.action, one.arguments)
+                if not one.is_over and of_it == (title, about, action, rest):
                     return one
             over = [one for one in jobs if one.is_over]
             for one in over[: max(len(over) - _MOST_JOBS, 0)]:
                 del self._jobs[one.id]
-            job = Job(title, about, rest, on_success)
+            job = Job(title, about, action, rest, on_success)
             self._jobs[job.id] = job
             process, messages = self.waiting or _started(None)
             self.waiting, job.process = None, process

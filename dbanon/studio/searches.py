@@ -28,7 +28,7 @@ from dbanon.request import Request as Options
 from dbanon.studio.pages import Pages, Target, form_of, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -218,9 +218,9 @@ class SearchPages(Pages):
         dry = bool(form.get("dry"))
         verb = "dbanon plan" if dry else "dbanon refresh"
         line = command(verb, target.name, options="--refresh" if dry else "")
-        action = partial(refresh, dry_run=dry, settings=self.workspace.settings)
+        given = {"dry_run": dry, "settings": self.workspace.settings}
         title = "plan a refresh" if dry else "refresh"
-        return self.begin(request, title, run, action, target.table, line=line)
+        return self.begin(request, title, run, refresh, target.table, given, line=line)
 
     def report(self, request: Request) -> Response:
         """Show the report of a relation, or the page to sign."""
@@ -234,14 +234,16 @@ class SearchPages(Pages):
 
     def start_report(self, request: Request) -> Response:
         """Report a relation to its steward, to the public, or to the person who signs."""
-        form, settings = form_of(request), self.workspace.settings
+        form = form_of(request)
         relation, public = str(TableName.parse(form.get("relation", ""))), bool(form.get("public"))
-        action: Callable[..., object] = partial(report, public=public, settings=settings)
-        option = "--public" if public else ""
-        if form.get("sign_off"):
-            action, option = partial(sign_off, settings=settings), "--sign-off"
+        given: dict[str, object] = {"settings": self.workspace.settings}
+        action: Callable[..., object] = sign_off
+        option = "--sign-off"
+        if not form.get("sign_off"):
+            action, option = report, "--public" if public else ""
+            given["public"] = public
         line = command("dbanon report", relation, options=option)
-        return self.begin(request, "report", run, action, relation, line=line)
+        return self.begin(request, "report", run, action, relation, given, line=line)
 
 
 def side_by_side(pair: Sequence[Compared]) -> Table | None:
@@ -353,6 +355,8 @@ def tried(
             return
 
 
-def run(action: Callable[..., object], what: str, stages: Stages) -> object:
-    """Run an action on a table or relation, in a process of its own."""
-    return action(what, stages=stages)
+def run(
+    action: Callable[..., object], what: object, options: Mapping[str, object], stages: Stages
+) -> object:
+    """Run an action on a table, relation or dataset, in a process of its own."""
+    return action(what, **options, stages=stages)

@@ -48,6 +48,11 @@ def fail_at_last(stages):
     raise DbanonError("no more")
 
 
+def wait_for(_options, stages):
+    with stages("cluster"):
+        time.sleep(60)
+
+
 @pytest.fixture
 def start():
     jobs = Jobs()
@@ -76,6 +81,15 @@ def test_a_job_that_fails_has_not_succeeded_but_keeps_its_last_result(start):
     done = []
     job = over(start(fail_at_last, on_success=lambda: done.append("counted")))
     assert (1, "no more", []) == (job.result, job.failure.message, done)
+
+
+def test_a_job_stands_in_for_an_equal_request_alone():
+    jobs = Jobs()
+    first = jobs.start("a job", "public.patients", wait_for, {"public": False})
+    assert first is jobs.start("a job", "public.patients", wait_for, {"public": False})
+    other = jobs.start("a job", "public.patients", wait_for, {"public": True})
+    assert first is not other
+    jobs.end()
 
 
 def test_a_process_that_is_prepared_takes_the_next_job_and_another_follows():
