@@ -1,5 +1,6 @@
 -- Refuse an approval that is not of the newest version of a policy, that is of another digest than its own, or whose role
--- could act as the author or the author as it, or store a taxonomy that the policy uses. Role and time are those of the session, regardless of the given values.
+-- could act as the author or the author as it, or as one that stores taxonomies, if the policy uses any. Role and time
+-- are those of the session, regardless of the given values.
 CREATE OR REPLACE FUNCTION dbanon.approve()
 RETURNS trigger
 LANGUAGE plpgsql
@@ -39,7 +40,10 @@ BEGIN
                   HINT = 'Let a role approve it that cannot act as its author, nor its author as that role.';
     END IF;
     IF jsonb_path_exists(newest.document, '$.columns[*].taxonomy')
-       AND has_table_privilege('dbanon.taxonomy_node', 'INSERT') THEN
+       AND EXISTS (SELECT
+                     FROM pg_roles AS r
+                    WHERE pg_has_role(session_user, r.oid, 'MEMBER')
+                      AND has_any_column_privilege(r.oid, 'dbanon.taxonomy_node', 'INSERT, UPDATE')) THEN
         RAISE EXCEPTION '% can store the taxonomies that this policy uses', session_user
             USING ERRCODE = 'object_not_in_prerequisite_state',
                   HINT = 'Let a role approve it that cannot store taxonomies.';
