@@ -170,7 +170,7 @@ def environment(*folders: Path) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"percent": percent, "number": number, "code": _code}
-    environment.filters |= {"width": _width, "look": look, "name": _name}
+    environment.filters |= {"width": _width, "look": look, "name": _name, "exact": _exact}
     environment.globals["version"] = version("dbanon")
     return environment
 
@@ -188,6 +188,13 @@ def _code(text: str) -> Markup:
     from markupsafe import escape
 
     return escape(visible(text, keep="\n\t"))
+
+
+def _exact(value: object) -> Markup:
+    """Escape a value that a form sends back, with its invisible characters."""
+    from markupsafe import escape
+
+    return escape(str(value))
 
 
 def _name(name: object) -> Markup:

@@ -158,8 +158,12 @@ class Pages:
         return self.workspace.jobs.get(request.query_params.get("job", ""))
 
     def refused(self, refusal: Refusal) -> Response:
-        """Return the page of a refused request, which tells nothing of the studio."""
-        return HTMLResponse(template("refused.html").render(refusal=refusal), refusal.status)
+        """Return the page of a refused request, which tells nothing of the studio.
+
+        It ends the connection: who sends requests and reads no answers would hold it for long.
+        """
+        page = template("refused.html").render(refusal=refusal)
+        return HTMLResponse(page, refusal.status, {"Connection": "close"})
 
     def failed(self, request: Request, error: Exception) -> Response:
         """Show the page of a form again, with what was entered and the error that it caused."""

@@ -3,18 +3,52 @@
 import html
 import re
 import shlex
+import socket
+from contextlib import suppress
+from urllib.parse import urlsplit
 
 import pytest
 from psycopg import sql
-from studios import Visitor
+from studios import Visitor, served
 from tables import make_patients
 
 import dbanon
 from dbanon.domain.table import TableName
 from dbanon.settings import Settings
+from dbanon.studio.workspace import Workspace
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
 SCRIPT = "</textarea></code></pre><script>alert(2)</script>"
+
+
+def test_a_column_is_changed_and_not_one_whose_name_spells_out_its_characters(copied):
+    database = copied(make_patients)
+    spelled = r"note\u200b"
+    database.execute(
+        sql.SQL("ALTER TABLE patients RENAME note TO {}; ALTER TABLE patients ADD {} text").format(
+            sql.Identifier("note\u200b"), sql.Identifier(spelled)
+        )
+    )
+    visitor, table = Visitor(database.settings), "public.patients"
+    page = visitor.get("column", table=table, column="note\u200b").text
+    (sent,) = set(re.findall('name="column" value="([^"]*)"', page))
+    before = visitor.workspace.draft(table).rule(spelled)
+    changed = visitor.post("column", table=table, column=html.unescape(sent), role="sensitive")
+    assert 303 == changed.status
+    draft = visitor.workspace.draft(table)
+    assert (before, "sensitive") == (draft.rule(spelled), draft.rule("note\u200b").role)
+
+
+def test_who_is_refused_is_not_answered_twice(copied, monkeypatch):
+    with served(monkeypatch, Workspace(copied(make_patients).settings)) as access:
+        place = urlsplit(access.origin)
+        with socket.create_connection((place.hostname, place.port), timeout=20) as other:
+            other.sendall(f"GET / HTTP/1.1\r\nHost: {access.host}\r\n\r\n".encode() * 2)
+            answers = b""
+            with suppress(ConnectionResetError):
+                for more in iter(lambda: other.recv(4096), b""):
+                    answers += more
+    assert 1 == answers.count(b"HTTP/1.1 403")
 
 
 def make_hostile(database):
