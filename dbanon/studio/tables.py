@@ -121,7 +121,7 @@ class TablePages(Pages):
         return self._rendered[1]
 
     def set_roles(self, request: Request) -> Response:
-        """Take the roles of all columns."""
+        """Take the roles of all columns, and go on if that was pressed."""
         target, form = Target.of(request), form_of(request)
         draft = self.draft(request)
         document = tomllib.loads(draft.text)
@@ -133,7 +133,7 @@ class TablePages(Pages):
             if role != rule.role:
                 document["columns"][rule.column] = _of_role(role, suggested.get(rule.column))
         draft.change(policies.parse(tomli_w.dumps(document)))
-        return self.go("columns", target)
+        return self.go("curve" if form.get("page") == "curve" else "columns", target)
 
     def column(self, request: Request) -> Response:
         """Show one column, with a form of its rule."""

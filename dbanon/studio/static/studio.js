@@ -33,13 +33,23 @@ async function show(answer) {
   if (same !== document.activeElement) same.focus();
 }
 
-// Send a form whose answer is this page again.
+// Forms with changes of the draft that were not sent: who leaves them is asked first.
+const changed = new Set();
+document.addEventListener("input", ({ target }) => {
+  if (target.form?.hasAttribute("data-changes")) changed.add(target.form);
+});
+window.addEventListener("beforeunload", (event) => {
+  if (changed.size) event.preventDefault();
+});
+
+// Send a form whose answer is this page again, unless a button of it leads to another page.
 let isSending = false;
 document.addEventListener("submit", async (event) => {
   const form = event.target;
-  if (!form.hasAttribute("data-here")) return;
+  if (isSending) return event.preventDefault();
+  changed.delete(form);
+  if (!form.hasAttribute("data-here") || event.submitter?.name === "page") return;
   event.preventDefault();
-  if (isSending) return;
   isSending = true;
   try {
     const body = new URLSearchParams(new FormData(form, event.submitter));
@@ -47,12 +57,14 @@ document.addEventListener("submit", async (event) => {
     if (answer.redirected) history.replaceState(null, "", answer.url);
     await show(answer);
     for (const one of document.forms) one.reset();
+    changed.clear();
     document.getElementById("entry")?.scrollIntoView();
+    isSending = false;
   } catch {
+    isSending = false;
     form.removeAttribute("data-here");
     form.requestSubmit(event.submitter);
   }
-  isSending = false;
 });
 
 let shown = Promise.resolve(); // the last page, as one may be slower than the next

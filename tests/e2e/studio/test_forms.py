@@ -246,7 +246,7 @@ ENTERED = [  # the page, its form, what is entered, the reason with what is show
     ("policy", "policy", {"text": "k = many"}, ("TOML", ">\nk = many</textarea>")),
     ("curve", "curve", {"ks": "2 many", "l": "3"}, ("k is a whole", 'name="ks" value="2 many"')),
     ("curve", "curve", {"ks": "2", "l": "none"}, ("l is a whole", 'name="l" value="none"')),
-    ("columns", "save", {"save_as": "Ä", "page": "policy"}, ("Ä", 'name="save_as" value="Ä"')),
+    ("policy", "save", {"save_as": "Ä", "page": "policy"}, ("Ä", 'name="save_as" value="Ä"')),
     ("releases", "schedule", {"cron": "never", "zone": "UTC"}, ("five fields", 'value="never"')),
     ("releases", "readers", {"relation": VIEW, "roles": "nobody"}, ("nobody", 'value="nobody"')),
 ]

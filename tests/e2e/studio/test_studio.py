@@ -189,6 +189,32 @@ def test_a_change_of_the_draft_is_shown_in_place_and_without_script_as_well(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("scripted", [True, False])
+def test_who_goes_on_applies_the_roles_and_who_leaves_is_asked_first(copied, studio, tab, scripted):
+    page = tab(studio(copied(define_patients).dsn), viewport=WIDE, java_script_enabled=scripted)
+    asked = []
+    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
+    page.get_by_role("link", name="public.patients").click()
+    expect(page.get_by_role("button", name="Save the policy")).to_have_count(0)
+    page.get_by_label("role of sex").select_option("identifier")
+    page.get_by_role("button", name="Next: see what each k costs").click()
+    expect(page.get_by_role("heading", name="Loss against risk")).to_be_visible()
+    assert asked == []
+    go(page, "Columns")
+    expect(page.get_by_label("role of sex")).to_have_value("identifier")
+    if scripted:
+        page.get_by_label("role of age").select_option("identifier")
+        page.get_by_role("link", name="Policy", exact=True).click()
+        expect(page.get_by_label("role of age")).to_have_value("identifier")
+        assert asked == ["beforeunload"]
+        page.get_by_role("button", name="Apply the roles").click()
+        expect(page.locator("#toml")).to_contain_text('[columns.age]\nrole = "identifier"')
+        go(page, "Policy")
+        assert asked == ["beforeunload"]
+    assert page.complaints == []
+
+
+@pytest.mark.slow
 def test_a_refused_publication_names_what_to_do(copied, studio, tab):
     database = copied(define_patients)
     page = tab(studio(database.dsn), viewport=WIDE)
@@ -284,7 +310,7 @@ def test_the_demo_is_published_granted_scheduled_and_reported(studio, tab, monke
         hand = by(page)
         hand.press(page.get_by_role("link", name="public.patients"))
         expect(page.get_by_role("heading", name="What makes rows unique")).to_be_visible()
-        hand.press(page.get_by_role("link", name="Next: see what each k costs"))
+        hand.press(page.get_by_role("button", name="Next: see what each k costs"))
         hand.enter(page.get_by_label("Values of k"), "5 10")
         hand.press(page.get_by_role("button", name="Compare on a sample"))
         expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
