@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dbanon.kernels.boxes.costs import box_cost
-from dbanon.kernels.compilation import kernel
+from dbanon.kernels.compilation import kernel, step
 from dbanon.kernels.layout import SIZE, STRIDE, Floats, Int32s, Int64s
 
 SLOTS = 65
@@ -54,25 +54,25 @@ def grid_slots(segment: Int32s, column: int, base: int, top: int, w: Work) -> in
     while (top - base) >> shift >= SLOTS - 1:
         shift += 1
     steps = ((top - base) >> shift) + 1
-    for step in range(steps + 1):
-        w.counts[step] = 0
+    for place in range(steps + 1):
+        w.counts[place] = 0
     for row in range(segment.shape[0]):
         code = segment[row, column]
-        step = steps
+        place = steps
         if code != w.layout[column, SIZE]:
-            step = (min(max(code, base), top) - base) >> shift
-        if w.counts[step] == 0:
-            w.lows[step], w.highs[step] = code, code
-        w.counts[step] += 1
-        w.lows[step] = min(w.lows[step], code)
-        w.highs[step] = max(w.highs[step], code)
-        w.slot[row] = step
+            place = (min(max(code, base), top) - base) >> shift
+        if w.counts[place] == 0:
+            w.lows[place], w.highs[place] = code, code
+        w.counts[place] += 1
+        w.lows[place] = min(w.lows[place], code)
+        w.highs[place] = max(w.highs[place], code)
+        w.slot[row] = place
     n_slots = 0
-    for step in range(steps + 1):
-        w.keys[step] = n_slots
-        if w.counts[step] > 0:
-            w.counts[n_slots] = w.counts[step]
-            w.lows[n_slots], w.highs[n_slots] = w.lows[step], w.highs[step]
+    for place in range(steps + 1):
+        w.keys[place] = n_slots
+        if w.counts[place] > 0:
+            w.counts[n_slots] = w.counts[place]
+            w.lows[n_slots], w.highs[n_slots] = w.lows[place], w.highs[place]
             n_slots += 1
     for row in range(segment.shape[0]):
         w.slot[row] = w.keys[w.slot[row]]
@@ -284,47 +284,46 @@ def _find_slots(segment: Int32s, column: int, k: int, l: int, w: Work) -> tuple[
     return n_slots, first, last
 
 
-@kernel
-def _slot_boxes(segment: Int32s, n_open: int, n_slots: int, w: Work) -> None:
-    """Fill the box of each slot; O(rows * open columns)."""
+@step
+def _slot_boxes(segment: Int32s, n_slots: int, w: Work) -> None:
+    """Fill the box of each slot; O(rows * columns), in all columns at once."""
     for slot in range(n_slots):
-        for i in range(n_open):
-            w.box_lo[slot, i], w.box_hi[slot, i] = np.iinfo(np.int32).max, NONE
+        for column in range(w.layout.shape[0]):
+            w.box_lo[slot, column], w.box_hi[slot, column] = np.iinfo(np.int32).max, NONE
     for row in range(segment.shape[0]):
-        slot = w.slot[row]
-        for i in range(n_open):
-            code = segment[row, w.open[i]]
-            w.box_lo[slot, i] = min(w.box_lo[slot, i], code)
-            w.box_hi[slot, i] = max(w.box_hi[slot, i], code)
+        codes, lo, hi = segment[row], w.box_lo[w.slot[row]], w.box_hi[w.slot[row]]
+        for column in range(lo.shape[0]):
+            lo[column] = min(lo[column], codes[column])
+            hi[column] = max(hi[column], codes[column])
 
 
-@kernel
-def _accumulate(costs: Floats, start: int, step: int, i: int, w: Work) -> None:
-    """Add the cost of the i-th open column's box from slot ``start`` to each slot."""
-    column, cost = w.open[i], 0.0
-    lo, hi = w.box_lo[start, i], w.box_hi[start, i]
+@step
+def _accumulate(costs: Floats, start: int, by: int, column: int, w: Work) -> None:
+    """Add the cost of a column's box from slot ``start`` to each slot."""
+    cost = 0.0
+    lo, hi = w.box_lo[start, column], w.box_hi[start, column]
     known = False
     slot = start
     for _ in range(costs.shape[0]):
-        if not known or w.box_lo[slot, i] < lo or w.box_hi[slot, i] > hi:
-            lo, hi = min(lo, w.box_lo[slot, i]), max(hi, w.box_hi[slot, i])
+        if not known or w.box_lo[slot, column] < lo or w.box_hi[slot, column] > hi:
+            lo, hi = min(lo, w.box_lo[slot, column]), max(hi, w.box_hi[slot, column])
             cost = box_cost(w.flat, w.layout, column, lo, hi)
             known = True
         costs[slot] += cost
-        slot += step
+        slot += by
 
 
-@kernel
+@step
 def _side_costs(segment: Int32s, n_open: int, n_slots: int, w: Work) -> float:
     """Fill the costs of both sides of the cut after each slot; return the cost of the box."""
-    _slot_boxes(segment, n_open, n_slots, w)
+    _slot_boxes(segment, n_slots, w)
     for slot in range(n_slots):
         w.below[slot] = w.above[slot] = 0.0
     whole = 0.0
-    for i in range(n_open):
-        whole += w.cost[w.open[i]]
-        _accumulate(w.below[:n_slots], 0, 1, i, w)
-        _accumulate(w.above[:n_slots], n_slots - 1, -1, i, w)
+    for column in w.open[:n_open]:
+        whole += w.cost[column]
+        _accumulate(w.below[:n_slots], 0, 1, column, w)
+        _accumulate(w.above[:n_slots], n_slots - 1, -1, column, w)
     return whole
 
 
