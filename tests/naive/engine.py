@@ -232,6 +232,6 @@ def rotation(space, groups, out, loss):
     return paid - least_sum([[price(c, out[other]) for other in clusters] for c in clusters])
 
 
-def patience(columns, saved, paid):
+def patience(columns, saved, paid, *, heat):
     """Return how many tries in a row may save nothing, -1 for any number."""
-    return 50 if columns >= 12 and saved > 0.002 * paid else -1
+    return 50 if columns >= 12 and not (heat and saved <= 0.002 * paid) else -1

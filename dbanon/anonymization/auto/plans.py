@@ -71,6 +71,7 @@ class Plan(NamedTuple):
         fewest = self.fewest
         if begun in _DENSE:
             longer = _PAIRS_LONGER if space.k < _USUAL else 1.0
+            longer *= _WIDE_LONGER if space.codes.shape[1] >= WIDE else 1.0
             fewest = max(fewest, int(longer * self.after_blocks * min(1.0, sqrt(_FULL / n))))
         rounds = int(min(self._most(n), max(fewest, affordable)))
         each = TURNS if n < _TURNED else LIGHT
@@ -109,6 +110,8 @@ _HALF_AT = 80
 _USUAL, _PAIRS_GAIN, _LARGE_GAIN = 5, 0.5, 4.0
 # But pairs that were not peeled begin far from the optimum, and their rounds are short.
 _PAIRS_LONGER = 1.5
+# Rounds of many columns are short, as they stop rebuilding early.
+_WIDE_LONGER = 1.25
 SMALL = 10_000
 """So many rows can afford more rounds, and all candidates."""
 _FEW, _ROWS_OF_A_ROUND, _MORE = 10, 50, 4

@@ -569,9 +569,9 @@ def improve_block(
     ring = make_ring(n_slots if numbers[7] > 0 else ZERO, codes.shape[1])
     for _ in range(numbers[7]):
         saved += rotate(w, ring)
-    patient = patience(s, saved)
-    dissolve_clusters(w, order, patient)
     how = Ways(numbers[8] * MILLIONTH, numbers[9] > 0)
+    patient = patience(s, saved, how.heat)
+    dissolve_clusters(w, order, patient)
     b = make_rebuild(s, k, min(numbers[4], n_clusters))
     if levels is None:
         rebuild_clusters(w, b, None, numbers[3], patient, how)

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 LEAST_GAIN = 1e-9
 CANDIDATES = 3
 # With many columns, a rebuilt group hardly ever beats one from which single rows have
-# been moved. While moving them saves this share of the cost of a block, rebuilding stops
-# after this number of consecutive failures.
+# been moved: rebuilding stops after this number of consecutive failures. In a hot round only
+# while moves save this share of the cost of a block, as it accepts losses on purpose.
 UNSETTLED, FRUITLESS = 0.002, 50
 # The cost of a cluster that is still to be computed.
 STALE = -1.0
@@ -251,12 +251,13 @@ def absorb_failing(w: Search, members: NDArray[np.int64]) -> None:
 
 
 @step
-def patience(s: Clusters, saved: float) -> int:
+def patience(s: Clusters, saved: float, heat: float) -> int:
     """Return how many consecutive tries may fail, -1 for any number; saved: by single moves."""
     paid = 0.0
     for c in range(s.size.shape[0]):
         paid += s.size[c] * s.cost[c]
-    return FRUITLESS if s.layout.shape[0] >= WIDE and saved > UNSETTLED * paid else NONE
+    stops = heat == 0.0 or saved > UNSETTLED * paid
+    return FRUITLESS if s.layout.shape[0] >= WIDE and stops else NONE
 
 
 @step

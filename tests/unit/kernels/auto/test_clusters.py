@@ -376,16 +376,21 @@ def test_a_rotation_prices_columns_of_every_form_as_they_cost():
         assert ring.price[i, :m].tolist() == pytest.approx(expected)
 
 
-@given(st.sampled_from([2, WIDE]), st.integers(0, 9), st.floats(0, 0.01))
-def test_only_of_many_columns_patience_ends_as_long_as_moves_save(d, seed, share):
+@given(
+    st.sampled_from([2, WIDE]),
+    st.integers(0, 9),
+    st.floats(0, 0.01),
+    st.sampled_from([0.0, 0.1]),
+)
+def test_only_of_many_columns_patience_ends_unless_a_hot_round_has_settled(d, seed, share, heat):
     random = np.random.default_rng(seed)
     columns = {f"q{j}": random.integers(0, 5, 12).tolist() for j in range(d)}
     space = make_space(encoded(columns), Requirement(2), loss="ncp")
     label = np.repeat(np.arange(4), 3).astype(np.int32)
     search = search_of(space, label)
     paid = naive.total(space, naive.members(label.tolist()), "ncp")
-    expected = naive.patience(d, share * paid, paid)
-    assert expected == find_patience(search.s, share * paid)
+    expected = naive.patience(d, share * paid, paid, heat=heat)
+    assert expected == find_patience(search.s, share * paid, heat)
 
 
 @pytest.mark.parametrize("effort", [LIGHT, TURNS, Effort(passes=3, tries=0, pool=2)])
