@@ -71,7 +71,7 @@ def read(session: Session, name: TableName, columns: Iterable[ColumnInfo]) -> li
 def texts(
     session: Session, name: TableName, columns: Sequence[str], *, counted: str | None = None
 ) -> pa.Table:
-    """Return the distinct rows of some columns, as texts, with their number in ``COUNTED``.
+    """Return the distinct rows of some columns, as texts, sorted, and their number in ``COUNTED``.
 
     counted: a column with the number of rows that each row represents; without it each counts once.
     """
@@ -83,7 +83,9 @@ def texts(
         sql.SQL(", ").join(shown), count, relation(name), numbers
     )
     types = {str(i): pa.string() for i in range(len(shown))} | {COUNTED: pa.int64()}
-    return _copied(session, statement, types).rename_columns([*columns, COUNTED])
+    keys = [(str(i), "ascending") for i in range(len(shown))]  # else groups come in any order
+    found = _copied(session, statement, types).sort_by(keys)
+    return found.rename_columns([*columns, COUNTED])
 
 
 def _copied(
