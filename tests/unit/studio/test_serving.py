@@ -91,9 +91,10 @@ def test_a_connection_is_accepted_while_another_one_ends():
     with closing(serving.bound(serving.LOCAL, 0)) as listening:
         listening.listen()
         listening.connections = [ended]
-        with socket.create_connection(listening.getsockname(), timeout=20):
+        with socket.create_connection(listening.getsockname(), timeout=20) as other:
             accepted, _ = listening.accept()
-            accepted.close()
+            with accepted:
+                assert accepted.getpeername() == other.getsockname()
 
 
 def test_a_handshake_that_is_never_complete_is_closed(monkeypatch, certificate):
