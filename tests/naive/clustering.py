@@ -177,7 +177,8 @@ def bisected(weights, rows, least=1):
         rest = others(grown[-1])
         grown.append(min(([*grown[-1], row] for row in rest), key=leaving))
     sides = [side for side in grown if least <= len(side) <= len(rows) - least]
-    side = min(sides, key=lambda side: leaving(side) / len(side) / len(others(side)), default=[])
+    pairs = {len(side): len(side) * len(others(side)) for side in sides}
+    side = min(sides, key=lambda side: leaving(side) / pairs[len(side)], default=[])
     while side:
         out = min(side, key=lambda row: (leaving([r for r in side if r != row]), row))
         swapped = [[row for row in side if row != out] + [into] for into in others(side)]
