@@ -163,7 +163,9 @@ SIZES = st.integers(1, 30)
 
 
 @st.composite
-def tables(draw, *, rows=SIZES, names=tuple(VALUES), max_sensitive=2, weights=(1.0,)):
+def tables(
+    draw, *, rows=SIZES, names=tuple(VALUES), min_sensitive=0, max_sensitive=2, weights=(1.0,)
+):
     """Draw an encoded table of one to four columns and up to two sensitive ones."""
     n = draw(rows)
     chosen = draw(st.lists(st.sampled_from(names), min_size=1, max_size=4, unique=True))
@@ -176,7 +178,7 @@ def tables(draw, *, rows=SIZES, names=tuple(VALUES), max_sensitive=2, weights=(1
         rules["letter"]["taxonomy"] = "letters"
     sensitive = {
         f"disease {i}": column(st.none() | st.sampled_from(["flu", "cold", "gout"]))
-        for i in range(draw(st.integers(0, max_sensitive)))
+        for i in range(draw(st.integers(min_sensitive, max_sensitive)))
     }
     return encoded(
         {name: column(VALUES[name]) for name in chosen},
