@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from psycopg import sql
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 CLASS_COLUMN = "dbanon_class"
 TRIGGER = "released_table_is_immutable"
 """The name of the trigger that refuses changes of a copy."""
+_PRINTS_UNLOCKED = 160_000  # the first version that prints a view without locking it
 _RIGHTS = sql.SQL("INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER")
 
 
@@ -115,16 +117,31 @@ def broken_seals(session: Session, published: int, data_id: int) -> Iterator[Bro
         "seen": f"seen_{data_id}",
         "body": seen_body(copy),
     }
-    row = session.pg.execute(query("releases.broken_seals"), asked).fetchone()
+    with _unlocked(session):
+        row = session.pg.execute(query("releases.broken_seals"), asked).fetchone()
     if row is None:
         yield Broken("its private copy is gone")
         return
     yield from (seal for seal, is_broken in zip(_BROKEN, row, strict=True) if is_broken)
 
 
+@contextmanager
+def _unlocked(session: Session) -> Iterator[None]:
+    """Release the lock that printing a view takes before PostgreSQL 16.
+
+    Otherwise it would look as if the view had been opened in place of what is read (``identity``).
+    """
+    if session.pg.read_only or session.pg.info.server_version >= _PRINTS_UNLOCKED:
+        yield
+        return
+    with session.pg.transaction(force_rollback=True):
+        yield
+
+
 def definition(session: Session, published: int) -> str:
     """Return the server's major version, on which the text depends, and its digest (of an OID)."""
-    text: str = session.one(query("catalog.view_definition"), (published,))[0]
+    with _unlocked(session):
+        text: str = session.one(query("catalog.view_definition"), (published,))[0]
     digest = hashlib.sha256(text.encode()).hexdigest()
     return f"{session.pg.info.server_version // 10_000}:{digest}"
 
