@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -156,6 +157,7 @@ def _released_data(
             and policy.weight is None
         ):
             population_counts = replace(population_counts, counted=released, name=_SAMPLE)
+    gc.collect()  # of what the connection held
     pa.default_memory_pool().release_unused()  # of the texts that were read
     return ReleasedData(
         released=released,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -92,16 +93,19 @@ def scores(
     if len(np.unique(wanted)) < 2:  # noqa: PLR2004 - classifiers refuse
         only = Score(float((truth == wanted[:1]).mean()), 0.5)
         return {BOOSTING: only, LOGISTIC: only}
+    from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
     varies = (train != train[:1]).any(axis=0)
     varies[:1] |= not varies.any()
-    train, test, found = train[:, varies], test[:, varies], {}  # nothing is learned of the others
+    if not varies.all():  # nothing is learned of the others
+        train, test = train[:, varies], test[:, varies]
+    found = {}
     for name, model in classifiers(train, len(np.unique(wanted)), seed=seed).items():
         # threads that wait for each other on busy processors take many times as long
         with threadpool_limits(1), warnings.catch_warnings():
             # as far as it came is what an analyst would take
-            warnings.simplefilter("ignore", _convergence_warning())
+            warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(train, wanted)
             likely = model.predict_proba(test)
         right = model.classes_[likely.argmax(axis=1)] == truth
@@ -120,34 +124,25 @@ def classifiers(train: Floats, n_values: int, *, seed: int) -> Mapping[str, Any]
     trees = _TREES * _FEATURES // max(train.shape[1], _FEATURES)
     rounds = min(max(trees // n_values, _LEAST_ROUNDS), _MOST_ROUNDS)
     # each feature has as many bins as the one of most values
-    distinct = int((np.diff(np.sort(train, axis=0), axis=0) > 0.0).sum(axis=0).max(initial=0)) + 1
+    distinct = max(len(np.unique(values)) for values in train.T)
     bins = min(max(distinct, _FEWEST_BINS), _MOST_BINS)
     boosting = HistGradientBoostingClassifier(max_iter=rounds, max_bins=bins, random_state=seed)
     linear = LogisticRegression(max_iter=_STEPS)
     return {BOOSTING: boosting, LOGISTIC: make_pipeline(StandardScaler(), linear)}
 
 
-def _convergence_warning() -> type[Warning]:
-    from sklearn.exceptions import ConvergenceWarning
-
-    warning: type[Warning] = ConvergenceWarning
-    return warning
-
-
 def _area(likely: Floats, values: NDArray[Any], truth: NDArray[Any]) -> float | None:
     """Return the area under the curve; the weighted mean of one against the rest for several."""
     from sklearn.metrics import roc_auc_score
 
-    areas, weights = [], []
-    for value in np.unique(truth):
-        is_value = truth == value
-        if is_value.all():
-            return None
+    areas, (there, weights) = [], np.unique(truth, return_counts=True)
+    if len(there) < 2:  # noqa: PLR2004 - nothing to tell apart
+        return None
+    for value in there:
         place = np.flatnonzero(values == value)
         column = likely[:, place[0]] if len(place) else np.zeros(len(truth))
-        areas.append(float(roc_auc_score(is_value, column)))
-        weights.append(int(is_value.sum()))
-    return float(np.average(areas, weights=weights)) if areas else None
+        areas.append(float(roc_auc_score(truth == value, column)))
+    return float(np.average(areas, weights=weights))
 
 
 MOST_ROWS = 20_000
@@ -156,13 +151,6 @@ HELD_OUT = 1 / 3
 """Of which share of the rows what was learned is tested."""
 _FEWEST = 30
 _AT_ONCE = 20_000_000
-
-
-class _Learned(NamedTuple):
-    """Training data: features, and the code of each."""
-
-    features: Floats
-    codes: NDArray[np.int32]
 
 
 def target_of(readings: Sequence[Reading], policy: Policy) -> Reading | None:
@@ -195,49 +183,48 @@ def classifications(
     rows = generator.permutation(released.table.n_rows)[:n_rows]
     n_test = round(HELD_OUT * n_rows)
     test, train = np.sort(rows[:n_test]), np.sort(rows[n_test:])
-    features = [features_of(reading) for reading in quasi]
-
-    def of_rows(some: Counts) -> _Learned:
-        parts = [each.codes[q.codes[some]] for q, each in zip(quasi, features, strict=True)]
-        return _Learned(np.hstack(parts), target.codes[some])
-
-    left = _without(released, target, test, generator)
-    entries = _drawn(left, len(train), generator)
-    assert target.classes is not None  # noqa: S101 - it is sensitive
-    classes = target.classes[entries]
-    parts = [each.labels[q.labels[classes]] for q, each in zip(quasi, features, strict=True)]
-    published = _Learned(np.hstack(parts), target.labels[entries])
+    entries = _drawn(_without(released, target, test, generator), len(train), generator)
     if not len(entries):
         return ()
-    return _compared(target.name, of_rows(train), published, of_rows(test), generator=generator)
-
-
-def _compared(
-    name: str,
-    source: _Learned,
-    published: _Learned,
-    test: _Learned,
-    *,
-    generator: np.random.Generator,
-) -> tuple[Classification, ...]:
     seed = int(generator.integers(2**31))
-    learned, from_release = (
-        scores(each.features, each.codes, test=test.features, truth=test.codes, seed=seed)
-        for each in (source, published)
+    learned, from_release = _learned(
+        target, quasi, train=train, test=test, entries=entries, seed=seed
     )
-    most = np.bincount(source.codes).argmax()
-    guesser = float((test.codes == most).mean())
+    guesser = float((target.codes[test] == np.bincount(target.codes[train]).argmax()).mean())
     return tuple(
         Classification(
-            column=name,
+            column=target.name,
             classifier=classifier,
             accuracy=_rounded(score.accuracy, from_release[classifier].accuracy, guesser),
             auc=_areas(score, from_release[classifier]),
-            rows=len(published.codes),
-            tested=len(test.codes),
+            rows=len(entries),
+            tested=len(test),
         )
         for classifier, score in learned.items()
     )
+
+
+def _learned(
+    target: Reading,
+    quasi: Sequence[Reading],
+    *,
+    train: Counts,
+    test: Counts,
+    entries: Counts,
+    seed: int,
+) -> tuple[Mapping[str, Score], Mapping[str, Score]]:
+    """Return the scores from source rows and from published ones; holds the features of one."""
+    assert target.classes is not None  # noqa: S101 - it is sensitive
+    features = [(reading, features_of(reading)) for reading in quasi]
+
+    def of_rows(some: Counts) -> Floats:
+        return np.hstack([each.codes[q.codes[some]] for q, each in features])
+
+    judged = partial(scores, test=of_rows(test), truth=target.codes[test], seed=seed)
+    learned = judged(of_rows(train), target.codes[train])
+    classes = target.classes[entries]
+    published = np.hstack([each.labels[q.labels[classes]] for q, each in features])
+    return learned, judged(published, target.labels[entries])
 
 
 def _areas(source: Score, release: Score) -> tuple[float, float, float] | None:

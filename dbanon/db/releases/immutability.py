@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
 from psycopg import sql
@@ -127,14 +127,9 @@ def broken_seals(session: Session, published: int, data_id: int) -> Iterator[Bro
 
 @contextmanager
 def _unlocked(session: Session) -> Iterator[None]:
-    """Release the lock that printing a view takes before PostgreSQL 16.
-
-    Otherwise it would look as if the view had been opened in place of what is read (``identity``).
-    """
-    if session.pg.read_only or session.pg.info.server_version >= _PRINTS_UNLOCKED:
-        yield
-        return
-    with session.pg.transaction(force_rollback=True):
+    """Release the lock that printing a view takes before PostgreSQL 16: nothing was read."""
+    is_unlocked = session.pg.read_only or session.pg.info.server_version >= _PRINTS_UNLOCKED
+    with nullcontext() if is_unlocked else session.pg.transaction(force_rollback=True):
         yield
 
 
@@ -149,9 +144,8 @@ def definition(session: Session, published: int) -> str:
 def same_definition(session: Session, published: int, digest: str) -> bool | None:
     """Return True if a view still has that definition, None if another version printed it."""
     now = definition(session, published)
-    if now.partition(":")[0] != digest.partition(":")[0]:
-        return None
-    return now == digest
+    is_comparable = now.partition(":")[0] == digest.partition(":")[0]
+    return now == digest if is_comparable else None
 
 
 def content(session: Session, published: TableInfo, *beside: TableInfo) -> str:
