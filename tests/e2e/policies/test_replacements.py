@@ -146,7 +146,9 @@ def test_no_real_value_reaches_readers_or_metadata(patients):
         " AND c.relnamespace IN ('anon'::regnamespace, 'dbanon'::regnamespace,"
         " 'dbanon_data'::regnamespace)"
     )
-    comments = patients.execute("SELECT description FROM pg_description")
+    comments = patients.execute(  # a language of a collation is that of the Canary Islands
+        "SELECT description FROM pg_description WHERE classoid <> 'pg_collation'::regclass"
+    )
     texts = [str(row) for row in comments]
     texts += [str(row) for (one,) in tables for row in patients.execute(f"SELECT t FROM {one} t")]
     assert not [text for text in texts if "Canary" in text]
