@@ -42,7 +42,8 @@ class Settings:
     home: Path = field(default_factory=default_home)
 
     def __post_init__(self) -> None:
-        if self.dsn and "=" not in self.dsn and not _is_uri(self.dsn):
+        dsn = self.dsn or "="
+        if "=" not in dsn and not dsn.startswith(("postgresql://", "postgres://")):
             raise ConfigError(
                 "the dsn is neither a postgresql:// URI nor key=value pairs",
                 hint="write it as postgresql://user@host/dbname or 'host=... dbname=...'",
@@ -71,7 +72,3 @@ class Settings:
             allow_superuser=allow_superuser,
             home=default_home() if home is None else home.expanduser().absolute(),
         )
-
-
-def _is_uri(dsn: str) -> bool:
-    return dsn.startswith(("postgresql://", "postgres://"))

@@ -208,11 +208,6 @@ def is_postcode(column: str) -> bool:
     return bool(words(column) & _POSTCODES)
 
 
-def is_of_birth(column: str) -> bool:
-    """Return True if a name describes a date of birth."""
-    return bool(words(column) & _OF_BIRTH)
-
-
 def is_of_names(column: str) -> bool:
     """Return True if a name only describes a part of a person's name, such as ``maiden``."""
     found = [part for part in parts(column) if len(part) > 1]
@@ -614,14 +609,11 @@ def _is_sensitive(column: _Column) -> bool:
 def _is_shared_key(column: _Column) -> bool:
     """Return True for a key of few values, or of a lookup table that many rows refer to."""
     if column.is_few:
-        return column.is_key or (column.words & PLACES_A_PERSON == {"name"} and _is_long(column))
+        is_name = column.words & PLACES_A_PERSON == {"name"} and len(parts(column.info.name)) > 1
+        return column.is_key or is_name
     is_lookup = column.refers is not None and person_listed(column.refers) is None
     is_lookup = is_lookup and not words(column.refers or "") & _OF_VISITS
     return is_lookup and 0 < column.distinctness <= _SHARED and not _STAFF.has(column.words)
-
-
-def _is_long(column: _Column) -> bool:
-    return len(parts(column.info.name)) > 1
 
 
 def _describes(column: _Column) -> bool:
@@ -771,7 +763,7 @@ def _floor(column: ColumnInfo, stats: ColumnStats | None) -> tuple[dict[str, obj
     if column.kind is ColumnKind.INTEGER and is_postcode(column.name):
         why = f"{_WIDTH} leaves {_DIGITS} of {_LENGTH} digits"
         return {"bands": _WIDTH}, f"few people share all of a postcode: {why}"
-    if column.kind.is_moment and is_of_birth(column.name):
+    if column.kind.is_moment and words(column.name) & _OF_BIRTH:
         return {"at_least": "year"}, "the day finds a person, the year seldom does"
     if column.kind.is_moment and column.kind is not ColumnKind.DATE:
         return {"at_least": "day"}, "an exact time finds a person: ranges are of whole days"

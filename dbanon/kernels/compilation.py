@@ -51,7 +51,7 @@ def _without(*names: str) -> Iterator[None]:
 with _without("yaml", "scipy.linalg.cython_blas"):
     from numba import __version__ as numba_version
     from numba import njit
-    from numba.core import caching, config, event
+    from numba.core import caching, codegen, config, event
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler
     from numba.np import arraymath  # noqa: F401 - looks for a BLAS
@@ -149,6 +149,45 @@ class _Place(caching.CompileResultCacheImpl):
     """Numba's cache in the given folder, without numba's alternatives."""
 
     _locator_classes: list[type[object]] = [_Locator]  # noqa: RUF012
+
+    def rebuild(self, target: object, payload: object) -> object:
+        """Load machine code; numba locks compilation meanwhile."""
+        numba: Any = super()
+        context: Any = target
+        settings = vars(context.codegen())
+        settings["_library_class"] = _CachedLibrary  # hides that of numba's class
+        try:
+            return numba.rebuild(target, payload)
+        finally:
+            del settings["_library_class"]
+
+
+class _CachedLibrary(JITCodeLibrary):
+    """Machine code from the cache; its bitcode is parsed if a compiled kernel calls it."""
+
+    @classmethod
+    def _unserialize(cls, target: object, state: tuple[str, str, tuple[bytes, bytes]]) -> object:
+        make: Any = cls
+        library: _CachedLibrary = make(target, state[0])
+        library._load(*state[2])
+        return library
+
+    def _load(self, code: bytes, bitcode: bytes) -> None:
+        numba: Any = self
+        numba.enable_object_caching()
+        numba._set_compiled_object(code)  # noqa: SLF001 - of its base class
+        numba._finalize_final_module()  # noqa: SLF001
+        self._bitcode = bitcode
+
+    def get_pointer_to_function(self, name: str) -> object:
+        """Return the address of a function, which a cached kernel always has."""
+        numba: Any = self
+        return numba._codegen._engine.get_function_address(name)  # noqa: SLF001
+
+    def _get_module_for_linking(self) -> object:
+        numba: Any = codegen
+        self._shared_module = self._shared_module or numba.ll.parse_bitcode(self._bitcode)
+        return self._shared_module
 
 
 class Cache(caching.FunctionCache):

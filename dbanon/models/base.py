@@ -127,11 +127,6 @@ class Case(NamedTuple):
         return f"{self.name} has {self.distinct:,} distinct values"
 
 
-def shared_value(case: Case) -> Reason:
-    """Return the share of the most frequent value, and a possible share."""
-    return case.shared, f"probabilistic l <= {rounded_down(1 / case.top)}"
-
-
 def too_few(case: Case, required: int, *, possible: str) -> Reason:
     """Return the number of values; possible: format of a model with that number."""
     if case.strictly:
@@ -312,7 +307,7 @@ class ClassModel(Model):
 
     def explain(self, case: Case) -> Reason:
         """Explain why all rows as one class fail."""
-        return shared_value(case)
+        return case.shared, f"probabilistic l <= {rounded_down(1 / case.top)}"
 
 
 @dataclass(frozen=True, slots=True)

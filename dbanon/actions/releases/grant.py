@@ -212,9 +212,9 @@ def _with_schemas(session: Session, taken: Access) -> Access:
     published = relations.oid_of(session, taken.relation) or 0
     schemas = [schema for schema in _schemas(taken.relation) if schema != "public"]
     has = rights.direct_grants(session, taken.roles, published=published, schemas=schemas)
-    needed = rights.needed_schemas(
-        session, taken.roles, schemas=schemas, served=companion_relations.comments_by_ending()
-    )
+    comments = {kind.ending: kind.comment_pattern for kind in companion_relations.KINDS}
+    served = {"": None, **comments}  # a view may have any comment
+    needed = rights.needed_schemas(session, taken.roles, schemas=schemas, served=served)
     statements, remarks = list(taken.statements), []
     for role, schema in sorted(
         {(g.role, g.schema) for g in has if g.schema is not None and g.privilege == "USAGE"}

@@ -64,7 +64,8 @@ class Plan(NamedTuple):
         """Return the rounds with the greatest gain per time; begun: the name of the start."""
         n = space.n_rows
         hot, each = self.hot_rounds(space), _hot(space)
-        if hot >= _LEAST_HOT and (each != ANNEALED or n <= _still_hot(space)):
+        largest = 4 * SMALL if space.k >= _MIDDLE else SMALL  # large clusters gain more
+        if hot >= _LEAST_HOT and (each != ANNEALED or n <= largest):
             return Phase(hot, each)
         affordable = self.work * (1 + SMALL / n) / (n * (1 + space.k / _HALF_AT))
         affordable *= min(max(space.k / _USUAL, _PAIRS_GAIN), _LARGE_GAIN)
@@ -128,11 +129,6 @@ _MANY, _REBUILT = 250_000, 10
 _SLOWER, _CUTS = 4, 1.85
 # Rounds end once this number in a row have gained less than this share each, for these rows.
 _IN_VAIN, _FADED, _AT_ROWS = 6, 5e-4, 30_000
-
-
-def _still_hot(space: Space) -> int:
-    """Return how many rows have hot rounds; larger clusters gain more from them."""
-    return 4 * SMALL if space.k >= _MIDDLE else SMALL
 
 
 def _hot(space: Space) -> Effort:

@@ -338,12 +338,8 @@ def association(columns: Sequence[tuple[Reading, Bins | Grid | None]]) -> Associ
         tuple(reading.name for reading, _ in columns),
         _frozen(source),
         _frozen(published),
-        exact=tuple(reading.name for reading, _ in columns if _is_exact(reading)),
+        exact=tuple(reading.name for reading, _ in columns if reading.classes is not None),
     )
-
-
-def _is_exact(reading: Reading) -> bool:
-    return reading.classes is not None
 
 
 def _frozen(matrix: list[list[float | None]]) -> tuple[tuple[float | None, ...], ...]:

@@ -98,11 +98,6 @@ def foreign_triggers(session: Session) -> list[tuple[str, TableName, TableName]]
     ]
 
 
-def ledger_is_gone(session: Session) -> bool:
-    """Return True if the table of releases is missing."""
-    return any((part.kind, part.name) == ("table", "release") for part in missing(session))
-
-
 def views_of_data(session: Session) -> list[tuple[TableName, int]]:
     """Return the views of release data, each with the number of the data."""
     rows = session.pg.execute(query("metadata.views_of_data")).fetchall()

@@ -182,11 +182,6 @@ COUNTS = Companion("counts", "_counts", "counts with noise, beside {}; made by d
 KINDS = (LABELS, BUCKETS, COUNTS)
 
 
-def comments_by_ending() -> dict[str, str | None]:
-    """Return the LIKE patterns of comments by name suffix; the view may have any (None)."""
-    return {"": None} | {kind.ending: kind.comment_pattern for kind in KINDS}
-
-
 def present(session: Session, view: TableName) -> dict[Companion, int]:
     """Return the OID of each companion relation of a view."""
     found = {kind: kind.find(session, view) for kind in KINDS}

@@ -209,7 +209,7 @@ def _copy(data_id: int) -> sql.Identifier:
 
 
 def numbered_content(published: TableInfo, found: Sums) -> str:
-    """Return the digest of ``content`` and one with the class number of each row, from sums."""
+    """Return the digest of ``content``, a colon, and one with the class numbers, from sums."""
     names = [each.name for each in published.columns]
     shown = _sha256([names, f"{found.rows}:{found.cells}"])
     of_numbers: list[object] = [
@@ -219,16 +219,6 @@ def numbered_content(published: TableInfo, found: Sums) -> str:
         str(found.numbers),
     ]
     return f"{shown}:{_sha256(of_numbers)}"
-
-
-def shown_content(content: str) -> str:
-    """Return the part of a digest that covers the published columns, without class numbers."""
-    return content.partition(":")[0]
-
-
-def seals_numbers(content: str | None) -> bool:
-    """Return True if a digest includes class numbers; early versions wrote none that does."""
-    return content is not None and ":" in content
 
 
 def _sha256(document: list[object]) -> str:

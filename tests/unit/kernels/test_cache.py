@@ -25,14 +25,29 @@ with on_compile(lambda: told.append(1)):
     lo, hi, size = group_boxes(np.zeros((2, 1), np.int32), np.zeros(2, np.int32), 1)
 print(size.tolist(), repr(config.CACHE_DIR), "compiled" if told else "cached")
 """
+CALLER = """
+import numpy as np
+from llvmlite import binding
+parse, parsed = binding.parse_bitcode, []
+binding.parse_bitcode = lambda code: parsed.append(1) or parse(code)
+from dbanon.kernels.boxes.costs import group_boxes
+codes, groups = np.array([[3], [5]], np.int32), np.zeros(2, np.int32)
+lo, hi, size = group_boxes(codes, groups, 1)
+print(lo.tolist(), hi.tolist(), size.tolist(), len(parsed))
+from numba import njit
+@njit
+def of_two(codes, groups, size):
+    return group_boxes(codes, groups, size)[1] + group_boxes(codes, groups, size)[1]
+print(of_two(codes, groups, 1).tolist(), len(parsed))
+"""
 # What numba needs of PyYAML; JSON is YAML as well.
 YAML = "import json\n\ndef safe_load(file):\n    return json.load(file)\n"
 
 
-def run(*arguments, cwd=None, **environment):
+def run(*arguments, cwd=None, code=CODE, **environment):
     inherited = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     result = subprocess.run(
-        [sys.executable, "-P", "-W", "error", "-c", CODE, *arguments],
+        [sys.executable, "-P", "-W", "error", "-c", code, *arguments],
         env=inherited | environment,
         cwd=cwd,
         capture_output=True,
@@ -61,6 +76,11 @@ def test_compiled_code_is_kept_in_the_user_cache_and_the_setting_is_put_back(onc
     assert "[2] '' compiled" == once[1]
     assert list(kept.glob("dbanon/numba/boxes.costs-*/*.nbi"))
     assert "[2] '' cached" == run(XDG_CACHE_HOME=str(kept))
+
+
+def test_the_bitcode_of_a_cached_kernel_is_parsed_when_a_kernel_that_calls_it_is_compiled(kept):
+    printed = run(XDG_CACHE_HOME=str(kept), code=CALLER).splitlines()
+    assert ["[[3]] [[5]] [2] 0", "[[10]] 1"] == printed
 
 
 @pytest.mark.exhaustive
