@@ -194,10 +194,10 @@ def certify(
 def _require_kept(table: EncodedTable, classes: NDArray[np.int32]) -> None:
     """Raise Unsatisfiable unless the rows of each class agree in all kept columns."""
     shown = np.flatnonzero(classes >= 0)
-    _, first, of_row = np.unique(classes[shown], return_index=True, return_inverse=True)
     for column in table.kept_columns:
-        codes = column.codes[shown]
-        if (codes != codes[first][of_row]).any():
+        codes, of_class = column.codes[shown], np.empty(int(classes.max()) + 1, np.int32)
+        of_class[classes[shown]] = codes
+        if (codes != of_class[classes[shown]]).any():
             msg = f"no classes that meet the policy agree in {quote_identifier(column.name)}"
             raise Unsatisfiable(msg, hint="leave keep out, or ask for less")
 

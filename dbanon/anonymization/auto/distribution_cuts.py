@@ -58,7 +58,8 @@ def is_pressed(space: Space) -> bool:
 def shares_of(space: Space) -> Shares | None:
     """Return the share of each combination of sensitive values, None if there are too many."""
     columns = np.unique(space.rules[1])
-    values, key = np.unique(space.sensitive[:, columns], axis=0, return_inverse=True)
+    held = space.sensitive[:, columns if len(columns) > 1 else columns[0]]  # which is far faster
+    values, key = np.unique(held, axis=0, return_inverse=True)
     if len(values) > _MOST_KEYS:
         return None
     return Shares(key.ravel().astype(np.int32), np.bincount(key.ravel()) / len(key))
