@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
     from dbanon.anonymization.encoding.population import Population
     from dbanon.domain.outcomes import Stages
-    from dbanon.models.base import Demand
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -215,7 +214,7 @@ class _Atoms:
         self._of_persons = None
         if subjects is not None:
             persons = Persons(encoded, policy, subjects)
-            self._of_persons = persons.judge(self._requirement, _demands)
+            self._of_persons = persons.judge(self._requirement, lambda *a: _requirement(*a).demands)
         rows_in_reach(encoded, self._requirement)
 
     def merged(self, atoms: NDArray[np.int32], stages: Stages) -> Assignment:
@@ -247,10 +246,6 @@ def _requirement(encoded: EncodedTable, policy: Policy) -> Requirement:
     asked = requirement_of(encoded, policy)
     demands += linked_demands(encoded, policy)
     return replace(asked, l=1, max_suppressed=0.0, demands=tuple(demands))
-
-
-def _demands(encoded: EncodedTable, policy: Policy) -> tuple[Demand, ...]:
-    return _requirement(encoded, policy).demands
 
 
 def unsafe(

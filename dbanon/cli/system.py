@@ -199,7 +199,7 @@ def psql(context: typer.Context) -> None:
 
     \b
     dbanon server psql
-    dbanon server psql -- -c 'SELECT * FROM anon.patients LIMIT 5'
+    dbanon server psql -- -U analysts -c 'SELECT * FROM anon.patients LIMIT 5'
     """
     raise typer.Exit(dbanon.server_psql(Settings.load(), context.args))
 

@@ -244,7 +244,8 @@ def require_roles(session: Session, roles: Sequence[str]) -> None:
     if missing := [role for role in asked if (role,) not in known]:
         raise ConfigError(
             f"there is no role {', '.join(missing)}",
-            hint='createuser, or CREATE ROLE "name" in psql',
+            hint='createuser, or CREATE ROLE "name" LOGIN in psql; on the embedded server,'
+            " in dbanon server psql -- -U postgres",
         )
 
 

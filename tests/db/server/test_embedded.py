@@ -209,13 +209,14 @@ def test_a_new_server_has_a_database_owned_by_an_ordinary_role(running):
     )
 
 
-def test_a_new_server_has_a_role_to_grant_to_that_may_do_nothing_else(running):
+def test_a_new_server_has_a_role_to_read_as_that_may_do_nothing_else(running):
     query = """
         SELECT rolcanlogin, rolsuper, rolcreatedb, rolcreaterole,
             EXISTS (SELECT FROM pg_catalog.pg_auth_members AS m WHERE m.member = r.oid)
         FROM pg_catalog.pg_roles AS r WHERE rolname = 'analysts'
         """
-    assert [(False, False, False, False, False)] == ask(running, query)
+    assert [(True, False, False, False, False)] == ask(running, query)
+    assert [("analysts",)] == ask(running, "SELECT current_user", user="analysts")
 
 
 def test_the_server_listens_on_a_private_socket_only(running):
