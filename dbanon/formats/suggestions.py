@@ -67,12 +67,15 @@ DESCRIBES_A_PERSON = _Vocabulary(
 )
 PLACES_A_PERSON = _list("address id key name names nr street")
 HARMS_A_PERSON = _Vocabulary(
-    "allerg* alive asthma attrition cancer cause chapter charge claim comorbid* condition* "
-    "conviction cpt crime dead death debt deceased delinq* expire* diabetes* diag diagnos* died "
-    "disab* disease* disorder* dosage dose drug* dx finding hiv icd* illness immuni* *inc "
+    "abuse* addict* adhd aids alcohol* allerg* alive alzheimer* anxiety arthritis asthma attrition "
+    "autis* bipolar cancer cause chapter charge claim comorbid* condition* conviction copd covid* "
+    "cpt crime dead death debt deceased delinq* dementia depress* expire* diabetes* diag diagnos* "
+    "died disab* disease* disorder* dosage dose drug* dx epilep* finding fracture* hepatitis hiv "
+    "hypertens* icd* illness immuni* *inc infect* injur* "
     "income inctot incwage *insulin loan* loinc medication* offence offense orientation poverty "
-    "pregnan* prescription procedure* readmi* reasoncode reasondescription recid* relaps* "
-    "salary sentence snomed surviv* symptom* treatment* verdict vital* wage* a1c albumin "
+    "obesity pregnan* prescription procedure* psych* readmi* reasoncode reasondescription recid* "
+    "relaps* salary schizo* sentence smok* snomed stroke suicid* surviv* symptom* treatment* "
+    "tumor* tumour* verdict vital* wage* a1c albumin "
     "bpd bps circ dbp diastolic heart* homeless* oxygen pulse respirat* sbp spo systolic "
     "temperature waist* "
     "bilirubin bmi cholesterol creatinine glucose haemoglobin hba1c hdl hemoglobin ldl "
@@ -630,11 +633,6 @@ def _is_free_text(column: _Column) -> bool:
     return column.info.kind is ColumnKind.CATEGORY and column.distinctness > _NEARLY_UNIQUE
 
 
-def _is_number_of_a_person(column: _Column) -> bool:
-    """Return True if texts such as a state ID are keys, even if the name suggests otherwise."""
-    return tells_rows_apart(column.info.name) and _is_free_text(column)
-
-
 def _is_uuid(column: _Column) -> bool:
     return column.info.base_type == "uuid" and not column.has_few_values
 
@@ -671,10 +669,10 @@ _RULES: tuple[tuple[Role, str, Callable[[_Column], bool]], ...] = (
     (
         Role.IDENTIFIER,
         "name suggests a key, and nearly all values differ",
-        _is_number_of_a_person,
+        lambda c: tells_rows_apart(c.info.name) and _is_free_text(c),
     ),
     (Role.IDENTIFIER, "all values differ", _is_numbering),
-    (Role.QUASI, "sensitive, but nearly unique", _singles_out),
+    (Role.QUASI, "sensitive, but so fine that a known value finds the row", _singles_out),
     (Role.SENSITIVE, "name suggests a sensitive attribute", _is_sensitive),
     (Role.QUASI, "name suggests a known attribute", _describes),
     (Role.QUASI, "a key of few values, which may be known", _is_shared_key),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MAX_LABELS = 5_000_000
 
 _BOM = "\ufeff"
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _LEVELS, _EDGES = ";", ","
 _HEADER = ["parent", "child"]
 # Column names that make the first line of levels a header.
@@ -504,13 +505,9 @@ def check_labels_are_text(labels: Iterable[str]) -> dict[str, str]:
     for label in set(labels):
         if not label:
             odd[label] = "a label is empty"
-        elif "\x00" in label or (not label.isascii() and _has_surrogate(label)):
+        elif _UNSTORABLE.search(label):
             odd[label] = "a label holds a character that PostgreSQL cannot store"
     return odd
-
-
-def _has_surrogate(label: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in label)
 
 
 def _rows_of_one_length(

@@ -224,6 +224,11 @@ def test_a_table_of_facts_has_sensitive_values_whatever_it_is_called():
     assert Role.SENSITIVE != roles("facts", **columns)["concept_id"]  # one value says nothing
 
 
+@pytest.mark.parametrize("name", ["autism", "anxiety_level", "has_epilepsy", "smoker"])
+def test_an_illness_that_few_words_name_is_sensitive(name):
+    assert Role.SENSITIVE == suggestion(name, stats=FEW)[0]
+
+
 @pytest.mark.parametrize("name", ["comments", "remark", "latitude"])
 def test_written_texts_and_written_places_are_identifiers(name):
     assert Role.IDENTIFIER == suggestion(name, stats=ColumnStats(1000, 0, 700))[0]
