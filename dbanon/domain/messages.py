@@ -248,6 +248,7 @@ MEANINGS: Mapping[str, Meaning] = {
 
 MUCH, GAINED = 0.2, 0.1
 """NCP from which advice is to save something, and what it must save."""
+BY_LABELS = "Loss by labels alone, not as a plan counts: 0% is a single value, 100% says nothing"
 SEVERAL = 4
 """Quasi-identifiers of which two may be left out."""
 _LITTLE = 0.01  # NCP below which there is nothing to gain

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from dbanon.domain.messages import (
+    BY_LABELS,
     MEANINGS,
     RECODED,
     Meaning,
@@ -207,7 +208,6 @@ def bound(share: float, words: str) -> Mark:
     return Mark(Sign.BOUND, share, f"{words} {percent(share)}")
 
 
-_BY_LABELS = "Loss by labels: 0% is a single value, 100% contains no information"
 _BY_RANGE = "Normalized certainty penalty: 0% is exact, 100% contains no information"
 _MOST_BINS, _MOST_SETS = 12, 10  # of values and columns, before the others are folded
 
@@ -243,7 +243,7 @@ def values_of(report: Report) -> dict[str, object]:
         sets=of_sets(found.unique_sets).parts(_MOST_SETS),
         attacks=of_attacks(found.attacks),
         methods=list(dict.fromkeys((one.name, one.words) for one in found.attacks)),
-        labels=loss_table(_BY_LABELS, report.label_loss.items()),
+        labels=loss_table(BY_LABELS, report.label_loss.items()),
         **({} if report.loss is None else _of_loss(report.loss)),
         **({} if report.utility is None else _of_utility(report.utility)),
         columns=of_columns(report),

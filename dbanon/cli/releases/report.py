@@ -327,15 +327,13 @@ def _changed(
     change: Change, found: Sequence[Difference], most: int
 ) -> Iterator[tuple[object, ...]]:
     changed = [one for one in found if one.change is change]
-    greatest = sorted(changed, key=_size, reverse=True)[:most]
+    proofs_first = sorted(
+        changed, key=lambda one: (one.figure.startswith("checks "), one.apart), reverse=True
+    )
+    greatest = proofs_first[:most]
     yield from _rows(change.value, [one for one in changed if one in greatest])
     if len(changed) > most:
         yield "", f"and {len(changed) - most:,} more that changed less", "", ""
-
-
-def _size(one: Difference) -> tuple[bool, float]:
-    """Sort key: proofs first, then by change relative to the larger figure."""
-    return one.figure.startswith("checks "), one.apart
 
 
 def _alone(found: Sequence[Difference]) -> Iterator[tuple[object, ...]]:

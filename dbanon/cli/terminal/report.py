@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbanon.cli.terminal import console
-from dbanon.domain.messages import MEANINGS, Meaning, alike_in_words
+from dbanon.domain.messages import BY_LABELS, MEANINGS, Meaning, alike_in_words
 from dbanon.domain.policy import (
     INDEPENDENT,
     K_ANONYMITY,
@@ -162,8 +162,7 @@ def label_loss(columns: Mapping[str, float]) -> None:
     """Print the loss by labels alone, by column."""
     rows = [(name, percent(share)) for name, share in columns.items()]
     if rows:
-        title = "Loss by labels: 0% is a single value, 100% contains no information"
-        console.table(("quasi-identifier", "loss"), rows, title=title)
+        console.table(("quasi-identifier", "loss"), rows, title=BY_LABELS)
 
 
 def independence(policy: Policy) -> None:
