@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.release import Composition, Release
+    from dbanon.domain.report import Distribution
     from dbanon.studio.workspace import Draft
 
 SAMPLES = (600, 3_000, 12_000)
@@ -139,7 +140,9 @@ class SearchPages(Pages):
         distributions = () if utility is None else utility.distributions
         names = [one.column for one in distributions]
         column = request.query_params.get("column") or next(iter(names), None)
-        chosen = [one for one in distributions if one.column == column]
+        now = found.report.now
+        few = partial(frequent, n_rows=now.n_rows if now else 1, least=found.plan.policy.k)
+        chosen = [few(one) for one in distributions if one.column == column]
         rows = tuple(tuple("NULL" if v is None else v for v in row) for row in found.rows)
         table = Table("Rows as readers would see them", dict.fromkeys(found.columns, WORDS), rows)
         return {
@@ -265,6 +268,14 @@ def side_by_side(pair: Sequence[Compared]) -> Table | None:
         rows.append((f"rows of the {size} class", *sizes))
     heads = {"lost": WORDS} | {f"{i}: k = {one.k:,}": FIGURE for i, one in enumerate(pair, 1)}
     return Table("Two candidates side by side", heads, tuple(rows))
+
+
+def frequent(found: Distribution, *, n_rows: int, least: int) -> Distribution:
+    """Return a distribution without the values that fewer rows of the source have."""
+    bins = zip(found.bins, found.source, found.published, strict=True)
+    shown = [one for one in bins if not 0.0 < one[1] * n_rows < least - 0.5]
+    labels, source, published = zip(*shown, strict=True) if shown else ((), (), ())
+    return replace(found, bins=labels, source=source, published=published)
 
 
 def answered(pair: Sequence[Compared]) -> Table | None:
