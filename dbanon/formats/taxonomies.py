@@ -153,7 +153,8 @@ def render_tree(taxonomy: Taxonomy, *, max_leaves: int = 60) -> list[str]:
             lines.append(f"… {taxonomy.n_leaves - shown} more leaves")
             break
         size = leaf_hi[node] - int(taxonomy.leaf_lo[node]) + 1
-        lines.append(branch + _printable(label) + (f" ({size})" if node in inner else ""))
+        seen = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in label)
+        lines.append(branch + seen + (f" ({size})" if node in inner else ""))
         shown += node not in inner
     return lines
 
@@ -236,10 +237,6 @@ def _typed(stored: Iterable[Sequence[object]], problems: Problems) -> Iterator[N
                 yield NodeRow(node, label, up, depth, lo, hi)
             case _:
                 problems.add(number, "the stored row is damaged")
-
-
-def _printable(label: str) -> str:
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in label)
 
 
 T = TypeVar("T")

@@ -169,7 +169,8 @@ def _periods(ends: _Ends) -> tuple[list[float], list[str]]:
     for period in PERIODS:
         begins = _begins(period, first, last, most=MOST)
         if len(begins) <= MOST:
-            return [float(day) for day in begins], [_name(period, day) for day in begins[:-1]]
+            names = [period_name(period, np.datetime64(day, "D")) for day in begins[:-1]]
+            return [float(day) for day in begins], names
     begins = _begins(PERIODS[-1], first, last, most=_ALL_DECADES)
     begins = begins[:: -(-len(begins) // (MOST - 1))]
     step = begins[1] - begins[0]
@@ -187,10 +188,6 @@ def _begins(period: str, first: int, last: int, *, most: int) -> list[int]:
         days.append(int((begin if not days else day).astype(np.int64)[0]))
         day = end
     return days
-
-
-def _name(period: str, day: int) -> str:
-    return period_name(period, np.datetime64(day, "D"))
 
 
 MOST = 24

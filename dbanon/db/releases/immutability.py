@@ -221,5 +221,15 @@ def numbered_content(published: TableInfo, found: Sums) -> str:
     return f"{shown}:{_sha256(of_numbers)}"
 
 
+def shown_content(content: str) -> str:
+    """Return the part of a digest that covers the published columns, without class numbers."""
+    return content.partition(":")[0]
+
+
+def seals_numbers(content: str | None) -> bool:
+    """Return True if a digest includes class numbers; early versions wrote none that does."""
+    return content is not None and ":" in content
+
+
 def _sha256(document: list[object]) -> str:
     return hashlib.sha256(json.dumps(document).encode()).hexdigest()
