@@ -284,16 +284,15 @@ class TablePages(Pages):
 
 
 def bars_of(profile: Profile, column: InspectedColumn) -> tuple[Bar, ...]:
-    """Return the frequent values of a column, then all others as one bar, and NULL."""
+    """Return the shares of frequent values in all rows, then of all others, and of NULL."""
     stats, values = column.stats, profile.values.get(column.info.name, ())
     if stats is None or not stats.n_rows:
         return ()
-    most = max((one.rows for one in values), default=1)
 
     def bar(ink: Ink, rows: int, label: str) -> Bar:
         few = rows < profile.least
-        text = _FEW.format(profile.least) if few else f"{rows / stats.n_rows:.1%}"
-        return Bar(ink, 0.0 if few else min(rows / most, 1.0), text, label=label)
+        share = 0.0 if few else rows / stats.n_rows
+        return Bar(ink, share, _FEW.format(profile.least) if few else f"{share:.1%}", label=label)
 
     bars = [bar(Ink.USE, one.rows, one.label or "''") for one in values]
     rest = stats.n_rows - stats.n_null - sum(one.rows for one in values)

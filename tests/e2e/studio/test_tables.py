@@ -19,6 +19,7 @@ from dbanon.domain.table import TableName
 from dbanon.formats import policies
 from dbanon.request import Request
 from dbanon.studio.searches import tried
+from dbanon.studio.tables import bars_of
 
 PATIENTS = TableName("public", "patients")
 
@@ -104,6 +105,19 @@ def test_a_profile_has_no_value_of_few_rows_and_counts_all_others(copied):
     assert 200 == sum(rows.values())
     counts = [one.rows for values in found.values.values() for one in values]
     assert min(counts) >= found.least
+
+
+def test_the_bars_of_a_column_are_shares_of_all_rows(copied):
+    database = copied(make_patients)
+    database.execute("UPDATE patients SET sex = NULL WHERE id % 4 > 0")
+    found = profile(PATIENTS, settings=database.settings)
+    sex = next(one for one in found.inspection.columns if one.info.name == "sex")
+    bars = {bar.label: bar for bar in bars_of(found, sex)}
+    assert {"F", "M", "NULL"} == bars.keys()
+    assert 0.75 == bars["NULL"].share
+    assert 0.25 == pytest.approx(bars["F"].share + bars["M"].share)
+    shown = Visitor(database.settings).get("column", table="public.patients", column="sex").text
+    assert "A bar of full width is all rows." in shown
 
 
 def test_a_value_of_many_rows_of_few_persons_is_not_shown(database):
