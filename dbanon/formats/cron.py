@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _FIELDS = 5  # a sixth would be seconds
 _LONGEST = 200
-_HINT = "write minute, hour, day of month, month and day of week: --cron '15 3 * * *'"
+_HINT = "write minute, hour, day of month, month and day of week: '15 3 * * *'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,5 +76,5 @@ def _zone(name: str) -> ZoneInfo:
     except (KeyError, ValueError, OSError):
         raise ConfigError(
             f"{visible(name)!r} is no time zone of this machine",
-            hint="name one such as --zone Europe/Berlin, or leave it out for UTC",
+            hint="name one such as Europe/Berlin, or leave it out for UTC",
         ) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import tomli_w
@@ -11,7 +12,7 @@ import tomli_w
 from dbanon.actions.plan import Plan, plan_dataset_request
 from dbanon.actions.policy import policy_with_approval
 from dbanon.actions.publish import publish_dataset_request
-from dbanon.actions.releases.ledger import history, list_releases
+from dbanon.actions.releases.ledger import list_releases
 from dbanon.actions.releases.report import report_dataset
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.domain.release import Release
@@ -22,7 +23,7 @@ from dbanon.pages.figures import number, percent
 from dbanon.pages.rendering import FIGURE, WORDS, Table
 from dbanon.request import Request as Options
 from dbanon.studio.pages import PolicyChanged, as_field, form_of, names_of
-from dbanon.studio.searches import SearchPages, count, of_cells, of_proof, run, search
+from dbanon.studio.searches import SearchPages, count, of_cells, of_proof, options_of, run, search
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,6 +62,7 @@ class DatasetPages(SearchPages):
         if served:
             dataset = dataset_of(served[0].dataset)  # in the order in which it was published
         members = [self._member(name, served) for name in dataset.names]
+        past, problem = self.past(dataset.persons) if served else (None, None)
         job = self.running(request)
         result: Any = None if job is None else job.result
         return self.render(
@@ -73,13 +75,15 @@ class DatasetPages(SearchPages):
             members=members,
             of=" ".join(one.digest for one in members),
             served=served,
-            past=self._past_of(dataset) if served else None,
+            past=past,
+            problem=problem,
             of_cells=of_cells,
             job=job,
+            sent=options_of(job),
             planned=planned_table(result) if _is_of(result, tuple) else None,
             proofs=[*map(of_proof, result)] if _is_of(result, Release) else (),
             report=result if isinstance(result, DatasetReport) else None,
-            reported=report_tables(result) if isinstance(result, DatasetReport) else (),
+            of_proof=of_proof,
         )
 
     def _member(self, name: TableName, served: Sequence[Release]) -> Member:
@@ -96,12 +100,6 @@ class DatasetPages(SearchPages):
         found = list_releases(settings=self.workspace.settings)
         together = [one for one in found if one.served and one.dataset[:1] == (persons,)]
         return [one for one in together if set(one.dataset) == tables]
-
-    def _past_of(self, dataset: Dataset) -> object:
-        try:
-            return history(dataset.persons, settings=self.workspace.settings)
-        except DbanonError as error:
-            return str(error)
 
     def plan_dataset(self, request: Request) -> Response:
         """Group the persons of a dataset by each k."""
@@ -183,22 +181,11 @@ def planned(
 
 def planned_table(found: Sequence[tuple[int, Plan]]) -> Table:
     """Return the cost of each table with each k."""
+    counts = attrgetter("n_classes", "smallest_class", "n_suppressed")
     rows = [
-        (
-            number(k),
-            str(one.policy.table),
-            percent(one.loss.ncp),
-            number(one.loss.n_classes),
-            number(one.loss.smallest_class),
-            number(one.loss.n_suppressed),
-        )
+        (number(k), str(one.policy.table), percent(one.loss.ncp), *map(number, counts(one.loss)))
         for k, one in found
     ]
     heads = {"k": FIGURE, "table": WORDS, "lost (NCP)": FIGURE, "classes": FIGURE}
     heads |= {"rows of the smallest class": FIGURE, "suppressed rows": FIGURE}
     return Table("What each table loses", heads, tuple(rows))
-
-
-def report_tables(found: DatasetReport) -> list[Table]:
-    """Return the proofs of each table of a report."""
-    return [of_proof(one) for one in found.tables]

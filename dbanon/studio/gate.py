@@ -203,10 +203,7 @@ def _fields(headers: Headers, body: bytes) -> dict[str, str] | None:
         return None
     try:
         pairs = parse_qsl(
-            body.decode(),
-            keep_blank_values=True,
-            errors="strict",
-            max_num_fields=_MOST_FIELDS,
+            body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS
         )
     except ValueError:
         return None

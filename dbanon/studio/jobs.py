@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from threading import Lock, Thread
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from dbanon.domain.errors import DbanonError
@@ -59,6 +60,12 @@ class Job:
     is_over: bool = False
     process: Any = None
     listener: Thread | None = None
+    began: float = field(default_factory=monotonic)
+
+    @property
+    def seconds(self) -> int:
+        """How long it has run."""
+        return int(monotonic() - self.began)
 
     def take(self, kind: str, value: Any) -> None:  # noqa: ANN401 - results of any action
         """Note a message of the process."""

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from dbanon.actions.policy import policy_approval
+from dbanon.actions.releases.ledger import history
 from dbanon.domain.errors import DbanonError, PolicyError
 from dbanon.domain.policy import DEFAULT_NAME
 from dbanon.domain.table import TableName
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
     from starlette.requests import Request
 
+    from dbanon.actions.releases.ledger import History
     from dbanon.domain.policy import Approval
     from dbanon.studio.gate import Access, Refusal
     from dbanon.studio.jobs import Job
@@ -95,6 +97,7 @@ class Pages:
             "notices": (),
             "entry": None,
             "target": None,
+            "reported": None,
             "draft": None,
             "active": "",
         }
@@ -132,6 +135,13 @@ class Pages:
         with suppress(PolicyError):
             return policy_approval(target.name, name=target.policy, settings=settings)
         return None
+
+    def past(self, table: TableName) -> tuple[History | None, str | None]:
+        """Return the history of a table, or why it cannot be read."""
+        try:
+            return history(table, settings=self.workspace.settings), None
+        except DbanonError as error:
+            return None, str(error)
 
     def go(
         self,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from dbanon.actions.jobs.schedules import list_schedules, remove_schedule, set_schedule
 from dbanon.actions.policy import policy_history
 from dbanon.actions.releases.grant import grant, readers_of, revoke
-from dbanon.actions.releases.ledger import history, list_releases
-from dbanon.domain.errors import ConfigError, DbanonError
+from dbanon.actions.releases.ledger import list_releases
+from dbanon.domain.errors import ConfigError
 from dbanon.domain.table import TableName
 from dbanon.domain.text import command
 from dbanon.studio.pages import Pages, Target, form_of, names_of
@@ -17,8 +18,6 @@ from dbanon.studio.searches import of_cells
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
-
-    from dbanon.actions.releases.ledger import History
 
 
 class ReleasePages(Pages):
@@ -31,7 +30,7 @@ class ReleasePages(Pages):
         settings = self.workspace.settings
         found = list_releases(target.name, settings=settings)
         served = [one for one in found if one.served]
-        past, problem = self._past(target) if found else (None, None)
+        past, problem = self.past(target.name) if found else (None, None)
         return self.render(
             "releases.html",
             values,
@@ -40,15 +39,11 @@ class ReleasePages(Pages):
             past=past,
             of_cells=of_cells,
             problem=problem,
+            now=datetime.now(UTC),
+            grace=timedelta(minutes=2),  # in which a running worker begins what is due
             events=policy_history(target.name, settings=settings),
             schedules=[s for s in list_schedules(settings=settings) if s.table == target.name],
         )
-
-    def _past(self, target: Target) -> tuple[History | None, str | None]:
-        try:
-            return history(target.name, settings=self.workspace.settings), None
-        except DbanonError as error:
-            return None, str(error)
 
     def readers(self, request: Request) -> Response:
         """Grant or revoke access to a relation."""
@@ -57,10 +52,11 @@ class ReleasePages(Pages):
         roles = names_of(form.get("roles", ""))
         if not roles:
             raise ConfigError("no role is named", hint="name the roles, separated by spaces")
-        action, verb = (revoke, "revoke") if form.get("revoke") else (grant, "grant")
-        changed = action(relation, roles, settings=self.workspace.settings)
-        self.workspace.note(command(f"dbanon {verb}", relation, *roles))
-        notices = [f"access to {one.relation} was changed" for one in changed]
+        is_less = bool(form.get("revoke"))
+        changed = (revoke if is_less else grant)(relation, roles, settings=self.workspace.settings)
+        self.workspace.note(command(f"dbanon {'revoke' if is_less else 'grant'}", relation, *roles))
+        may = "may no longer read" if is_less else "may now read"
+        notices = [f"{', '.join(roles)} {may} {one.relation}" for one in changed]
         notices += [str(remark) for one in changed for remark in one.remarks]
         return self.go("releases", target, notices=notices)
 

@@ -11,6 +11,7 @@ from dbanon.actions.compare import Compared, Comparison, comparisons
 from dbanon.actions.plan import Preview, preview_request
 from dbanon.actions.publish import publish_request
 from dbanon.actions.refresh import Refreshed, refresh
+from dbanon.actions.releases.grant import readers_of
 from dbanon.actions.releases.report import report
 from dbanon.actions.releases.sign_off import sign_off
 from dbanon.domain.errors import ConfigError, PolicyError, Unsatisfiable
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.release import Composition, Release
     from dbanon.domain.report import Distribution
+    from dbanon.studio.jobs import Job
     from dbanon.studio.workspace import Draft
 
 SAMPLES = (600, 3_000, 12_000)
@@ -75,8 +77,7 @@ class SearchPages(Pages):
         if job is not None and isinstance(job.result, Comparison) and job.result.results:
             sides = self._sides(request, job.result, draft.policy.k)
             shown = comparison.values_of(job.result) | sides
-        given = () if job is None else job.arguments
-        compared = next((one for one in given if isinstance(one, Options)), Options())
+        compared = options_of(job)
         return self.render(
             "curve.html",
             {**shown, **values},
@@ -173,13 +174,15 @@ class SearchPages(Pages):
         relation = Options(policy=target.policy).view(target.name)
         job = self.running(request)
         release = job.result if job is not None else None
-        table = None if release is None else of_proof(release)
+        served = [] if release is None else [release.relation]
         return self.render(
             "publish.html",
             values,
             job=job,
             release=release,
-            proof=table,
+            proof=release and of_proof(release),
+            readers=served and readers_of(served, settings=self.workspace.settings),
+            sent=options_of(job),
             models=models,
             relation=relation,
             policy=policy,
@@ -229,10 +232,11 @@ class SearchPages(Pages):
         """Show the report of a relation, or the page to sign."""
         job = self.running(request)
         relation = request.query_params.get("relation", "")
-        if job is not None and isinstance(job.result, SignOff):
-            return self.render("sign_off.html", sign_offs.values_of(job.result))
-        if job is not None and isinstance(job.result, Report):
-            return self.render("report.html", reports.values_of(job.result))
+        found = None if job is None else job.result
+        if isinstance(found, SignOff):
+            return self.render("sign_off.html", sign_offs.values_of(found), reported=found.table)
+        if isinstance(found, Report):
+            return self.render("report.html", reports.values_of(found), reported=found.table)
         return self.render("report_of.html", job=job, relation=relation)
 
     def start_report(self, request: Request) -> Response:
@@ -240,13 +244,17 @@ class SearchPages(Pages):
         form = form_of(request)
         relation, public = str(TableName.parse(form.get("relation", ""))), bool(form.get("public"))
         given: dict[str, object] = {"settings": self.workspace.settings}
-        action: Callable[..., object] = sign_off
-        option = "--sign-off"
-        if not form.get("sign_off"):
-            action, option = report, "--public" if public else ""
-            given["public"] = public
+        signs = bool(form.get("sign_off"))
+        action, option = (sign_off, "--sign-off") if signs else (report, "--public" * public)
+        given |= {} if signs else {"public": public}
         line = command("dbanon report", relation, options=option)
         return self.begin(request, "report", run, action, relation, given, line=line)
+
+
+def options_of(job: Job | None) -> Options:
+    """Return the options of a job, for the form that started it to keep what was entered."""
+    given = () if job is None else job.arguments
+    return next((one for one in given if isinstance(one, Options)), Options())
 
 
 def side_by_side(pair: Sequence[Compared]) -> Table | None:

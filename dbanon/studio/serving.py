@@ -23,7 +23,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from dbanon.domain.errors import ConfigError, DbanonError
 from dbanon.studio.datasets import DatasetPages
 from dbanon.studio.gate import UNKNOWN, Access, Gate
-from dbanon.studio.pages import FILES, form_of
+from dbanon.studio.pages import FILES, form_of, template
 from dbanon.studio.releases import ReleasePages
 from dbanon.studio.tables import TablePages
 
@@ -78,15 +78,16 @@ class Studio(TablePages, DatasetPages, ReleasePages):
         job, before = self.running(request), ""
         while job is not None:
             is_over = job.is_over  # before what is final then
-            state = {"steps": job.steps, "share": job.share, "version": job.version}
-            found = json.dumps({**state, "over": is_over})
+            parts: Any = template("parts.html").module
+            state = {"share": job.share, "version": job.version, "seconds": job.seconds}
+            found = json.dumps({**state, "steps": str(parts.steps(job.steps)), "over": is_over})
             if found != before:
                 yield f"data: {found}\n\n"
             if is_over:
                 return
             before = found
             await asyncio.sleep(_BETWEEN)
-        yield 'data: {"steps": [], "share": null, "version": 0, "over": true}\n\n'
+        yield 'data: {"version": 0, "over": true}\n\n'
 
 
 _RUNNING = ("curve", "preview", "publish", "refresh", "report", "dataset")

@@ -186,13 +186,9 @@ class TablePages(Pages):
         widths = [_width(word) for word in names_of(form.get("widths", ""))]
         chosen = next((one for one in DERIVATIONS if one == kind), DERIVATIONS[0])
         rule = self.draft(request).rule(column)
+        settings = self.workspace.settings
         derive_taxonomy(
-            name,
-            column,
-            table=target.table,
-            kind=chosen,
-            widths=widths,
-            settings=self.workspace.settings,
+            name, column, table=target.table, kind=chosen, widths=widths, settings=settings
         )
         options = f"--kind {kind}" + "".join(f" --width {width:g}" for width in widths)
         self.workspace.note(

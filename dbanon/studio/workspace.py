@@ -111,8 +111,7 @@ class Workspace:
 
     show_source: whether pages may show rows of a source; commands: command lines that do the same
     as what was done, in order; notices: with a refused form, by the key in the address of the page
-    that shows them;
-    patience: seconds in which a page waits for the description of a table.
+    that shows them; patience: seconds in which a page waits for the description of a table.
     """
 
     settings: Settings
@@ -124,9 +123,7 @@ class Workspace:
     patience: float = 0.4
     _profiles: dict[str, Future[Profile]] = field(default_factory=dict)
     _readers: ThreadPoolExecutor = field(default_factory=partial(ThreadPoolExecutor, 2))
-    _lock: RLock = field(
-        default_factory=RLock
-    )  # requests of several pages have threads of their own
+    _lock: RLock = field(default_factory=RLock)  # requests of several pages have own threads
 
     def note(self, command: str) -> None:
         """Add a command line, unless it is the last one."""

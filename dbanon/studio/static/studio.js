@@ -81,7 +81,8 @@ for (const place of document.querySelectorAll("[data-events]")) {
     }
     const steps = document.querySelector("[data-steps]");
     if (found.over || !steps) return;
-    steps.textContent = found.steps.join(" → ") || "starting";
+    if (steps.textContent !== found.steps) steps.textContent = found.steps;
+    document.querySelector("[data-seconds]").textContent = found.seconds;
     const bar = document.querySelector("[data-events] progress");
     if (found.share === null) bar.removeAttribute("value");
     else bar.value = found.share;

@@ -11,6 +11,7 @@ from tables import define_patients, make_patients, patients_policy, publish_pati
 
 import dbanon
 from dbanon.actions.jobs.schedules import list_schedules
+from dbanon.actions.jobs.worker import work
 from dbanon.actions.taxonomy import import_text
 from dbanon.domain.table import TableName
 from dbanon.formats import policies
@@ -126,13 +127,17 @@ def test_readers_and_schedules_are_set_and_removed(published):
     for verb, may_read in (({}, True), ({"revoke": "1"}, False)):
         done = visitor.post("readers", table=TABLE, relation=VIEW, roles=reader, **verb)
         shown = visitor.follow(done).text
-        assert "access to anon.patients was changed" in shown
+        words = "may now read" if may_read else "may no longer read"
+        assert f"{reader} {words} anon.patients" in shown
         assert may_read == (f"May read it: <bdi>{reader}</bdi>" in shown)
         assert may_read == ("Only its owner may read it" not in shown)
         query = f"SELECT has_table_privilege('{reader}', '{VIEW}', 'SELECT')"
         assert [(may_read,)] == published.execute(query)
     assert refused(visitor.post("readers", table=TABLE, relation=VIEW, roles=" "), "no role")
-    assert 400 == visitor.post("schedule", table=TABLE, cron="never").status
+    for fields in ({"cron": "never"}, {"cron": "0 3 * * *", "zone": "Nowhere"}):
+        refusal = visitor.post("schedule", table=TABLE, **fields)
+        assert refused(refusal, "Not done")
+        assert "--" not in refusal.text.partition("Next:")[2].partition("</p>")[0]
     assert (
         "next refresh"
         in visitor.follow(visitor.post("schedule", table=TABLE, cron="0 3 * * *")).text
@@ -141,6 +146,34 @@ def test_readers_and_schedules_are_set_and_removed(published):
     removed = visitor.post("schedule", table=TABLE, remove="1")
     assert "the schedule is removed" in visitor.follow(removed).text
     assert [] == list_schedules(settings=published.settings)
+
+
+def test_the_page_of_a_schedule_says_whether_a_worker_does_it(published):
+    visitor = Visitor(published.settings)
+    visitor.post("schedule", table=TABLE, cron="0 3 * * *")
+    page, missing = "releases", "No worker has begun the refresh that was due at"
+    shown = visitor.get(page, table=TABLE).text
+    assert "Keep <code>dbanon worker</code> running" in shown
+    assert missing not in shown
+    published.execute("UPDATE dbanon.schedule SET stored_at = now() - interval '2 days'")
+    assert missing in visitor.get(page, table=TABLE).text
+    work(once=True, settings=published.settings)
+    shown = visitor.get(page, table=TABLE).text
+    assert missing not in shown
+    assert "A worker ended its last refresh at" in shown
+
+
+def test_a_refused_publication_keeps_the_readers_and_a_done_one_names_them(copied):
+    database = copied(define_patients)
+    visitor, reader = Visitor(database.settings), database.role("studio_reader")
+    answer = visitor.post("publish", table=TABLE, roles=f"{reader} nobody_here", kind="view")
+    assert "nobody_here" in visitor.result(answer).failure.message
+    shown = visitor.follow(answer).text
+    assert f'name="roles" value="{reader} nobody_here"' in shown
+    assert '<option value="view" selected>' in shown
+    answer = visitor.post("publish", table=TABLE, roles=reader)
+    assert visitor.result(answer).failure is None
+    assert f"May read it: <bdi>{reader}</bdi>" in visitor.follow(answer).text
 
 
 @pytest.mark.slow
@@ -156,7 +189,9 @@ def test_jobs_plan_refresh_report_and_are_cancelled(published):
     for more, words in (({"public": "1"}, "Models"), ({"sign_off": "1"}, "Signature")):
         answer = visitor.post("report", relation=VIEW, **more)
         assert visitor.result(answer).failure is None
-        assert words in visitor.follow(answer).text
+        shown = visitor.follow(answer).text
+        assert words in shown
+        assert f'href="{visitor.address("releases", table=TABLE)}"' in shown
     answer = visitor.post("preview", table=TABLE)
     number = answer.headers["location"].rpartition("job=")[2]
     visitor.post("cancel", table=TABLE, job=number, page="preview")

@@ -251,7 +251,7 @@ def publish_and_report(page, hand, *, name, reader):
     press("Readers, history and schedule", "link")
     hand.enter(page.get_by_label("Roles"), reader)
     press("Grant")
-    expect(page.get_by_text(f"access to anon.{name} was changed")).to_be_visible()
+    expect(page.get_by_text(f"{reader} may now read anon.{name}")).to_be_visible()
     hand.enter(page.get_by_label("Minute, hour, day, month, weekday"), "15 3 * * *")
     press("Set the schedule")
     expect(page.get_by_text("Scheduled:")).to_be_visible()

@@ -1,13 +1,18 @@
 """A job that is ended says what it changed, if that is known."""
 
+import ast
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
+import dbanon
+from dbanon.actions.publication.steps import STEPS
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.outcomes import CommitOutcome, Operation, present
 from dbanon.studio.jobs import Jobs
+from dbanon.studio.pages import template
 
 RELEASE = Operation("the release", "published")
 
@@ -68,6 +73,32 @@ def over(job):
 
 def test_a_step_that_comes_again_is_named_once(start):
     assert ["cluster: search", "recode"] == over(start(search_twice)).steps
+
+
+def steps(*names):
+    """Return what a page shows of a job after some stages."""
+    return str(template("parts.html").module.steps(names))
+
+
+def names_in_the_code():
+    """Return the names of all stages and of their parts, without those that are computed."""
+    found = {one.name for one in STEPS}
+    for path in Path(dbanon.__file__).parent.rglob("*.py"):
+        for one in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(one, ast.Call) and one.args and isinstance(one.args[0], ast.Constant):
+                called = ast.unparse(one.func).rpartition(".")[2]
+                found |= {one.args[0].value} if called in {"stages", "step"} else set()
+    return found
+
+
+def test_a_page_has_words_for_every_stage_of_a_job_and_lists_what_was_done():
+    names = names_in_the_code() - {"install", "load", "prove again", "count"}  # of no job
+    assert {"prove", "cluster", "record", "search"} <= names
+    assert [] == [name for name in sorted(names) if steps(name) == f"Now: {name}."]
+    assert "Now: starting." == steps()
+    now = "Now: looking for groups that lose less."
+    assert f"{now} Done: reading the rows." == steps("auto: read", "cluster: search")
+    assert "Now: trying attacks: homogeneity." == steps("attacks: homogeneity")
 
 
 def test_each_result_of_a_job_replaces_the_one_before(start):
