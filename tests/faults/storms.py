@@ -175,6 +175,10 @@ def own_server(request: pytest.FixtureRequest) -> Iterator[Database]:
     with ExitStack() as stack:
         own = Server(stack.enter_context(choice.open()), choice.major)
         database = stack.enter_context(stack.enter_context(own.prepared()).database())
+        with closing(database.admin()) as connection:  # a crash loses nothing that was committed
+            name = psycopg.sql.Identifier(database.name)
+            on = psycopg.sql.SQL("ALTER DATABASE {} SET synchronous_commit = on").format(name)
+            connection.execute(on)
         init(database.settings)
         yield database
 
