@@ -163,7 +163,7 @@ class Auto:
         """
         from dbanon.kernels.compilation import on_compile
 
-        with on_compile(lambda: None) as compiled:
+        with on_compile(partial(self.stages.step, "compile, once on a machine")) as compiled:
             clock = Clock(self.time_limit, lambda: compiled.seconds)
             frozen = freeze(make_space(table, requirement, loss=self.loss))
             ends = self._search(frozen.space, n_rows=table.n_rows, clock=clock, seed=seed)

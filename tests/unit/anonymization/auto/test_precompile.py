@@ -1,6 +1,7 @@
 """Compiling a round of the search beside what is needed before it."""
 
 import sys
+from contextlib import contextmanager
 from time import monotonic
 
 import numpy as np
@@ -10,6 +11,7 @@ from builders import encoded
 from dbanon.anonymization.auto import algorithm, rounds, start
 from dbanon.anonymization.auto.algorithm import Auto
 from dbanon.anonymization.interfaces import Requirement
+from dbanon.domain.outcomes import Stages
 from dbanon.kernels import compilation
 from dbanon.kernels.auto.blocks import cut_blocks
 from dbanon.kernels.auto.improve import improve_block
@@ -17,11 +19,24 @@ from dbanon.kernels.auto.pools import start_segment
 from dbanon.kernels.compilation import on_compile
 
 
-def search(*, k=5):
+def search(*, k=5, **options):
     ages = np.random.default_rng(0).integers(0, 90, 60).tolist()
     columns = {"age": ages, "sex": ["f", "m", None] * 20}
     table = encoded(columns, sensitive={"ill": ["a", "b", "c", "d"] * 15})
-    return Auto().assign(table, Requirement(k, 3), seed=1)
+    return Auto(**options).assign(table, Requirement(k, 3), seed=1)
+
+
+def test_who_waits_for_a_compilation_is_told(monkeypatch):
+    @contextmanager
+    def compiling(tell):
+        with on_compile(tell) as compiled:
+            tell()
+            yield compiled
+
+    monkeypatch.setattr(compilation, "on_compile", compiling)
+    told = []
+    search(stages=Stages(on_step=told.append))
+    assert "compile, once on a machine" == told[0]
 
 
 @pytest.mark.parametrize("k", [5, 20])
