@@ -13,6 +13,7 @@ import dbanon
 from dbanon.actions.jobs.schedules import list_schedules
 from dbanon.actions.jobs.worker import work
 from dbanon.actions.taxonomy import import_text
+from dbanon.domain.messages import RECODED
 from dbanon.domain.table import TableName
 from dbanon.formats import policies
 from dbanon.studio import tables
@@ -74,6 +75,16 @@ def test_roles_and_rules_of_columns_are_taken_and_undone(copied):
     assert 303 == visitor.post("take", table=TABLE, k="7", l="2").status
     assert (7, 2) == (visitor.workspace.draft(TABLE).policy.k, rule_l(visitor))
     assert refused(visitor.post("take", table=TABLE, k="many"), "k is a whole number above 0")
+
+
+def test_the_form_of_a_column_explains_its_numbers_and_recodings(copied):
+    visitor = Visitor(copied(define_patients).settings)
+    shown = visitor.get("column", table=TABLE, column="age").text
+    for name in tables._NUMBERS:  # noqa: SLF001 - what the form has
+        assert re.search(f'id="{name}-note">[^<]{{10}}', shown), name
+    for name, words in RECODED.items():
+        assert f">{name}</option>" in shown  # all of it fits into the field
+        assert f"<bdi>{words}</bdi>" in shown
 
 
 def rule_l(visitor):
@@ -161,6 +172,7 @@ def test_the_page_of_a_schedule_says_whether_a_worker_does_it(published):
     shown = visitor.get(page, table=TABLE).text
     assert missing not in shown
     assert "A worker ended its last refresh at" in shown
+    assert "+00:00" not in shown
 
 
 def test_a_refused_publication_keeps_the_readers_and_a_done_one_names_them(copied):
@@ -174,6 +186,59 @@ def test_a_refused_publication_keeps_the_readers_and_a_done_one_names_them(copie
     answer = visitor.post("publish", table=TABLE, roles=reader)
     assert visitor.result(answer).failure is None
     assert f"May read it: <bdi>{reader}</bdi>" in visitor.follow(answer).text
+
+
+@pytest.mark.slow
+def test_nothing_is_published_or_refreshed_without_a_demanded_approval(copied):
+    database = copied(define_patients)
+    officer = database.role("approver")
+    dbanon.init(database.settings, approver=officer, require_approval=True)
+    visitor = Visitor(database.settings)
+    other = Visitor(replace(database.settings, dsn=database.dsn_as(officer)))
+    refusal = visitor.post("publish", table=TABLE)
+    assert "is not approved" in visitor.result(refusal).failure.message
+    assert "dbanon policy approve" in visitor.follow(refusal).text
+    assert [] == dbanon.list_releases(settings=database.settings)
+    page = other.get("policy", table=TABLE)  # of a role that may not read the table
+    assert "Approve the stored version" in page.text
+    digest = dbanon.policy_approval(TABLE, settings=database.settings).digest
+    assert 303 == other.post("approve", table=TABLE, digest=digest).status
+    assert visitor.result(visitor.post("publish", table=TABLE)).failure is None
+    visitor.post("schedule", table=TABLE, cron="0 3 * * *")
+    by_another(database)
+    database.execute("UPDATE patients SET age = age + 1")
+    database.execute("UPDATE dbanon.schedule SET stored_at = now() - interval '2 days'")
+    assert "is not approved" in visitor.result(visitor.post("refresh", table=TABLE)).failure.message
+    work(once=True, settings=database.settings)
+    assert "is not approved" in visitor.get("releases", table=TABLE).text
+    (release,) = dbanon.list_releases(settings=database.settings)
+    assert 5 <= release.loss.smallest_class
+
+
+@pytest.mark.slow
+def test_a_role_that_may_only_approve_reads_no_source_and_changes_nothing(published):
+    officer = published.role("approver")
+    dbanon.init(published.settings, approver=officer)
+    visitor = Visitor(replace(published.settings, dsn=published.dsn_as(officer)))
+    for page in ("columns", "column"):
+        assert 400 == visitor.get(page, table=TABLE, column="age").status, page
+    before = published.execute("SELECT * FROM dbanon.release"), readers(published)
+    for page in ("curve", "preview", "publish", "refresh"):
+        answer = visitor.post(page, table=TABLE, ks="5", roles=officer)
+        assert visitor.result(answer).failure is not None, page
+    forms = {"save": {}, "schedule": {"cron": "0 3 * * *"}}
+    forms["readers"] = {"relation": VIEW, "roles": officer}
+    visitor.post("take", table=TABLE, k="7", l="1")
+    for page, fields in forms.items():
+        assert 400 == visitor.post(page, table=TABLE, **fields).status, page
+    assert before == (published.execute("SELECT * FROM dbanon.release"), readers(published))
+    assert [] == list_schedules(settings=published.settings)
+    assert 7 != dbanon.load_policy(TABLE, settings=published.settings).k
+
+
+def readers(database):
+    """Return the rights on the relation."""
+    return database.execute(f"SELECT relacl::text FROM pg_class WHERE oid = '{VIEW}'::regclass")
 
 
 @pytest.mark.slow
