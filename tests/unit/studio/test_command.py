@@ -1,6 +1,7 @@
 """Where the studio listens, and how the browser learns of its address."""
 
 import socket
+import subprocess
 import sys
 import webbrowser
 from pathlib import Path
@@ -59,6 +60,33 @@ def test_the_browser_gets_the_address_by_a_file_that_others_cannot_read(monkeypa
     assert 0 == file.parent.stat().st_mode & 0o077
     file.unlink()
     file.parent.rmdir()
+
+
+WITHOUT = """
+import sys
+sys.modules |= dict.fromkeys(["starlette", "uvicorn", "jinja2"])  # None: as if not installed
+from dbanon.cli import main
+sys.argv = ["dbanon", *sys.argv[1:]]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "shown"),
+    [
+        (["--version"], 0, "dbanon"),
+        (["--help"], 0, "studio"),
+        (["studio", "--help"], 0, "--demo"),
+        (["studio"], 1, "pip install 'dbanon[studio]'"),
+        (["studio", "--demo"], 1, "pip install 'dbanon[studio]'"),
+    ],
+)
+def test_without_the_extra_only_the_studio_itself_is_refused(words, code, shown):
+    command = [sys.executable, "-c", WITHOUT, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert code == done.returncode
+    assert shown in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_demo_is_on_no_other_server(monkeypatch, capsys):
