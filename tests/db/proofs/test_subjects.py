@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from naive.models import effective_entropy, worst
 from psycopg import sql
@@ -138,8 +138,13 @@ ROWS = st.lists(
 )
 
 
+# A class that has two values of one person alone, and a smaller one.
+OF_ONE = [(0, 1, "a"), (0, 1, "b"), (0, 2, "c"), (1, 3, "c"), (0, 1, "c"), (2, 4, "a")]
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ROWS, st.integers(1, 3))
+@example(OF_ONE, 2)
 def test_the_figures_of_a_proof_of_persons_are_those_of_the_definitions(session, rows, k):
     models = (ModelSpec("k-anonymity", {"k": k}), *OF_VALUES)
     policy = Policy(TABLE, RULES, models, subject="person", rows_per_subject="group")
