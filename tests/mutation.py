@@ -76,10 +76,14 @@ TARGETS = {
         "tests/e2e/test_grant.py",
         "tests/security/histories/test_series.py",
         "tests/security/readers/test_access.py",
+        "tests/e2e/publish/test_columns_that_leave.py",
         *_REACH,
     ],
     "dbanon/db/proofs/checks.py": _PROOF,
-    "dbanon/db/releases/copies.py": ["tests/e2e/interruptions/test_idle_readers.py"],
+    "dbanon/db/releases/copies.py": [
+        "tests/e2e/interruptions/test_idle_readers.py",
+        "tests/db/releases/test_altered_sources.py",
+    ],
     "dbanon/actions/releases/counting.py": _COUNTS,
     "dbanon/actions/publication/series.py": [
         "tests/security/readers/test_unread.py",
