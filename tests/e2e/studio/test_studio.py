@@ -205,6 +205,7 @@ def test_who_goes_on_applies_the_roles_and_who_leaves_is_asked_first(copied, stu
     go(page, "Columns")
     expect(page.get_by_label("role of sex")).to_have_value("identifier")
     if scripted:
+        page.wait_for_load_state()  # the script begins to listen after the page is there
         page.get_by_label("role of age").select_option("identifier")
         page.get_by_role("link", name="Policy", exact=True).click()
         expect(page.get_by_label("role of age")).to_have_value("identifier")
