@@ -42,8 +42,8 @@ class Settings:
     home: Path = field(default_factory=default_home)
 
     def __post_init__(self) -> None:
-        dsn = self.dsn or "="
-        if "=" not in dsn and not dsn.startswith(("postgresql://", "postgres://")):
+        is_uri = (self.dsn or "").startswith(("postgresql://", "postgres://"))
+        if self.dsn and "=" not in self.dsn and not is_uri:
             raise ConfigError(
                 "the dsn is neither a postgresql:// URI nor key=value pairs",
                 hint="write it as postgresql://user@host/dbname or 'host=... dbname=...'",
