@@ -195,6 +195,8 @@ TARGETS = {
         "tests/e2e/test_drift.py",
         "tests/e2e/publish/test_planned_statements.py",
         *_JOINT,
+        "tests/security/test_keys.py",
+        "tests/e2e/publish/test_rows_per_subject.py",
     ],
 }
 

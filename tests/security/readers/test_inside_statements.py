@@ -235,6 +235,18 @@ def test_who_reads_a_live_view_by_a_function_does_not_write_its_source(live):
     assert_refused(live, "mole can write public.people")
 
 
+@pytest.mark.pg(">= 14")
+def test_who_calls_a_function_of_nothing_published_may_write_the_source_of_a_live_view(live):
+    live.execute(
+        "REVOKE ALL ON anon.people FROM mole; CREATE FUNCTION public.published() RETURNS bigint"
+        " SECURITY DEFINER BEGIN ATOMIC SELECT count(*) FROM anon.people; END;"
+        "REVOKE EXECUTE ON FUNCTION public.published() FROM PUBLIC;"
+        "CREATE FUNCTION public.today() RETURNS date SECURITY DEFINER RETURN current_date;"
+        "GRANT EXECUTE ON FUNCTION public.today() TO mole; GRANT DELETE ON public.people TO mole"
+    )
+    assert dbanon.publish(TABLE, kind="view", settings=live.settings).kind == "view"
+
+
 @pytest.mark.parametrize("right", ["INSERT", "TRUNCATE", "INSERT (age)"])
 def test_every_right_to_write_the_source_of_a_live_view_counts(live, right):
     live.execute(f"GRANT {right} ON public.people TO mole")

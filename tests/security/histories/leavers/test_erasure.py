@@ -216,3 +216,17 @@ def test_readers_learn_of_nobody_since_when_they_are_gone(patients):
     refresh(patients)
     asked = "SELECT has_table_privilege(%s, 'dbanon.history_leaver', 'SELECT')"
     assert [(False,)] == patients.execute(asked, (reader,))
+
+
+def test_each_relation_shows_who_is_gone_until_its_own_deadline(patients):
+    dbanon.publish("patients", name="second", grants=["public"], settings=patients.settings)
+    leave(patients, LEAVER)
+    dbanon.refresh("patients", settings=patients.settings)
+    patients.execute(
+        "UPDATE dbanon.history_leaver SET missed_at = missed_at - interval '31 days'"
+        " WHERE relation_name = 'patients'"
+    )
+    found = dbanon.refresh("patients", settings=patients.settings)
+    assert {"patients": (1, 0), "second": (0, 1)} == {
+        one.release.relation.name: (one.growth.overdue, one.growth.deferred) for one in found
+    }
