@@ -107,7 +107,8 @@ def remember(
     table, view = publication.info.name, publication.view
     person = [*publication.person]
     latest = None if starts_series else _latest(session, table, series_of or view)
-    key = _key(session, latest, own=publication.key)
+    stored = latest["key"] if latest is not None and latest["exists"] else publication.key
+    key = stored or new_key(session)
     series = publication.id if starts_series else latest["series"] if latest is not None else 0
     several = not publication.policy.is_one_row(publication.info)
     _present(session, publication, key)
@@ -120,15 +121,18 @@ def remember(
     joined = replace(known, relations={**known.relations, publication.id: view})
     if publication.withdrawn is not None:
         require_same_members(session, publication, known.key)
+    anew = publication.withdrawn is None  # else all was unpacked to find how persons stand
+    near = anew and {*known.relations.values()} == {view} and _is_counted(session, known)
     with at_once(session.pg):
-        if not is_first and publication.withdrawn is None:
-            # else all was unpacked when it was found how persons stand
+        if anew and not near and not is_first:
             _unpack(session, [known])
-        _find_changes(session, publication, known)
+        _find_changes(session, publication, known, near=near)
         session.pg.execute(query("histories.add_history"), noted)
         session.pg.execute(query("histories.pack"), noted)
         _add_entries(session, joined, publication, is_first=is_first)
-        _drop_columns(session, publication.rows, publication.noted_columns)
+        for name in publication.noted_columns:
+            drop_column = sql.SQL("ALTER TABLE {} DROP COLUMN {}")
+            session.pg.execute(drop_column.format(publication.rows, sql.Identifier(name)))
     return joined
 
 
@@ -148,23 +152,31 @@ def _add_entries(
     drop(session, _CHANGES)
 
 
-def _key(session: Session, latest: Mapping[str, Any] | None, *, own: UUID | None) -> UUID:
-    key = latest["key"] if latest is not None and latest["exists"] else own
-    return key or new_key(session)
+def _find_changes(session: Session, publication: Publication, known: Memory, *, near: bool) -> None:
+    """Write the rows of _PRESENT that differ from the relation's previous release to _CHANGES.
 
-
-def _find_changes(session: Session, publication: Publication, known: Memory) -> None:
-    """Write the rows of _PRESENT that differ from the relation's previous release to _CHANGES."""
+    near: unpack their persons, with all who were ever in the same classes.
+    """
     first = known.first(publication.view)
     if first is None and publication.withdrawn is None:
         # Nobody was there, so that everybody is new.
         session.pg.execute(sql.SQL("ALTER TABLE {} RENAME TO history_changes").format(_PRESENT))
         return
-    if publication.withdrawn is None:
+    if publication.withdrawn is None and known.several:
         _rows(session, _FORMER, rows_shown(sql.Literal(max(known.relations)), sql.Literal(first)))
-        rows = "histories.find_changed_rows" if known.several else "histories.find_changes"
-        session.pg.execute(query(rows))
+        session.pg.execute(query("histories.find_changed_rows"))
         drop(session, _FORMER, _PRESENT)
+        return
+    if publication.withdrawn is None:
+        later = [n for n, name in known.relations.items() if name == publication.view][1:]
+        slots = {"first": sql.Literal(first), "later": sql.Literal(later)}
+        session.pg.execute(template("histories.find_changes", **slots))
+        drop(session, _PRESENT)
+        if near:
+            changed = sql.SQL("SELECT c.person FROM {} AS c").format(_CHANGES)
+            _unpack_touched(session, known, changed)
+            classes = sql.SQL("SELECT c.class FROM {} AS c UNION SELECT e.class FROM {} AS e")
+            widen(session, known, classes.format(_CHANGES, ENTRIES))
         return
     oldest = sql.Literal(min(known.relations))
     session.pg.execute(template("histories.widen_departed", first=oldest))
@@ -215,19 +227,22 @@ def unpack_shown(session: Session, publication: Publication, *, near: bool = Fal
     near: only of persons whom a refresh may concern, if these are few; unchanged members of the
     first release are then counted in ``history_rest`` until ``widen``.
     """
-    known = of_series(session, publication.info.name, publication.view)
-    near = near and not known.several and _has_counts(session, known)
+    known, view = of_series(session, publication.info.name, publication.view), publication.view
+    near = near and _is_counted(session, known)
     with at_once(session.pg):
         if near:
-            _unpack_touched(session, known, publication.view)
+            slots = {"view_schema": sql.Literal(view.schema), "view_name": sql.Literal(view.name)}
+            _unpack_touched(session, known, template("histories.touched", **slots))
         else:
             unpack(session, [known])
         rows(session, known, publication.id, BEFORE)
     return known
 
 
-def _has_counts(session: Session, known: Memory) -> bool:
+def _is_counted(session: Session, known: Memory) -> bool:
     """Return True if the first release is counted by class and few rows changed since; count it."""
+    if known.several:
+        return False
     first = min(known.relations)
     asked = {"first": first, "releases": [*known.relations], "share": _FEW}
     is_little, is_usable = session.one(query("histories.later_changes"), asked)
@@ -250,14 +265,13 @@ def keep_classes(session: Session, release: int) -> None:
     session.pg.execute(query("histories.keep_classes"), {"release": release})
 
 
-def _unpack_touched(session: Session, known: Memory, view: TableName) -> None:
-    """Write persons whom a refresh may concern to ENTRIES, and the numbers of others to _REST."""
+def _unpack_touched(session: Session, known: Memory, touched: sql.Composable) -> None:
+    """Write ``touched`` and changed persons to ENTRIES, and the numbers of others to _REST."""
     first, *later = known.relations
-    slots = {"first": first, "later": later, "view_schema": view.schema, "view_name": view.name}
-    touched = {name: sql.Literal(value) for name, value in slots.items()}
+    slots = {"first": sql.Literal(first), "later": sql.Literal(later), "touched": touched}
     session.pg.execute(query("histories.create_rest"))
     session.pg.execute(query("histories.create_entries"))
-    session.pg.execute(template("histories.unpack_touched", **touched))
+    session.pg.execute(template("histories.unpack_touched", **slots))
     session.pg.execute(query("histories.fill_rest"), {"first": first})
     for table in (ENTRIES, _REST):
         session.pg.execute(sql.SQL("ANALYZE {}").format(table))
@@ -477,12 +491,6 @@ def rewrite(session: Session, name: str) -> None:
     session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
 
 
-def _drop_columns(session: Session, table: sql.Identifier, columns: Sequence[str]) -> None:
-    dropped = [sql.SQL("DROP COLUMN {}").format(sql.Identifier(name)) for name in columns]
-    alter = sql.SQL("ALTER TABLE {} {}")
-    session.pg.execute(alter.format(table, sql.SQL(", ").join(dropped)))
-
-
 def _present(session: Session, publication: Publication, key: UUID) -> None:
     """Write the membership of the release to a temporary table, and the places of its source.
 
@@ -532,29 +540,23 @@ def of_copy(publication: Publication) -> dict[str, sql.Composable]:
 
     alike: columns and texts that group rows of a class; class_column: the stored number.
     """
-    quasi, alike = list[sql.Composable](), list[sql.Composable]()
+    quasi, alike, published = (list[sql.Composable]() for _ in range(3))
     for (name, _), stored in zip(publication.recodings, publication.stored_types, strict=True):
         column = sql.Identifier("s", name)
         quasi.append(column)
+        published.append(sql.SQL("{}, {}").format(sql.Literal(f"q{len(quasi)}"), column))
         alike.append(column)
         if stored.startswith(_OF_SEVERAL_TEXTS):
             alike.append(sql.SQL("{}::text").format(column))
     return {
-        "class": publication.class_number(_published_in_copy(publication)),
+        "class": publication.class_number(
+            sql.SQL("jsonb_build_object({})").format(sql.SQL(", ").join(published))
+        ),
         "quasi": sql.SQL(", ").join(quasi),
         "alike": sql.SQL(", ").join(alike),
         "class_column": publication.class_column,
         "release": publication.release,
     }
-
-
-def _published_in_copy(publication: Publication) -> sql.Composed:
-    """Compose the class values of a row ``s`` of the private copy, as a jsonb object."""
-    values = [
-        sql.SQL("{}, s.{}").format(sql.Literal(f"q{i}"), sql.Identifier(column))
-        for i, (column, _) in enumerate(publication.recodings, 1)
-    ]
-    return sql.SQL("jsonb_build_object({})").format(sql.SQL(", ").join(values))
 
 
 def require_same_members(session: Session, publication: Publication, key: UUID | None) -> None:

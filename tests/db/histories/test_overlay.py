@@ -13,7 +13,7 @@ from selection import at_depth
 
 import dbanon
 from dbanon.db import catalog
-from dbanon.db.histories import overlay
+from dbanon.db.histories import memory, overlay
 from dbanon.db.metadata import ledger
 from dbanon.db.releases import relations, release_rows
 from dbanon.db.releases.publication import Publication
@@ -598,6 +598,43 @@ def test_a_release_counts_only_those_whom_it_concerns(people, carried):
         found = note(people, number, rows)
         assert {"results": number, "compared": number} == carried
         assert (True, 40 + 4 * (number - 1)) == (found.holds, found.persons)
+    assert (found,) == dbanon.history(TABLE, settings=people.settings).compositions
+
+
+def test_a_new_grouping_unpacks_only_whom_it_shows_otherwise(people, monkeypatch):
+    rows = [(i, str(i // 4), "abcd"[i % 4], None) for i in range(40)]
+    note(people, 1, rows)
+    note(people, 2, [*rows[:36], *((i, "9", "bacd"[i % 4], None) for i in range(36, 40))])
+    moved = [(i, "new", "abcd"[i % 4], None) for i in range(4)]
+    unpacked, widen = [], memory.widen
+
+    def widening(session, *arguments):
+        unpacked.append(session.one("SELECT count(DISTINCT person) FROM history_entries"))
+        widen(session, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(memory, "widen", widening)
+        found = note(people, 3, [*moved, *rows[4:36], *((i, "9", "a", None) for i in (40, 41))])
+    assert (8,) == unpacked[0]
+    assert (found,) == dbanon.history(TABLE, settings=people.settings).compositions
+
+
+PLACES = st.tuples(st.sampled_from([None, *"0123"]), st.sampled_from("abc"))
+FEW = st.dictionaries(st.integers(0, 24), PLACES, max_size=6)
+
+
+@settings(max_examples=at_depth(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(FEW, min_size=1, max_size=4))
+def test_every_figure_of_a_new_grouping_like_the_former_is_that_of_the_definition(people, steps):
+    begin_again(people)
+    shown = [(str(i // 6), "abc"[i % 3]) for i in range(24)] + [(None, "a")]
+    stream = [("people", shown)]
+    note_shown(people, 1, "people", shown)
+    for number, changes in enumerate(steps, 2):
+        shown = [changes.get(i, before) for i, before in enumerate(shown)]
+        stream.append(("people", shown))
+        found = note_shown(people, number, "people", shown)
+        require_definition(stream, found)
     assert (found,) == dbanon.history(TABLE, settings=people.settings).compositions
 
 
