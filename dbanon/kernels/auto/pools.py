@@ -118,25 +118,9 @@ def grow_groups(
 
 
 @step
-def attach_rest(p: Pool, n: int, groups: int) -> None:
-    """Add every ungrouped row of the pool to the group of least rise."""
-    for i in range(n if groups > 0 else 0):
-        if p.label[i] == NONE:
-            attach(p, i, groups)
-
-
-@step
-def _price_column(
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    j: int,
-    lo: int,
-    hi: int,
-    code: NDArray[np.int32],
-    part: NDArray[np.float64],
-    n_left: int,
-) -> None:
+def _price_column(p: Pool, j: int, lo: int, hi: int, n_left: int) -> None:
     """Compute the cost of bounds in column j with each of the remaining rows."""
+    flat, layout, code, part = p.flat, p.layout, p.code, p.part
     start, width = layout[j, START] + 1, layout[j, SIZE] + 1
     if layout[j, STRIDE] == TABLE:
         for i in range(n_left):
@@ -149,13 +133,12 @@ def _price_column(
 @step
 def _price(p: Pool, g: int, n_left: int, changed: int) -> None:
     """Compute the cost of group g with each of the remaining rows, for changed columns."""
-    flat, layout, box, code, part, cost = p.flat, p.layout, p.box, p.code, p.part, p.cost
-    taken = p.taken
+    part, cost, taken = p.part, p.cost, p.taken
     for i in range(n_left):
         cost[i] = taken[i]
-    for j in range(layout.shape[0]):
+    for j in range(part.shape[0]):
         if (changed >> min(j, LAST_BIT)) & 1:
-            _price_column(flat, layout, j, box[g, j, LO], box[g, j, HI], code, part, n_left)
+            _price_column(p, j, p.box[g, j, LO], p.box[g, j, HI], n_left)
         for i in range(n_left):
             cost[i] += part[j, i]
 
@@ -179,7 +162,7 @@ def _grow(p: Pool, n_left: int, r: Rules, k: int, g: int, seed: int) -> int:
     """Grow a group from an index of ``left``; return its size, 0 if it cannot meet the rules."""
     codes, layout, box, rows, left, picked = p.codes, p.layout, p.box, p.rows, p.left, p.picked
     cost, taken, ruled = p.cost, p.taken, r.kinds.shape[0] > 0
-    place, size = seed, ZERO
+    place, size, least = seed, ZERO, np.inf
     clear(layout, box, g)
     while place >= 0:
         row = rows[left[place]]
@@ -197,16 +180,30 @@ def _grow(p: Pool, n_left: int, r: Rules, k: int, g: int, seed: int) -> int:
             changed = EVERY
         if changed != 0:
             _price(p, g, n_left, changed)
+        at = ZERO + place if changed == 0 and not ruled else n_left
         place = _cheapest_new(p, n_left, r, k, size) if ruled else NONE
         if place == NONE:
-            least = np.inf
-            for i in range(n_left):
-                if cost[i] < least:
-                    place, least = i, cost[i]
+            place, least = _cheapest(cost, n_left, at, least)
     forget_rows(r, picked, size)
     for i in range(n_left):
         taken[i] = 0.0
     return 0
+
+
+@step
+def _cheapest(cost: NDArray[np.float64], n_left: int, at: int, least: float) -> tuple[int, float]:
+    """Return the first place of least cost and this cost, (NONE, infinity) if all are taken.
+
+    at: first place that may cost ``least``, if no place costs less; n_left if unknown.
+    """
+    while at < n_left and cost[at] > least:
+        at += 1
+    if at == n_left:
+        at, least = NONE, np.inf
+        for i in range(n_left):
+            if cost[i] < least:
+                at, least = ZERO + i, cost[i]
+    return at, least
 
 
 @step
@@ -254,24 +251,26 @@ def _pressing_rule(r: Rules, k: int, size: int) -> int:
 
 
 @step
-def attach(p: Pool, place: int, groups: int) -> None:
-    """Add a remaining row to the group of least rise."""
+def attach_rest(p: Pool, n: int, groups: int) -> None:
+    """Add every ungrouped row of the pool to the group of least rise."""
     codes, flat, layout, box, size = p.codes, p.flat, p.layout, p.box, p.size
-    row = p.rows[place]
-    best, least = 0, np.inf
-    for g in range(groups):
-        paid, cost = 0.0, 0.0
-        for j in range(layout.shape[0]):
-            lo, hi = box[g, j, LO], box[g, j, HI]
-            paid += box_cost(flat, layout, j, lo, hi)
-            cost += with_code(flat, layout, j, lo, hi, codes[row, j])
-        rise = (size[g] + 1) * cost
-        rise -= size[g] * paid
-        if rise < least:
-            best, least = g, rise
-    widen_pair(layout, box, best, codes, row)
-    size[best] += 1
-    p.label[place] = best
+    for i in range(n if groups > 0 else 0):
+        if p.label[i] != NONE:
+            continue
+        row, best, least = p.rows[i], 0, np.inf
+        for g in range(groups):
+            paid, cost = 0.0, 0.0
+            for j in range(layout.shape[0]):
+                lo, hi = box[g, j, LO], box[g, j, HI]
+                paid += box_cost(flat, layout, j, lo, hi)
+                cost += with_code(flat, layout, j, lo, hi, codes[row, j])
+            rise = (size[g] + 1) * cost
+            rise -= size[g] * paid
+            if rise < least:
+                best, least = g, rise
+        widen_pair(layout, box, best, codes, row)
+        size[best] += 1
+        p.label[i] = best
 
 
 @step
