@@ -41,7 +41,10 @@ for name, count in {"patient": 12, "exhaustive": 100}.items():
     )
 # Where a failure is only counted, nobody waits for its simplest example.
 settings.register_profile(
-    "mutants", settings.get_profile("patient"), derandomize=True, phases=[Phase.generate]
+    "mutants",
+    settings.get_profile("patient"),
+    derandomize=True,
+    phases=[Phase.explicit, Phase.generate],
 )
 settings.load_profile("patient")
 

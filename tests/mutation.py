@@ -65,7 +65,11 @@ _REACH = [
     "tests/security/readers/test_rights_of_readers.py",
     "tests/security/readers/test_inside_statements.py",
 ]
-_COUNTS = ["tests/security/test_budgets.py", "tests/e2e/policies/test_counts.py"]
+_COUNTS = [
+    "tests/security/test_budgets.py",
+    "tests/e2e/policies/test_counts.py",
+    "tests/security/test_approvals.py",
+]
 _PSEUDONYMS = ["tests/security/histories/test_pseudonyms.py"]
 _JOINT = ["tests/db/proofs/test_linked.py", "tests/security/test_linked_tables.py"]
 _REFUSALS = ["tests/unit/test_support.py", "tests/e2e/test_refused_modes.py"]
@@ -143,6 +147,7 @@ TARGETS = {
         *_PROOF,
         *_JOINT,
         "tests/security/test_numbers_of_rows.py",
+        "tests/e2e/publish/test_published_population.py",
     ],
     "dbanon/db/releases/publication_lock.py": ["tests/e2e/interruptions/test_turns.py"],
     "sql/functions/check_k_and_l.sql": ["tests/db/proofs/test_checks.py"],
@@ -197,6 +202,7 @@ TARGETS = {
         *_JOINT,
         "tests/security/test_keys.py",
         "tests/e2e/publish/test_rows_per_subject.py",
+        "tests/security/readers/test_rules_and_triggers.py",
     ],
 }
 
