@@ -204,7 +204,7 @@ SELECT person, coalesce(n.class, 0) AS class, coalesce(n.value_id, 0) AS value_i
           FROM dbanon.history_member AS m
          CROSS JOIN LATERAL unnest(m.persons, m.classes, m.value_ids) AS e (person, class, value_id)
          WHERE m.release_id = {first}
-           AND e.person NOT IN (SELECT l.person FROM later AS l)
+           AND NOT EXISTS (SELECT FROM later AS l WHERE l.person = e.person)
          UNION ALL
         SELECT l.person, l.class, l.value_id
           FROM later AS l
