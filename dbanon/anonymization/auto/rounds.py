@@ -65,7 +65,7 @@ MOVES = Effort(passes=1, tries=0, pool=6)  # what gains most in its time, at fir
 LIGHT = Effort(passes=1, tries=1, pool=6)
 TURNS = LIGHT._replace(turns=1)
 # Gains further once the others stagnate: a search that is hot at first and then cools.
-ANNEALED = Effort(passes=1, tries=4, pool=3, turns=1, heat=0.05)
+ANNEALED = Effort(passes=1, tries=4, pool=6, turns=1, heat=0.05)
 LARGE = Effort(passes=1, tries=6, pool=3, turns=1, heat=0.03)
 MANY_COLUMNS = Effort(passes=1, tries=4, pool=3, turns=1, heat=0.1, anywhere=True)
 
