@@ -266,13 +266,14 @@ combinations AS (
     DELETE FROM dbanon.history_value AS v
      WHERE v.table_schema = %(schema)s
        AND v.table_name = %(name)s
-       AND v.value_id NOT IN (SELECT u.value_id
-                                FROM dbanon.history AS h
-                                JOIN dbanon.history_member AS m ON m.release_id = h.release_id
-                               CROSS JOIN LATERAL unnest(m.value_ids) AS u (value_id)
-                               WHERE h.table_schema = %(schema)s
-                                 AND h.table_name = %(name)s
-                                 AND h.release_id NOT IN (SELECT g.release_id FROM forgotten AS g))
+       AND NOT EXISTS (SELECT
+                         FROM dbanon.history AS h
+                         JOIN dbanon.history_member AS m ON m.release_id = h.release_id
+                        CROSS JOIN LATERAL unnest(m.value_ids) AS u (value_id)
+                        WHERE h.table_schema = %(schema)s
+                          AND h.table_name = %(name)s
+                          AND h.release_id NOT IN (SELECT g.release_id FROM forgotten AS g)
+                          AND u.value_id = v.value_id)
 )
 SELECT g.release_id
   FROM forgotten AS g
@@ -357,7 +358,7 @@ SELECT g.person, g.class, g.value_id
 SELECT b.person, b.class, b.value_id
   FROM pg_temp.history_before AS b
  WHERE b.person IN (SELECT n.person FROM pg_temp.history_present AS n)
-   AND b.person NOT IN (SELECT g.person FROM pg_temp.history_departed AS g)
+   AND NOT EXISTS (SELECT FROM pg_temp.history_departed AS g WHERE g.person = b.person)
 
 -- name: number_sets
 -- Number each set of classes and each multiset of values that a person with several rows has in a release. The number
@@ -638,4 +639,4 @@ INSERT INTO pg_temp.history_entries
     (release_id, relation, person, class, value_id, shown, held, place, persons)
 SELECT {first}, {first}, d.person, d.class, d.value_id, d.class, d.value_id, 1, 1
   FROM pg_temp.history_departed AS d
- WHERE d.person NOT IN (SELECT e.person FROM pg_temp.history_entries AS e)
+ WHERE NOT EXISTS (SELECT FROM pg_temp.history_entries AS e WHERE e.person = d.person)

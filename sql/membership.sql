@@ -85,7 +85,7 @@ WITH value AS (
             SELECT s.person, s.value_id, 0, 1
               FROM pg_temp.history_source AS s
              WHERE s.person IN (SELECT b.person FROM pg_temp.history_before AS b)) AS u
-     WHERE u.person NOT IN (SELECT d.person FROM {departed} AS d)
+     WHERE NOT EXISTS (SELECT FROM {departed} AS d WHERE d.person = u.person)
      GROUP BY u.person, u.value_id
 ),
 person AS (
