@@ -31,10 +31,8 @@ from dbanon.formats.support import Mode, require
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.outcome import Outcome
-    from dbanon.domain.assignment import EncodedTable, Taxonomy, ValueColumn
+    from dbanon.domain.assignment import EncodedTable, Taxonomy
 
 # What Arrow and the libraries of data frames raise for what cannot be converted.
 _NOT_ARROW = (pa.ArrowException, OverflowError, TypeError, ValueError)
@@ -266,15 +264,14 @@ def _publish(table: pa.Table, outcome: Outcome) -> pa.Table:
     group = outcome.assignment.group
     shown = np.flatnonzero(group >= 0)
     rows = shown[shuffled(len(shown))]
-    published = {column.name: _texts(column, group[rows]) for column in outcome.values.columns}
+    published = {
+        column.name: pa.array(column.labels, pa.string()).take(pa.array(column.index[group[rows]]))
+        for column in outcome.values.columns
+    }
     for name in table.column_names:
         if name not in published:
             published[name] = table.column(name).take(pa.array(rows))
     return pa.table(published)
-
-
-def _texts(column: ValueColumn, group: NDArray[np.int32]) -> pa.Array:
-    return pa.array(column.labels, pa.string()).take(pa.array(column.index[group]))
 
 
 def _is_pandas(data: object) -> bool:

@@ -135,7 +135,8 @@ def _unknown(name: str, parameter: str, known: Mapping[str, Any]) -> PolicyError
 def _typed(name: str, parameter: str, value: Scalar, hint: Any) -> Scalar:  # noqa: ANN401 - a type
     kinds = [kind for kind in (get_args(hint) or (hint,)) if kind is not NoneType]
     if get_origin(hint) is Literal:
-        wanted, found = f"one of {', '.join(map(str, kinds))}", _among(value, kinds)
+        wanted = f"one of {', '.join(map(str, kinds))}"
+        found: Scalar | None = next((c for c in kinds if str(c) == str(value)), None)
     else:
         wanted = " or ".join(_SPELLED[kind] for kind in kinds)
         found = next((v for kind in kinds if (v := _read(value, kind)) is not None), None)
@@ -145,10 +146,6 @@ def _typed(name: str, parameter: str, value: Scalar, hint: Any) -> Scalar:  # no
             hint=f"leave {parameter} out to use what {name} chooses",
         )
     return found
-
-
-def _among(value: Scalar, choices: list[Any]) -> Scalar | None:
-    return next((choice for choice in choices if str(choice) == str(value)), None)
 
 
 def _read(value: Scalar, kind: type[Scalar]) -> Scalar | None:

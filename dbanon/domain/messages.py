@@ -141,7 +141,8 @@ def in_words(
     masking: Iterable[MaskingStep] = (),
 ) -> str:
     """Return the comment of a published column, in one line."""
-    masked = "".join(f"; {_step_in_words(step)}" for step in masking)
+    steps = [f"; masked by {method_in_words(step)}: {MASKED[step.method]}" for step in masking]
+    masked = "".join(steps)
     if role is Role.IDENTIFIER:
         return f"{column}: made up ({recoding}), the same in all rows of a person"
     if recoding is None:
@@ -153,10 +154,6 @@ def in_words(
         words = second if column.endswith(PAIRS[recoding][1]) else first
         words += "; NULL where nothing is said of it"
     return f"{column}: quasi-identifier, published as {words}{floor}{masked}"
-
-
-def _step_in_words(step: MaskingStep) -> str:
-    return f"masked by {method_in_words(step)}: {MASKED[step.method]}"
 
 
 def settings_in_words(policy: Policy, *, where: str) -> Iterator[tuple[str, str]]:

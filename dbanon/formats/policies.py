@@ -166,12 +166,9 @@ def _fits(value: Scalar, column: ColumnInfo) -> bool:
     if isinstance(value, bool) or column.kind is ColumnKind.BOOLEAN:
         return isinstance(value, bool) and column.kind is ColumnKind.BOOLEAN
     if isinstance(value, str):
-        return _is_moment(value, column.kind) if column.kind.is_moment else _is_text(column)
+        kind = column.kind
+        return _is_moment(value, kind) if kind.is_moment else not kind.is_ordered
     return column.kind.is_number
-
-
-def _is_text(column: ColumnInfo) -> bool:
-    return not column.kind.is_ordered
 
 
 def _is_moment(text: str, kind: ColumnKind) -> bool:

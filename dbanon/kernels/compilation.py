@@ -12,7 +12,7 @@ import warnings
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import platformdirs
@@ -53,7 +53,8 @@ with _without("yaml", "scipy.linalg.cython_blas"):
     from numba import njit
     from numba.core import caching, codegen, config, event
     from numba.core.codegen import JITCodeLibrary
-    from numba.core.compiler import Compiler
+    from numba.core.compiler import Compiler, Flags
+    from numba.core.types import unliteral
     from numba.np import arraymath  # noqa: F401 - looks for a BLAS
 
 _settings: Any = config  # numba makes its settings at import
@@ -243,8 +244,7 @@ def cache_of(function: Callable[..., object]) -> Cache | None:
 
 F = TypeVar("F", bound="Callable[..., object]")
 
-# Same type as array elements and counters: numba compiles a step again for each argument type,
-# and literal numbers have a type of their own.
+# Same type as array elements and counters: numba compiles a step again for each argument type.
 ZERO: Any = np.int64(0)
 
 
@@ -300,7 +300,7 @@ def kernel(function: F) -> F:
         return maker(function)
     compiler: Any = njit  # not all options are typed
     # A dispatcher, called like its function; it counts references for any first caller.
-    compiled: Any = compiler(nogil=True, _nrt=True)(function)
+    compiled: Any = compiler(nogil=True, _nrt=True, pipeline_class=_Compiler)(function)
     cache = cache_of(function)
     if cache is not None:
         compiled._cache = cache  # noqa: SLF001 - as Dispatcher.enable_caching does
@@ -330,8 +330,11 @@ def inlined(function: F) -> F:
 def _part(function: F, **options: bool) -> F:
     compiler: Any = njit  # not all options are typed
     alone = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    compiled: F = compiler(nogil=True, pipeline_class=_PartCompiler, **alone, **options)(function)
-    return compiled
+    part: Any = compiler(nogil=True, pipeline_class=_Compiler, **alone, **options)(function)
+    template: Any = part.get_call_template
+    plain: Any = unliteral  # a literal number is compiled as any other
+    part.get_call_template = lambda args, kws: template([plain(arg) for arg in args], kws)
+    return cast("F", part)
 
 
 class _PartLibrary(JITCodeLibrary):
@@ -353,13 +356,38 @@ class _PartLibrary(JITCodeLibrary):
         """Ignore the environment: only machine code has a place for it."""
 
 
-class _PartCompiler(Compiler):
-    """Numba's compiler for a function that only kernels call."""
+class _Lent(Flags):
+    """Flags of what kernels call; equal ones are one object, as numba looks them up very often."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+
+_lent: dict[str, Any] = {}
+
+
+class _Flags(Flags):
+    """Flags of a kernel or a part; all lend the same, so that numba compiles ``max`` once."""
+
+    __slots__ = ()
+
+    def copy(self) -> object:
+        """Return the flags of what it calls."""
+        lent = cast("Any", _Lent)(self)
+        lent.no_cpython_wrapper, lent.no_cfunc_wrapper, lent.forceinline = True, True, False
+        return _lent.setdefault(lent.summary(), lent)
+
+
+class _Compiler(Compiler):
+    """Numba's compiler for a kernel, or for a part, which has no wrapper."""
 
     def __init__(self, typing: object, target: object, _: None, *rest: object) -> None:
-        context: Any = target
-        make: Any = _PartLibrary
+        arguments, returned, flags, types = rest
         numba: Any = super()
-        library: Any = make(context.codegen(), "part")
-        library.enable_object_caching()
-        numba.__init__(typing, target, library, *rest)
+        own = cast("Any", _Flags)(flags)
+        library: Any = None
+        if own.no_cpython_wrapper:
+            context: Any = target
+            library = cast("Any", _PartLibrary)(context.codegen(), "part")
+            library.enable_object_caching()
+        numba.__init__(typing, target, library, arguments, returned, own, types)

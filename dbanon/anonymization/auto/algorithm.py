@@ -249,7 +249,9 @@ class Auto:
         """Return the initial clusters of each effort, this one last."""
         try:
             with rounds_made_ready(carved=can_be_carved(space)) as wait:
-                shares = aside(partial(_pressing, space), until=self._is_stopped)
+                stopped = self._is_stopped
+                pressed = aside(partial(is_pressed, space), until=stopped)
+                shares = aside(partial(shares_of, space), until=stopped) if pressed else None
                 if shares is not None:
                     cuts = partial(_start_by_cuts, space, shares, seed=seed, over=clock.over)
                     label = aside(cuts, until=lambda: self._is_stopped() or clock.overdue())
@@ -335,11 +337,6 @@ def _thawed(frozen: Frozen, label: NDArray[np.int32]) -> Assignment:
     group[frozen.rows] = label
     group[frozen.frozen] = n_active + of_frozen
     return Assignment(group, n_active + int(of_frozen.max(initial=-1)) + 1)
-
-
-def _pressing(space: Space) -> Shares | None:
-    """Return the shares of sensitive values if ``is_pressed``."""
-    return shares_of(space) if is_pressed(space) else None
 
 
 def _late(clock: Clock) -> str:

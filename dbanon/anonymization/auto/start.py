@@ -130,12 +130,8 @@ def lattice(space: Space) -> list[list[Level]] | None:
         chain = levels[longest]
         if len(chain) <= 3:  # noqa: PLR2004 - values, one step between, everything
             return None
-        levels[longest] = [chain[0], *chain[1:-1:2], chain[-1]] if len(chain) % 2 else _thin(chain)
+        levels[longest] = [chain[0], *chain[1 + (len(chain) + 1) % 2 : -1 : 2], chain[-1]]
     return levels
-
-
-def _thin(chain: list[Level]) -> list[Level]:
-    return [chain[0], *chain[2:-1:2], chain[-1]]
 
 
 def start_by_peeling(
@@ -336,7 +332,8 @@ def _least_lost(samples: list[Space], found: list[list[NDArray[np.int32]]], *, s
     near = np.flatnonzero(before <= _HOPELESS * before.min())
     if len(near) == 1:
         return int(near[0])
-    return int(near[np.argmin([_lost(samples, found[i], seed=seed) for i in near])])
+    after = partial(_loss_after, seed=seed)
+    return int(near[np.argmin([sum(map(after, samples, found[i])) for i in near])])
 
 
 class _Way(NamedTuple):
@@ -407,12 +404,6 @@ def _peeled(
             return None
         labels.append(complete(part, peeled, seed=seed))
     return labels
-
-
-def _lost(samples: list[Space], labels: list[NDArray[np.int32]], *, seed: int) -> float:
-    """Return the loss of samples that start with these clusters, after some rounds."""
-    pairs = zip(samples, labels, strict=True)
-    return sum(_loss_after(part, label, seed=seed) for part, label in pairs)
 
 
 def _is_scarce(space: Space) -> bool:

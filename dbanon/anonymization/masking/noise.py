@@ -147,7 +147,8 @@ def _correlated(values: Floats, share: float, rows: Rows) -> Floats:
         if rest > _EXPLAINED:
             deviation[j] = _two_digits(share**0.5 * spread * rest)
             varies = deviation[:j] > 0.0
-            unit = _power_of_ten(deviation[j] / np.where(varies, deviation[:j], 1.0)) / 10
+            ratio = deviation[j] / np.where(varies, deviation[:j], 1.0)
+            unit = np.asarray(10.0 ** np.floor(np.log10(ratio))) / 10
             weights[j, :j] = np.where(varies, np.rint(weights[j, :j] / unit) * unit, 0.0)
             salt = repr([*weights[j, :j].tolist(), deviation[j]])
             parts[:, j] = deviation[j] * _normal(rows.draw(1, salt, j)[:, 0])
@@ -156,10 +157,6 @@ def _correlated(values: Floats, share: float, rows: Rows) -> Floats:
 
 def _two_digits(number: float) -> float:
     return float(f"{number:.1e}")
-
-
-def _power_of_ten(numbers: Floats) -> Floats:
-    return np.asarray(10.0 ** np.floor(np.log10(numbers)))
 
 
 def _covariance(values: Floats) -> Floats:

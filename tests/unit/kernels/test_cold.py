@@ -65,3 +65,5 @@ def test_a_round_compiles_each_function_once_and_no_boxes_for_small_k(tmp_path):
     own = Counter(name for module, name in names if module.startswith("dbanon."))
     assert (0, 0) == (own["stand"], own["_carve_pool"])
     assert (1, 1, 1) == (own["cut_all"], own["grow_groups"], own["groups_hold"])
+    assert 1 == own["roll"]  # of any number, literal or not
+    assert len(names) - own.total() < 60  # arrays and numbers, once for all kernels and parts
