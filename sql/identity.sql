@@ -168,7 +168,9 @@ SELECT r.class, t.part
          UNION ALL
         SELECT e.typelem FROM pg_type AS e WHERE e.oid = r.id
          UNION ALL
-        SELECT g.rngsubtype FROM pg_range AS g WHERE r.id IN (g.rngtypid, g.rngmultitypid)
+        SELECT g.rngsubtype  -- PostgreSQL 13 has no multiranges
+          FROM pg_range AS g
+         WHERE r.id IN (g.rngtypid, (to_jsonb(g) ->> 'rngmultitypid')::oid)
          UNION ALL
         SELECT a.atttypid
           FROM pg_type AS c
