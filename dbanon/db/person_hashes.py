@@ -41,25 +41,18 @@ def members(publication: Publication, key: UUID) -> sql.Composed:
     """Compose the members of a release; uses existing hashes if they have the same key."""
     rows, info, policy = publication.rows, publication.info, publication.policy
     if publication.hashed == key:
-        join = _by_key(publication)
+        names = map(sql.Identifier, publication.key_columns)
+        join = sql.SQL(" AND ").join(sql.SQL("h.{0} = r.{0}").format(name) for name in names)
         return template("histories.present_of_hashed", rows=rows, hashed=HASHED, join=join)
     if policy.is_one_row(info):
-        columns = zip(publication.key_columns, info.primary_key, strict=True)
-        texts = [equal_text(info.column(own), sql.Identifier("r", name)) for name, own in columns]
+        values = [sql.Identifier("r", name) for name in publication.key_columns]
         joined = sql.SQL("{} AS r").format(rows)
     else:
-        subject = policy.subject or ""
-        texts = [equal_text(info.column(subject), sql.Identifier("s", subject))]
+        values = [sql.Identifier("s", name) for name in publication.person]
         of_rows = rows, publication.join
         joined = sql.SQL("{} AS s JOIN {} AS r ON {}").format(publication.reading, *of_rows)
-    person, number = person_hash(sql.SQL(", ").join(texts)), sql.Literal(key)
+    person, number = hash_of([*map(info.column, publication.person)], values), sql.Literal(key)
     return template("histories.present_of_rows", members=joined, person=person, key=number)
-
-
-def _by_key(publication: Publication) -> sql.Composed:
-    """Compose the join of rows ``r`` with hashed persons ``h``."""
-    names = map(sql.Identifier, publication.key_columns)
-    return sql.SQL(" AND ").join(sql.SQL("h.{0} = r.{0}").format(name) for name in names)
 
 
 def person_hash(texts: sql.Composable) -> sql.Composed:
@@ -68,15 +61,20 @@ def person_hash(texts: sql.Composable) -> sql.Composed:
     return template("persons.person_hash", document=document)
 
 
-def _hash_of_row(info: TableInfo) -> sql.Composed:
-    """Compose the hash of the person of a row ``s``, which is identified by the key."""
-    key = [info.column(name) for name in info.primary_key]
-    texts = [equal_text(column, sql.Identifier("s", column.name)) for column in key]
-    if any(column.nullable or column.kind is not ColumnKind.INTEGER for column in key):
+def hash_of(columns: Sequence[ColumnInfo], values: Sequence[sql.Composable]) -> sql.Composed:
+    """Compose the hash of a person with key ``k``, from the values that identify the person."""
+    texts = [equal_text(*one) for one in zip(columns, values, strict=True)]
+    if any(column.nullable or column.kind is not ColumnKind.INTEGER for column in columns):
         return person_hash(sql.SQL(", ").join(texts))
     # The same array; concatenating it takes a third of the time.
     document = sql.SQL("""'["' || {} || '"]'""").format(sql.SQL(""" || '", "' || """).join(texts))
     return template("persons.person_hash", document=document)
+
+
+def _hash_of_row(info: TableInfo) -> sql.Composed:
+    """Compose the hash of the person of a row ``s``, which is identified by the key."""
+    key = [info.column(name) for name in info.primary_key]
+    return hash_of(key, [sql.Identifier("s", column.name) for column in key])
 
 
 def hash_persons(session: Session, info: TableInfo, policy: Policy, key: UUID) -> None:

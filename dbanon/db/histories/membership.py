@@ -14,9 +14,9 @@ from psycopg import sql
 from dbanon.db import catalog
 from dbanon.db.histories import atoms, memory
 from dbanon.db.metadata import ledger
-from dbanon.db.person_hashes import person_hash, require_found, require_matched
+from dbanon.db.person_hashes import hash_of, require_found, require_matched
 from dbanon.db.proofs import subjects
-from dbanon.db.queries import equal_text, identifiers, query, template
+from dbanon.db.queries import identifiers, query, template
 from dbanon.db.releases import companion_relations, copies, relations
 from dbanon.db.releases.publication import data_table
 from dbanon.db.session import at_once
@@ -384,10 +384,9 @@ def _least(session: Session, known: Memory, number: int) -> int:
 def _present_in_source(publication: Publication, known: Memory) -> sql.Composed:
     """Count published persons in the source, also those that the policy filters out."""
     columns = [publication.info.column(name) for name in known.person]
-    person = [equal_text(column, sql.Identifier("s", column.name)) for column in columns]
     return template(
         "histories.present_in_source",
-        person=person_hash(sql.SQL(", ").join(person)),
+        person=hash_of(columns, [sql.Identifier("s", column.name) for column in columns]),
         source=publication.reading,
         key=sql.Literal(known.key),
     )
