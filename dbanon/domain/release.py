@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from dbanon.domain.errors import DbanonError
 from dbanon.domain.messages import advice_on
@@ -210,6 +210,7 @@ class Composition:
     live: tuple[int, ...] = ()
     beside: tuple[TableName, ...] = ()
     small: int = 0
+    no_results: ClassVar[str] = "nothing to compare: persons are stored of one release at most"
 
     @property
     def failed(self) -> tuple[CellResult, ...]:

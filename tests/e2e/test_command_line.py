@@ -83,7 +83,7 @@ def test_the_whole_way_of_a_steward(run, database, tmp_path):
     run("check", "anon.patients", "--history")
     drawing = tmp_path / "history.svg"
     shown = run("history", "patients", "--plot", drawing)
-    assert "nothing to compare: release 1 alone has" in shown.stdout
+    assert "nothing to compare: persons are stored of one release at most" in shown.stdout
     assert "history.svg written" in shown.stderr.replace("\n", "")
     assert drawing.read_text().startswith("<?xml")
     assert json.loads(run("history", "patients", "--json").stdout)

@@ -60,8 +60,7 @@ def checks(report: CheckReport, *, short: bool = False) -> None:
 def composition_in_full(found: Composition) -> None:
     """Print the figures of combined disclosure by all releases of a table."""
     if not found.results:
-        stored = [f"release {number} alone" for number in found.releases] or ["no release"]
-        console.say(f"nothing to compare: {stored[0]} has stored membership")
+        console.say(found.no_results)
         return
     rows = [
         (

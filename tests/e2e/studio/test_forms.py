@@ -47,7 +47,7 @@ def test_the_metadata_schema_is_installed(bare_database):
 
 def test_the_page_of_releases_has_what_they_disclose_together(published):
     visitor = Visitor(published.settings)
-    assert "of one release only" in visitor.get("releases", table=TABLE).text
+    assert "of one release at most" in visitor.get("releases", table=TABLE).text
     dbanon.publish("patients", name="others", settings=published.settings)
     shown = visitor.get("releases", table=TABLE).text
     (found,) = dbanon.history("patients", settings=published.settings).compositions
