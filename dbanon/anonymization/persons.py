@@ -114,7 +114,12 @@ def _require_safe(
     for name in _columns(spec, encoded):
         if name in varying:
             codes = encoded.sensitive[:, encoded.sensitive_names.index(name)]
-            _require_same(codes, subjects, first, name=name, model=title(spec))
+            differ = len(np.unique(subjects[codes != codes[first][subjects]]))
+            raise Unsatisfiable(
+                f"{differ:,} persons have rows that differ in {quote_identifier(name)}:"
+                f" {title(spec)} does not say how often such a person counts",
+                hint="ask for distinct or probabilistic diversity, or for alpha",
+            )
 
 
 class Persons:
@@ -210,23 +215,6 @@ def _unsatisfiable(model: str, why: str) -> Unsatisfiable:
         f"{model} is impossible where a person may have several rows: {why}",
         hint=f"ask for less, or {_ONE_ROW}",
     )
-
-
-def _require_same(
-    codes: NDArray[np.int32],
-    subjects: NDArray[np.int32],
-    first: NDArray[np.int64],
-    *,
-    name: str,
-    model: str,
-) -> None:
-    differ = len(np.unique(subjects[codes != codes[first][subjects]]))
-    if differ:
-        raise Unsatisfiable(
-            f"{differ:,} persons have rows that differ in {quote_identifier(name)}: {model} does"
-            " not say how often such a person counts",
-            hint="ask for distinct or probabilistic diversity, or for alpha",
-        )
 
 
 def require_within(

@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.interfaces import Requirement
 
 
-_STEPS = 4
-_ROUNDS = 3
+_STEPS, _ROUNDS = 4, 3
 
 
 def leave_out(
@@ -291,9 +290,13 @@ class _Search:
     """Clusters in the course of rounds; best: the labels of the least total cost so far."""
 
     def __init__(self, space: Space, seed: int) -> None:
+        from dbanon.kernels.auto.clusters import costs_alone
+
         self._space, self._seed = space, seed
         self._points = coordinates(space)
-        self.n_rounds, self.least = 0, inf
+        self.n_rounds, self.least, self._alone = 0, inf, 0.0
+        if space.surplus:  # persons of several rows have a loss of their own
+            self._alone = (costs_alone(space.codes, *space.costs) - space.surplus).sum()
 
     def enter(self, course: Course) -> None:
         """Start with the clusters of a course."""
@@ -307,7 +310,8 @@ class _Search:
 
     def is_over(self) -> bool:
         """Return True if the course has ended or gains too little."""
-        return self.nth >= self._phase.rounds or self._phase.has_faded(self._paid, self._space)
+        has_faded = self._phase.has_faded(self._paid, self._space, alone=self._alone)
+        return self.nth >= self._phase.rounds or has_faded
 
     def round(self, effort: Effort, over: Callable[[], bool]) -> NDArray[np.int32]:
         """Return the labels after another round; over: returns True after the time limit."""

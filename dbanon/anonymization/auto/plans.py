@@ -37,12 +37,12 @@ class Phase(NamedTuple):
         done = max(share, min(number / max(self.rounds, 1), 1.0))
         return self.each._replace(heat=self.each.heat * (1 - done) ** 2)
 
-    def has_faded(self, paid: list[float], space: Space) -> bool:
-        """Return True if recent cold rounds saved too little; paid: the totals so far."""
+    def has_faded(self, paid: list[float], space: Space, *, alone: float) -> bool:
+        """Return True if recent cold rounds saved too little of what rows lose beyond ``alone``."""
         if self.each.heat > 0.0 or self.mostly_moves or len(paid) <= _IN_VAIN:
             return False
         least = _IN_VAIN * _FADED * space.n_rows / _AT_ROWS
-        return paid[-1 - _IN_VAIN] - paid[-1] <= least * paid[-1]
+        return paid[-1 - _IN_VAIN] - paid[-1] <= least * (paid[-1] - alone)
 
 
 class Plan(NamedTuple):

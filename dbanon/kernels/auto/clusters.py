@@ -376,6 +376,19 @@ def exchanged_cost(
 
 
 @kernel
+def costs_alone(
+    codes: NDArray[np.int32], flat: NDArray[np.float64], layout: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the cost of each row as a cluster of its own, (n,), which no search can save."""
+    costs, box = np.empty(codes.shape[0]), np.empty((1, codes.shape[1], 4), np.int32)
+    for row in range(codes.shape[0]):
+        clear(layout, box, ZERO)
+        widen(layout, box, ZERO, codes, row)
+        costs[row] = cost_of(flat, layout, box, ZERO)
+    return costs
+
+
+@kernel
 def total_cost(
     codes: NDArray[np.int32],
     flat: NDArray[np.float64],

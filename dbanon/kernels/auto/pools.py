@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dbanon.kernels.auto.clusters import LAST_BIT, NONE, clear, widen_pair
+from dbanon.kernels.auto.clusters import LAST_BIT, NONE, clear, cost_of, costs_alone, widen_pair
 from dbanon.kernels.auto.cuts import cut_all, make_cutter
 from dbanon.kernels.auto.diversity import (
     SCRATCH,
@@ -21,7 +21,7 @@ from dbanon.kernels.auto.diversity import (
     put,
     slot_holds,
 )
-from dbanon.kernels.boxes.costs import box_cost, with_code
+from dbanon.kernels.boxes.costs import with_code
 from dbanon.kernels.compilation import ZERO, kernel, maker, step
 from dbanon.kernels.layout import BETWEEN, DISTINCT, HI, LO, SIZE, START, STRIDE, TABLE
 from dbanon.kernels.random import make_dice, roll
@@ -37,16 +37,17 @@ if TYPE_CHECKING:
 class Pool(NamedTuple):
     """Rows to be grouped, and work memory with room for the largest pool.
 
-    codes: (n, d) of all rows; flat, layout: costs; rows: of the pool; label: group of each; left:
-    indices into ``rows`` not grouped yet; code: (d, room) their codes; part: (d, room) cost of the
-    growing box with each, by column; cost: (room,) the sum; taken: (room,) 0, infinite once in the
-    growing group; picked: rows of the growing group; box: (groups + 1, d, 4), the last for any use;
-    size: (groups,).
+    codes: (n, d) of all rows; flat, layout: costs; alone: (n,) cost of each row alone; rows: of the
+    pool; label: group of each; left: indices into ``rows`` not grouped yet; code: (d, room) their
+    codes; part: (d, room) cost of the growing box with each, by column; cost: (room,) the sum with
+    ``taken``: (room,) infinite once in the growing group, before that -alone / k; picked: rows of
+    the growing group; box: (groups + 1, d, 4), the last for any use; size: (groups,).
     """
 
     codes: NDArray[np.int32]
     flat: NDArray[np.float64]
     layout: NDArray[np.int64]
+    alone: NDArray[np.float64]
     rows: NDArray[np.int64]
     label: NDArray[np.int64]
     left: NDArray[np.int64]
@@ -73,6 +74,7 @@ def make_pool(
         codes,
         flat,
         layout,
+        costs_alone(codes, flat, layout),
         np.empty(room, np.int64),
         np.empty(room, np.int64),
         np.empty(room, np.int64),
@@ -98,6 +100,7 @@ def grow_groups(
     codes, rows, left, code = p.codes, p.rows, p.left, p.code
     for i in range(n):
         left[i] = i
+        p.taken[i] = -p.alone[rows[i]] / k
         for j in range(code.shape[0]):
             code[j, i] = codes[rows[i], j]
     n_left, groups = n, ZERO
@@ -185,8 +188,6 @@ def _grow(p: Pool, n_left: int, r: Rules, k: int, g: int, seed: int) -> int:
         if place == NONE:
             place, least = _cheapest(cost, n_left, at, least)
     forget_rows(r, picked, size)
-    for i in range(n_left):
-        taken[i] = 0.0
     return 0
 
 
@@ -214,9 +215,9 @@ def _squeeze(p: Pool, n_left: int, g: int) -> int:
     for i in range(n_left):
         if taken[i] > 0.0:
             label[left[i]] = g
-            taken[i] = 0.0
             continue
         left[kept] = left[i]
+        taken[kept] = taken[i]
         for j in range(code.shape[0]):
             code[j, kept] = code[j, i]
         kept += 1
@@ -259,13 +260,10 @@ def attach_rest(p: Pool, n: int, groups: int) -> None:
             continue
         row, best, least = p.rows[i], 0, np.inf
         for g in range(groups):
-            paid, cost = 0.0, 0.0
+            cost = 0.0
             for j in range(layout.shape[0]):
-                lo, hi = box[g, j, LO], box[g, j, HI]
-                paid += box_cost(flat, layout, j, lo, hi)
-                cost += with_code(flat, layout, j, lo, hi, codes[row, j])
-            rise = (size[g] + 1) * cost
-            rise -= size[g] * paid
+                cost += with_code(flat, layout, j, box[g, j, LO], box[g, j, HI], codes[row, j])
+            rise = (size[g] + 1) * cost - size[g] * cost_of(flat, layout, box, g)
             if rise < least:
                 best, least = g, rise
         widen_pair(layout, box, best, codes, row)
