@@ -111,15 +111,14 @@ def _require_safe(
     if model.of_persons is not None and not is_strict(spec):
         return
     first = np.unique(subjects, return_index=True)[1]
-    for name in _columns(spec, encoded):
-        if name in varying:
-            codes = encoded.sensitive[:, encoded.sensitive_names.index(name)]
-            differ = len(np.unique(subjects[codes != codes[first][subjects]]))
-            raise Unsatisfiable(
-                f"{differ:,} persons have rows that differ in {quote_identifier(name)}:"
-                f" {title(spec)} does not say how often such a person counts",
-                hint="ask for distinct or probabilistic diversity, or for alpha",
-            )
+    for name in (column for column in _columns(spec, encoded) if column in varying):
+        codes = encoded.sensitive[:, encoded.sensitive_names.index(name)]
+        differ = len(np.unique(subjects[codes != codes[first][subjects]]))
+        raise Unsatisfiable(
+            f"{differ:,} persons have rows that differ in {quote_identifier(name)}: {title(spec)}"
+            " does not say how often such a person counts",
+            hint="ask for distinct or probabilistic diversity, or for alpha",
+        )
 
 
 class Persons:

@@ -50,7 +50,7 @@ class Effort(NamedTuple):
     """Content of a round: row passes, rebuilds per cluster, most clusters in a rebuild.
 
     turns: swaps of a row of each cluster with several others at once; heat: accepted relative rise
-    of a rebuild's cost; anywhere: rebuilt rows may move to other clusters.
+    of a rebuild's cost; anywhere: share of rebuilds whose rows may move to other clusters.
     """
 
     passes: int
@@ -58,7 +58,7 @@ class Effort(NamedTuple):
     pool: int
     turns: int = 0
     heat: float = 0.0
-    anywhere: bool = False
+    anywhere: float = 0.0
 
 
 MOVES = Effort(passes=1, tries=0, pool=6)  # what gains most in its time, at first
@@ -66,8 +66,9 @@ LIGHT = Effort(passes=1, tries=1, pool=6)
 TURNS = LIGHT._replace(turns=1)
 # Gains further once the others stagnate: a search that is hot at first and then cools.
 ANNEALED = Effort(passes=1, tries=4, pool=6, turns=1, heat=0.05)
-LARGE = Effort(passes=1, tries=6, pool=3, turns=1, heat=0.03)
-MANY_COLUMNS = Effort(passes=1, tries=4, pool=3, turns=1, heat=0.1, anywhere=True)
+# Rows that may go anywhere open and close clusters; if all might, it would gain less.
+LARGE = Effort(passes=1, tries=6, pool=3, turns=1, heat=0.04, anywhere=0.3)
+MANY_COLUMNS = Effort(passes=1, tries=4, pool=3, turns=1, heat=0.1, anywhere=1.0)
 
 
 def coordinates(space: Space) -> NDArray[np.float32]:
@@ -141,8 +142,8 @@ def _numbers(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return an effort as the kernel's arguments before and after those of a block."""
     tries = effort.tries if space.k >= OFTEN_REBUILT or number % SELDOM == 0 else 0
-    heat = round(effort.heat * 1e6)
-    return (effort.passes, tries, effort.pool), (effort.turns, heat, int(effort.anywhere))
+    heat, anywhere = round(effort.heat * 1e6), round(effort.anywhere * 1e6)
+    return (effort.passes, tries, effort.pool), (effort.turns, heat, anywhere)
 
 
 def without_gaps(label: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -26,6 +26,7 @@ from dbanon.kernels.auto.cuts import Cutter, cut_all, make_cutter
 from dbanon.kernels.auto.diversity import forget, make_rules_of_slots
 from dbanon.kernels.auto.insertion_costs import add_costs, cost_without, refresh, union_offers
 from dbanon.kernels.auto.moves import (
+    FRUITLESS,
     LEAST_GAIN,
     STALE,
     Search,
@@ -56,12 +57,12 @@ BUILDERS, GROW_FAR, CUT, RANDOM, CARVE = 3, 0, 1, 2, 3
 class Ways(NamedTuple):
     """How pools are rebuilt.
 
-    heat: accepted relative rise of a pool's cost; anywhere: rows without a group of k may go to any
-    cluster of the block.
+    heat: accepted relative rise of a pool's cost; anywhere: share of pools whose rows without a
+    group of k may go to any cluster of the block.
     """
 
     heat: float
-    anywhere: bool
+    anywhere: float
 
 
 class Rebuild(NamedTuple):
@@ -175,7 +176,8 @@ def _rebuild(w: Search, b: Rebuild, carver: Carver | None, found: int, how: Ways
             p.rows[n] = row
             n += 1
             row = s.following[row]
-    groups = _group(w, b, carver, n, found, how)
+    anywhere = how.anywhere == 1.0 or (how.anywhere > 0.0 and uniform(w.dice) < how.anywhere)
+    groups = _group(w, b, carver, n, max(found - roll(w.dice, 2), 1) if anywhere else n)
     if groups == 0:
         return 0.0
     heat = paid * how.heat * uniform(w.dice) if how.heat > 0.0 else 0.0
@@ -196,11 +198,9 @@ def _rebuild(w: Search, b: Rebuild, carver: Carver | None, found: int, how: Ways
 
 
 @step
-def _group(w: Search, b: Rebuild, carver: Carver | None, n: int, found: int, how: Ways) -> int:
-    """Group the pool by a random method; return the number of groups."""
-    p, most = b.p, n
-    if how.anywhere:
-        most = max(found - roll(w.dice, 2), 1)
+def _group(w: Search, b: Rebuild, carver: Carver | None, n: int, most: int) -> int:
+    """Group the pool by a random method, all its n rows if ``most`` is n; return the number."""
+    p = b.p
     builder = RANDOM + roll(w.dice, 2) if carver is not None else roll(w.dice, BUILDERS)
     if builder == CUT:
         return _cut_pool(w, b, n)
@@ -209,7 +209,7 @@ def _group(w: Search, b: Rebuild, carver: Carver | None, n: int, found: int, how
         groups = grow_groups(p, n, w.s.r, w.k, w.dice, builder == GROW_FAR, most)
     elif carver is not None:
         groups = _carve_pool(w, b, carver, n, most)
-    if not how.anywhere:
+    if most == n:
         attach_rest(p, n, groups)
     return groups
 
@@ -552,7 +552,7 @@ def improve_block(
 
     codes: (n, d), sensitive: (n, s); levels: of ``Ladders``, None without carving; numbers: (10,)
     k, clusters, row passes, tries per cluster, most clusters in a pool, seed, block, rotations,
-    heat in millionths, flag of rows that may go anywhere.
+    heat in millionths, and so is the share of pools whose rows may go anywhere.
     """
     k, n_clusters = numbers[0], numbers[1]
     n = codes.shape[0]
@@ -569,9 +569,10 @@ def improve_block(
     ring = make_ring(n_slots if numbers[7] > 0 else ZERO, codes.shape[1])
     for _ in range(numbers[7]):
         saved += rotate(w, ring)
-    how = Ways(numbers[8] * MILLIONTH, numbers[9] > 0)
+    how = Ways(numbers[8] * MILLIONTH, numbers[9] * MILLIONTH)
     patient = patience(s, saved, how.heat)
-    dissolve_clusters(w, order, patient)
+    is_hot_and_large = levels is not None and how.heat > 0.0  # when hardly any cluster dissolves
+    dissolve_clusters(w, order, FRUITLESS if is_hot_and_large else patient)
     b = make_rebuild(s, k, min(numbers[4], n_clusters))
     if levels is None:
         rebuild_clusters(w, b, None, numbers[3], patient, how)

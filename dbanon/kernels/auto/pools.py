@@ -308,10 +308,9 @@ def start_segment(
     least = max(k, most // 8)
     rows, ends = np.arange(n), np.empty(n // least + 1, np.int64)
     blocks = cut_all(make_cutter(codes, flat, layout, n), rows, r, least, most, ends)
-    largest, start = ZERO, ZERO
-    for block in range(blocks):
-        largest = max(largest, ends[block] - start)
-        start = ends[block]
+    largest = ends[0]
+    for block in range(1, blocks):
+        largest = max(largest, ends[block] - ends[block - 1])
     p = make_pool(codes, flat, layout, largest, largest // k + 2)
     dice = make_dice(seed, n)
     label, found, start = np.empty(n, np.int32), 0, 0
