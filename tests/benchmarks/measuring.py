@@ -162,8 +162,11 @@ def report_floor(statements: dict[str, Statement], run: Run) -> None:
 
 @contextmanager
 def own_server() -> Iterator[None]:
-    """Give every command an embedded server that nobody else has, and stop it at the end."""
-    foreign = ("PG", "DBANON_")
+    """Give every command an embedded server that nobody else has, and stop it at the end.
+
+    Commands keep compiled modules: otherwise each would compile what it imports.
+    """
+    foreign = ("PG", "DBANON_", "PYTHONDONTWRITEBYTECODE")
     for name in [name for name in os.environ if name.startswith(foreign)]:
         del os.environ[name]
     with tempfile.TemporaryDirectory(prefix="dbanon-benchmark-") as folder:
