@@ -13,6 +13,8 @@ from dbanon.kernels.compilation import kernel, step
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dbanon.kernels.layout import Floats, Int32s, Int64s
+
 BINS: Any = np.int64(64)
 # A cut is chosen by this many points of a part; more hardly change it.
 LOOKED_AT = 4096
@@ -25,13 +27,13 @@ class Bins(NamedTuple):
     of all points up to a bin.
     """
 
-    counts: NDArray[np.int64]
+    counts: Int64s
     box: NDArray[np.float32]
-    paid: NDArray[np.float64]
+    paid: Floats
 
 
 @kernel
-def halve(points: NDArray[np.float32], most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def halve(points: NDArray[np.float32], most: int) -> tuple[Int64s, Int64s]:
     """Cut points in two at the narrowest sides until a part has at most ``most``; O(n d) a level.
 
     points: (n, d) float32, scaled. Returns the points by part, (n,), and the starts, (parts + 1,).
@@ -65,7 +67,7 @@ def halve(points: NDArray[np.float32], most: int) -> tuple[NDArray[np.int64], ND
 
 @step
 def _cheapest_cut(
-    bins: Bins, points: NDArray[np.float32], part: NDArray[np.int64], least: int
+    bins: Bins, points: NDArray[np.float32], part: Int64s, least: int
 ) -> tuple[int, float]:
     """Return the column and value of the cheapest cut; points up to the value are cut off."""
     best, cut_at, cut_by = np.inf, np.float32(0), 0
@@ -85,12 +87,7 @@ def _cheapest_cut(
 
 @step
 def _fill(
-    bins: Bins,
-    points: NDArray[np.float32],
-    part: NDArray[np.int64],
-    column: int,
-    low: float,
-    width: float,
+    bins: Bins, points: NDArray[np.float32], part: Int64s, column: int, low: float, width: float
 ) -> None:
     counts, box = bins.counts, bins.box
     counts[:] = 0
@@ -139,12 +136,8 @@ def _unite(box: NDArray[np.float32], b: int) -> float:
 
 @kernel
 def cut_blocks(
-    codes: NDArray[np.int32],
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    least: int,
-    most: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    codes: Int32s, flat: Floats, layout: Int64s, least: int, most: int
+) -> tuple[Int64s, Int64s]:
     """Cut rows at least cost into parts of ``least`` to ``most`` rows, if possible.
 
     Equal rows are never cut. Returns the rows by part, (n,), and the starts, (parts + 1,). O(n d^2)

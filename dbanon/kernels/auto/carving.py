@@ -29,13 +29,9 @@ from dbanon.kernels.random import make_dice, shuffle
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Levels = tuple[
-        NDArray[np.int64],
-        NDArray[np.int64],
-        NDArray[np.int32],
-        NDArray[np.int32],
-        NDArray[np.float64],
-    ]
+    from dbanon.kernels.layout import Floats, Int32s, Int64s, UInt64s
+
+    Levels = tuple[Int64s, Int64s, Int32s, Int32s, Floats]
 
 
 LOOKED_AT = 2048  # rows that estimate the distance of the nearest
@@ -49,12 +45,12 @@ class Seeds(NamedTuple):
     (q, room) nearest rows, of which n_near (q,) may be left.
     """
 
-    row: NDArray[np.int64]
-    cost: NDArray[np.float64]
-    least: NDArray[np.int64]
-    at: NDArray[np.int64]
-    near: NDArray[np.int32]
-    n_near: NDArray[np.int64]
+    row: Int64s
+    cost: Floats
+    least: Int64s
+    at: Int64s
+    near: Int32s
+    n_near: Int64s
 
 
 @step
@@ -70,7 +66,7 @@ def _distance(w: Carver, seed: int, row: int, limit: float) -> float:
 
 
 @step
-def _gather(w: Carver, seed: int, live: NDArray[np.int64], near: NDArray[np.int32]) -> int:
+def _gather(w: Carver, seed: int, live: Int64s, near: Int32s) -> int:
     """Fill ``near`` with about half as many rows as it holds; return their number."""
     limit, n, room = np.inf, live.shape[0], near.shape[0]
     if n > room:
@@ -98,13 +94,7 @@ def _gather(w: Carver, seed: int, live: NDArray[np.int64], near: NDArray[np.int3
 
 
 @step
-def _renew(
-    w: Carver,
-    s: Seeds,
-    i: int,
-    live: NDArray[np.int64],
-    label: NDArray[np.int32],
-) -> None:
+def _renew(w: Carver, s: Seeds, i: int, live: Int64s, label: Int32s) -> None:
     """Find a box around a seed among the rows without a cluster."""
     stand(w, s.row[i])
     near, n = s.near[i], ZERO
@@ -120,7 +110,7 @@ def _renew(
 
 
 @step
-def _still_has(w: Carver, s: Seeds, i: int, label: NDArray[np.int32]) -> bool:
+def _still_has(w: Carver, s: Seeds, i: int, label: Int32s) -> bool:
     """Return True if the box around a seed still has its least rows."""
     n = ZERO
     for a in range(s.n_near[i]):
@@ -145,7 +135,7 @@ def _make_seeds(q: int, d: int, room: int) -> Seeds:
 
 
 @step
-def _list_live(live: NDArray[np.int64], label: NDArray[np.int32]) -> int:
+def _list_live(live: Int64s, label: Int32s) -> int:
     """List the rows without a cluster in order; return their number."""
     n_live = ZERO
     for row in range(label.shape[0]):
@@ -157,14 +147,14 @@ def _list_live(live: NDArray[np.int64], label: NDArray[np.int32]) -> int:
 
 @kernel
 def carve(
-    codes: NDArray[np.int32],
-    sensitive: NDArray[np.int32],
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    rules: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]],
+    codes: Int32s,
+    sensitive: Int32s,
+    flat: Floats,
+    layout: Int64s,
+    rules: tuple[Int64s, Int64s, Floats],
     levels: Levels,
-    numbers: NDArray[np.int64],
-) -> NDArray[np.int32]:
+    numbers: Int64s,
+) -> Int32s:
     """Return the cluster of each row, -1 for the rest: fewer than k, or not diverse.
 
     levels: of ``Ladders``; numbers: (5,) k, seeds per possible cluster, near rows per k, tries of a
@@ -196,13 +186,7 @@ def carve(
 
 @step
 def _carve_all(
-    w: Carver,
-    s: Seeds,
-    many: int,
-    r: Rules,
-    live: NDArray[np.int64],
-    label: NDArray[np.int32],
-    found: int,
+    w: Carver, s: Seeds, many: int, r: Rules, live: Int64s, label: Int32s, found: int
 ) -> int:
     """Turn the boxes around seeds into clusters, cheapest first; return the number of clusters."""
     n_live = live.shape[0]
@@ -239,9 +223,7 @@ def _cheapest(s: Seeds, many: int) -> int:
 
 
 @step
-def _collect(
-    w: Carver, at: NDArray[np.int64], live: NDArray[np.int64], members: NDArray[np.int64]
-) -> int:
+def _collect(w: Carver, at: Int64s, live: Int64s, members: Int64s) -> int:
     """Find the live rows in a box around the seed; return their number."""
     n = ZERO
     for row in live:
@@ -252,7 +234,7 @@ def _collect(
 
 
 @step
-def _compact(live: NDArray[np.integer], n_live: int, label: NDArray[np.int32]) -> int:
+def _compact(live: NDArray[np.integer], n_live: int, label: Int32s) -> int:
     """Move the rows without a cluster to the front; return their number."""
     kept = ZERO
     for a in range(n_live):
@@ -272,11 +254,11 @@ class Table(NamedTuple):
     tuple; chain: (u,) int32, the previous tuple of the class; used: (u,) int64, slots in use.
     """
 
-    keys: NDArray[np.uint64]
-    rows: NDArray[np.int64]
-    head: NDArray[np.int32]
-    chain: NDArray[np.int32]
-    used: NDArray[np.int64]
+    keys: UInt64s
+    rows: Int64s
+    head: Int32s
+    chain: Int32s
+    used: Int64s
 
 
 @kernel
@@ -291,15 +273,15 @@ def _make_table(u: int) -> Table:
 
 @kernel
 def peel(
-    marks: NDArray[np.uint64],
-    begin: NDArray[np.int64],
+    marks: UInt64s,
+    begin: Int64s,
     nodes: NDArray[np.int16],
-    codes: NDArray[np.int32],
-    bounds: NDArray[np.int64],
+    codes: Int32s,
+    bounds: Int64s,
     r: Rules,
     k: int,
     budget: int,
-) -> NDArray[np.int32]:
+) -> Int32s:
     """Assign a number to every class of k rows that meets the rules, node after node.
 
     marks: a random number for each (column, level, generalized code), indexed by ``begin`` (d,
@@ -334,12 +316,12 @@ def peel(
 @step
 def _fill(
     t: Table,
-    begin: NDArray[np.int64],
-    marks: NDArray[np.uint64],
+    begin: Int64s,
+    marks: UInt64s,
     node: NDArray[np.int16],
-    codes: NDArray[np.int32],
-    bounds: NDArray[np.int64],
-    live: NDArray[np.int32],
+    codes: Int32s,
+    bounds: Int64s,
+    live: Int32s,
 ) -> int:
     """Insert the live tuples by their generalized codes; return the number of used slots."""
     keys, rows, head, chain = t.keys, t.rows, t.head, t.chain
@@ -366,7 +348,7 @@ def _fill(
 
 
 @step
-def _holds(r: Rules, t: int, chain: NDArray[np.int32], bounds: NDArray[np.int64]) -> bool:
+def _holds(r: Rules, t: int, chain: Int32s, bounds: Int64s) -> bool:
     if r.kinds.shape[0] == 0:
         return True
     n = ZERO
@@ -379,7 +361,7 @@ def _holds(r: Rules, t: int, chain: NDArray[np.int32], bounds: NDArray[np.int64]
 
 
 @step
-def _name(label: NDArray[np.int32], t: int, chain: NDArray[np.int32], name: int) -> None:
+def _name(label: Int32s, t: int, chain: Int32s, name: int) -> None:
     while t != NONE:
         label[t] = name
         t = chain[t]

@@ -18,7 +18,7 @@ from dbanon.kernels.auto.diversity import (
 from dbanon.kernels.compilation import ZERO, kernel, maker, step
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dbanon.kernels.layout import Floats, Int32s, Int64s
 
 
 PLACES = 5  # cuts of a column, at most
@@ -38,38 +38,38 @@ class Cutter(NamedTuple):
     ends: (PLACES,); box: (2, d, 4) bounds of the two parts, or sets of values.
     """
 
-    codes: NDArray[np.int32]
-    flat: NDArray[np.float64]
-    layout: NDArray[np.int64]
+    codes: Int32s
+    flat: Floats
+    layout: Int64s
     rules: Rules
     k: int
-    key: NDArray[np.int32]
-    values: NDArray[np.int32]
-    share: NDArray[np.float64]
-    order: NDArray[np.int32]
-    aside: NDArray[np.int32]
-    best: NDArray[np.int32]
-    total: NDArray[np.int64]
-    before: NDArray[np.int64]
-    pure: NDArray[np.int64]
-    kept: NDArray[np.int64]
-    rest: NDArray[np.int64]
-    quota: NDArray[np.int64]
-    ratio: NDArray[np.float64]
-    ends: NDArray[np.int64]
-    box: NDArray[np.int32]
+    key: Int32s
+    values: Int32s
+    share: Floats
+    order: Int32s
+    aside: Int32s
+    best: Int32s
+    total: Int64s
+    before: Int64s
+    pure: Int64s
+    kept: Int64s
+    rest: Int64s
+    quota: Int64s
+    ratio: Floats
+    ends: Int64s
+    box: Int32s
 
 
 @maker
 def _make_cutter(
-    codes: NDArray[np.int32],
-    sensitive: NDArray[np.int32],
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    rules: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]],
+    codes: Int32s,
+    sensitive: Int32s,
+    flat: Floats,
+    layout: Int64s,
+    rules: tuple[Int64s, Int64s, Floats],
     k: int,
-    key: NDArray[np.int32],
-    share: NDArray[np.float64],
+    key: Int32s,
+    share: Floats,
 ) -> Cutter:
     n, m, d = codes.shape[0], share.shape[0], codes.shape[1]
     values = np.zeros((m, sensitive.shape[1]), np.int32)
@@ -104,7 +104,7 @@ def _make_cutter(
 
 
 @step
-def _sum(counts: NDArray[np.int64]) -> int:
+def _sum(counts: Int64s) -> int:
     total = ZERO
     for number in counts:
         total += number
@@ -112,7 +112,7 @@ def _sum(counts: NDArray[np.int64]) -> int:
 
 
 @step
-def _hold(c: Cutter, counts: NDArray[np.int64]) -> bool:
+def _hold(c: Cutter, counts: Int64s) -> bool:
     """Return True if rows counted by key are enough and meet every rule; O(m) a rule."""
     n, r = _sum(counts), c.rules
     if n < c.k:
@@ -161,7 +161,7 @@ def _keep(c: Cutter) -> bool:
 
 
 @step
-def _sort(values: NDArray[np.float64]) -> None:
+def _sort(values: Floats) -> None:
     """Sort numbers by Shell's method: numba's own takes longer to compile than to run."""
     gap = values.shape[0] // 2
     while gap > 0:
@@ -196,7 +196,7 @@ def _deal(c: Cutter) -> bool:
 
 
 @step
-def _copy(numbers: NDArray[np.int64], to: NDArray[np.int64]) -> None:
+def _copy(numbers: Int64s, to: Int64s) -> None:
     for key in range(numbers.shape[0]):
         to[key] = numbers[key]
 
@@ -270,7 +270,7 @@ def _cut_column(c: Cutter, n: int, j: int, best: float) -> float:
 
 
 @step
-def _cut(c: Cutter, rows: NDArray[np.int32]) -> int:
+def _cut(c: Cutter, rows: Int32s) -> int:
     """Move rows into the two parts of the best cut; return the first's size, 0 for no cut."""
     n = rows.shape[0]
     if n < 2 * c.k:
@@ -293,7 +293,7 @@ def _cut(c: Cutter, rows: NDArray[np.int32]) -> int:
 
 
 @step
-def _put_in_order(c: Cutter, rows: NDArray[np.int32], j: int) -> bool:
+def _put_in_order(c: Cutter, rows: Int32s, j: int) -> bool:
     """Fill ``order`` with rows by their codes in a column, stably; False if all are equal."""
     n, codes, order, aside = rows.shape[0], c.codes, c.order, c.aside
     differs, run = False, ZERO + 1
@@ -319,15 +319,15 @@ def _put_in_order(c: Cutter, rows: NDArray[np.int32], j: int) -> bool:
 
 @kernel
 def cut_by_shares(
-    codes: NDArray[np.int32],
-    sensitive: NDArray[np.int32],
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    rules: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]],
-    key: NDArray[np.int32],
-    share: NDArray[np.float64],
+    codes: Int32s,
+    sensitive: Int32s,
+    flat: Floats,
+    layout: Int64s,
+    rules: tuple[Int64s, Int64s, Floats],
+    key: Int32s,
+    share: Floats,
     limits: tuple[int, int],
-) -> tuple[NDArray[np.int32], float]:
+) -> tuple[Int32s, float]:
     """Cut rows in two repeatedly; return the group of each, and the total of rows * cost.
 
     key: (n,) combination of sensitive values of each row; share: (m,) of each in the whole table;

@@ -13,7 +13,7 @@ from dbanon.kernels.compilation import ZERO, kernel, maker, step
 from dbanon.kernels.layout import BETWEEN, DISTINCT, ENTROPY, EQUAL, SHARE, TREE
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dbanon.kernels.layout import Floats, Int32s, Int64s
 
 
 TIE = 1e-9
@@ -38,24 +38,20 @@ class Rules(NamedTuple):
     above, its share, and its first and last place (TREE).
     """
 
-    kinds: NDArray[np.int64]
-    columns: NDArray[np.int64]
-    limits: NDArray[np.float64]
-    sensitive: NDArray[np.int32]
-    counts: NDArray[np.int32]
-    sums: NDArray[np.float64]
-    logs: NDArray[np.float64]
-    members: NDArray[np.int64]
-    tops: NDArray[np.int64]
+    kinds: Int64s
+    columns: Int64s
+    limits: Floats
+    sensitive: Int32s
+    counts: Int32s
+    sums: Floats
+    logs: Floats
+    members: Int64s
+    tops: Int64s
 
 
 @maker
 def make_rules_of_slots(
-    kinds: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    limits: NDArray[np.float64],
-    sensitive: NDArray[np.int32],
-    slots: int,
+    kinds: Int64s, columns: Int64s, limits: Floats, sensitive: Int32s, slots: int
 ) -> Rules:
     """Return the rules with counts of so many clusters, or of none if these are too many."""
     n, n_rules, n_values = sensitive.shape[0], kinds.shape[0], ZERO + 1
@@ -79,12 +75,7 @@ def make_rules_of_slots(
 
 
 @kernel
-def make_rules(
-    kinds: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    limits: NDArray[np.float64],
-    sensitive: NDArray[np.int32],
-) -> Rules:
+def make_rules(kinds: Int64s, columns: Int64s, limits: Floats, sensitive: Int32s) -> Rules:
     """Return the rules with counts of some rows at a time."""
     return make_rules_of_slots(kinds, columns, limits, sensitive, ZERO)
 
@@ -124,7 +115,7 @@ def forget_rule(r: Rules, rule: int, slot: int) -> None:
 
 
 @step
-def forget_rows(r: Rules, rows: NDArray[np.int64], n: int) -> None:
+def forget_rows(r: Rules, rows: Int64s, n: int) -> None:
     """Empty the last slot, which has the first ``n`` rows; O(n) a rule."""
     for rule in range(r.kinds.shape[0]):
         column = r.columns[rule]
@@ -162,7 +153,7 @@ def rule_holds(r: Rules, rule: int, slot: int, n: int) -> bool:
 
 
 @step
-def _is_recursive(r: Rules, rule: int, counts: NDArray[np.int32], n: int) -> bool:
+def _is_recursive(r: Rules, rule: int, counts: Int32s, n: int) -> bool:
     limit, l, met = r.limits[rule, 0], int(r.limits[rule, 1]), ZERO
     for value in range(counts.shape[0]):
         if counts[value] > 0:
@@ -176,7 +167,7 @@ def _is_recursive(r: Rules, rule: int, counts: NDArray[np.int32], n: int) -> boo
 
 
 @step
-def _put_greatest_first(counts: NDArray[np.int64], start: int) -> int:
+def _put_greatest_first(counts: Int64s, start: int) -> int:
     """Swap the greatest count from ``start`` with the one there; return it."""
     at = start
     for i in range(start + 1, counts.shape[0]):
@@ -187,13 +178,7 @@ def _put_greatest_first(counts: NDArray[np.int64], start: int) -> int:
 
 
 @step
-def _is_near(
-    kind: int,
-    numbers: NDArray[np.float64],
-    counts: NDArray[np.int32],
-    sums: NDArray[np.int64],
-    n: int,
-) -> bool:
+def _is_near(kind: int, numbers: Floats, counts: Int32s, sums: Int64s, n: int) -> bool:
     """Check counts of all values, n in all, by their distance from a distribution; O(values)."""
     m = min(int(numbers[1]), counts.shape[0])
     more = 2 + int(numbers[1])
@@ -217,9 +202,7 @@ def _is_near(
 
 
 @step
-def _is_near_in_tree(
-    numbers: NDArray[np.float64], counts: NDArray[np.int32], sums: NDArray[np.int64], n: int
-) -> bool:
+def _is_near_in_tree(numbers: Floats, counts: Int32s, sums: Int64s, n: int) -> bool:
     m = int(numbers[1])
     place = 2 + m
     sums[: m + 1] = 0
@@ -247,13 +230,13 @@ def is_wanted(r: Rules, rule: int, size: int, row: int) -> bool:
 
 
 @kernel
-def rows_hold(r: Rules, rows: NDArray[np.int64]) -> bool:
+def rows_hold(r: Rules, rows: Int64s) -> bool:
     """Return True if rows together meet every rule; O(n) a rule."""
     return hold(r, rows, rows.shape[0])
 
 
 @step
-def hold(r: Rules, rows: NDArray[np.int64], n: int) -> bool:
+def hold(r: Rules, rows: Int64s, n: int) -> bool:
     """Return True if the first ``n`` rows together meet every rule; O(n + values) a rule."""
     for i in range(n):
         put(r, SCRATCH, rows[i], 1)
@@ -263,7 +246,7 @@ def hold(r: Rules, rows: NDArray[np.int64], n: int) -> bool:
 
 
 @kernel
-def labels_hold(r: Rules, label: NDArray[np.int32], n_clusters: int) -> bool:
+def labels_hold(r: Rules, label: Int32s, n_clusters: int) -> bool:
     """Return True if every cluster meets every rule; O(n) a rule."""
     order = np.argsort(label, kind="mergesort")
     start = 0

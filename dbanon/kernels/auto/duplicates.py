@@ -10,14 +10,14 @@ from dbanon.kernels.auto.diversity import Rules, hold
 from dbanon.kernels.compilation import ZERO, kernel, step
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dbanon.kernels.layout import Bools, Int32s, Int64s
 
 
 _EMPTY = -1
 
 
 @step
-def _hash(codes: NDArray[np.int32], row: int) -> np.uint64:
+def _hash(codes: Int32s, row: int) -> np.uint64:
     h = np.uint64(0)
     for j in range(codes.shape[1]):
         h = (h ^ np.uint64(codes[row, j])) * np.uint64(0x9E3779B97F4A7C15)
@@ -26,7 +26,7 @@ def _hash(codes: NDArray[np.int32], row: int) -> np.uint64:
 
 
 @step
-def _equal(codes: NDArray[np.int32], a: int, b: int) -> bool:
+def _equal(codes: Int32s, a: int, b: int) -> bool:
     for j in range(codes.shape[1]):
         if codes[a, j] != codes[b, j]:
             return False
@@ -34,7 +34,7 @@ def _equal(codes: NDArray[np.int32], a: int, b: int) -> bool:
 
 
 @kernel
-def distinct_rows(codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def distinct_rows(codes: Int32s) -> tuple[Int32s, Int32s]:
     """Assign numbers to distinct rows (n, d) in order of appearance; O(n d).
 
     Returns the number of each row, (n,), and the first row of each number, (u,).
@@ -65,7 +65,7 @@ def distinct_rows(codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[
 
 
 @kernel
-def sort_by(order: NDArray[np.int64], keys: NDArray[np.int32], n_keys: int) -> NDArray[np.int64]:
+def sort_by(order: Int64s, keys: Int32s, n_keys: int) -> Int64s:
     """Return the rows of ``order`` by their keys 0..n_keys - 1, stably; O(n)."""
     starts = np.zeros(n_keys + 1, np.int64)
     for row in order:
@@ -80,7 +80,7 @@ def sort_by(order: NDArray[np.int64], keys: NDArray[np.int32], n_keys: int) -> N
 
 
 @kernel
-def freeze_rows(bounds: NDArray[np.int64], r: Rules, k: int) -> NDArray[np.bool_]:
+def freeze_rows(bounds: Int64s, r: Rules, k: int) -> Bools:
     """Return a mask of the rows of frequent tuples that need no search.
 
     bounds: (u + 1,) start of each tuple. A tuple of at least 3k rows freezes all but 2k to 3k - 1
@@ -102,7 +102,7 @@ def freeze_rows(bounds: NDArray[np.int64], r: Rules, k: int) -> NDArray[np.bool_
 
 
 @step
-def _part_holds(frozen: NDArray[np.bool_], part: bool, start: int, n: int, r: Rules) -> bool:
+def _part_holds(frozen: Bools, part: bool, start: int, n: int, r: Rules) -> bool:
     m = ZERO
     for row in range(start, start + n):
         if frozen[row] == part:

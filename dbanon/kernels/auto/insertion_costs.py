@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dbanon.kernels.auto.clusters import NONE, Clusters, left_cost, without
-from dbanon.kernels.boxes.costs import with_code
+from dbanon.kernels.boxes.costs import box_cost, with_code
 from dbanon.kernels.compilation import ZERO, inlined, maker, step
 from dbanon.kernels.layout import HI, LO, SIZE, START, STRIDE, TABLE, WIDE
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dbanon.kernels.layout import Floats, Int32s, Int64s, UInt64s
 
 
 # A column with more values, in all or in the block, has no prices: they are computed when asked.
 MOST_VALUES, MOST_PRICED = 4096, 128
 ORDERED, DIRECT, FLAT = -1, -2, -3
-PIECE: Any = np.int64(16)  # clusters that are skipped if they have all codes of a line for nothing
 # Bits that are compared of a code of a flat column, and the most such columns, one bit each.
 BITS, MOST_FLAT, VARIES = 3, 64, 3
 ROUNDING = 1e-9
@@ -37,36 +36,36 @@ class Offers(NamedTuple):
     at: (n, d) int32, line of ``price`` for each row and column, ORDERED if ``low`` and ``high``
     suffice, FLAT if bits do because all values are equally far apart, DIRECT if nothing is stored;
     column, code: (m,) of each line; price: (m, g) cost of that column of each cluster with that
-    code; above: (m, pieces) how many of these are not 0; place: (n, d) position in an ordered
+    code; place: (n, d) position in an ordered
     column, code in a flat one; low, high: (d, g) least and greatest place in ordered columns; only:
     (d, g) int32, code of flat columns, NONE if there are several; bits: (n, BITS) uint64, of these;
     masks: (BITS + 1, g + 1) uint64, the same of clusters, then the columns whose values differ, the
     last for a cluster without a row; flat_cost: (1,) least cost of a flat column, -1 if all totals
-    are exact; base: (g,) cost of columns of which nothing is stored; more: (g,) size with one more
-    row; paid: (g,) size * cost, -inf if empty; total: (g,) work memory; changed: (g + 1,) int64,
-    number of the last change of each cluster, and of all; left, as_of: (n,) cost of its cluster
-    without each row, and the change it is of.
+    are exact; base: (g,) cost of columns of which nothing is stored, or, if columns are flat, what
+    the other columns cost already; more: (g,) size with one more row; paid: (g,) size * cost, -inf
+    if empty; total: (g,) work memory; changed: (g + 1,) int64, number of the last change of each
+    cluster, and of all; left, as_of: (n,) cost of its cluster without each row, and the change it
+    is of.
     """
 
-    at: NDArray[np.int32]
-    column: NDArray[np.int64]
-    code: NDArray[np.int32]
-    price: NDArray[np.float64]
-    above: NDArray[np.int16]
-    place: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    only: NDArray[np.int32]
-    bits: NDArray[np.uint64]
-    masks: NDArray[np.uint64]
-    flat_cost: NDArray[np.float64]
-    base: NDArray[np.float64]
-    more: NDArray[np.float64]
-    paid: NDArray[np.float64]
-    total: NDArray[np.float64]
-    changed: NDArray[np.int64]
-    left: NDArray[np.float64]
-    as_of: NDArray[np.int64]
+    at: Int32s
+    column: Int64s
+    code: Int32s
+    price: Floats
+    place: Floats
+    low: Floats
+    high: Floats
+    only: Int32s
+    bits: UInt64s
+    masks: UInt64s
+    flat_cost: Floats
+    base: Floats
+    more: Floats
+    paid: Floats
+    total: Floats
+    changed: Int64s
+    left: Floats
+    as_of: Int64s
 
 
 @maker
@@ -84,7 +83,6 @@ def make_offers(s: Clusters) -> Offers:
         column[:m],
         code[:m],
         np.zeros((m, g)),
-        np.zeros((m, (g + PIECE - 1) // PIECE), np.int16),
         place,
         np.zeros((d, g)),
         np.zeros((d, g)),
@@ -108,12 +106,12 @@ def make_offers(s: Clusters) -> Offers:
 @maker
 def _choose_forms(
     s: Clusters,
-    at: NDArray[np.int32],
-    column: NDArray[np.int64],
-    code: NDArray[np.int32],
-    place: NDArray[np.float64],
-    bits: NDArray[np.uint64],
-    flat_cost: NDArray[np.float64],
+    at: Int32s,
+    column: Int64s,
+    code: Int32s,
+    place: Floats,
+    bits: UInt64s,
+    flat_cost: Floats,
 ) -> int:
     """Fill the arrays of ``Offers`` that depend on rows alone; return the number of lines."""
     m = n_flat = ZERO
@@ -139,7 +137,7 @@ def _choose_forms(
 
 
 @step
-def _is_flat(flat: NDArray[np.float64], layout: NDArray[np.int64], j: int) -> bool:
+def _is_flat(flat: Floats, layout: Int64s, j: int) -> bool:
     """Return True if different values of a taxonomy cost as much as everything.
 
     Of few columns, those of a small taxonomy have exact prices instead.
@@ -168,18 +166,14 @@ def _count(x: np.uint64) -> float:
     x -= (x >> np.uint64(1)) & np.uint64(0x5555555555555555)
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
     x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.float64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+    for shift in (8, 16, 32):  # a product of this size, or of 64 bits, has no vector instruction
+        x += x >> np.uint64(shift)
+    return np.float64(np.int32(x & np.uint64(127)))
 
 
 @maker
 def _list_codes(
-    codes: NDArray[np.int32],
-    layout: NDArray[np.int64],
-    j: int,
-    at: NDArray[np.int32],
-    column: NDArray[np.int64],
-    code: NDArray[np.int32],
-    m: int,
+    codes: Int32s, layout: Int64s, j: int, at: Int32s, column: Int64s, code: Int32s, m: int
 ) -> int:
     """Give each code of column j a line, from m; return the number of lines."""
     at[:, j] = DIRECT
@@ -200,7 +194,7 @@ def _list_codes(
 
 
 @step
-def _position(flat: NDArray[np.float64], layout: NDArray[np.int64], j: int, code: int) -> float:
+def _position(flat: Floats, layout: Int64s, j: int, code: int) -> float:
     """Return the position of a code of an ordered column; NULL is far from all values."""
     start, size = layout[j, START], layout[j, SIZE]
     if code == size:
@@ -231,11 +225,12 @@ def refresh(o: Offers, s: Clusters, c: int) -> None:
         j, new = column[i], 0.0
         if s.size[c] > 0:
             new = with_code(flat, layout, j, box[c, j, LO], box[c, j, HI], code[i])
-        o.above[i, c // PIECE] += (new != 0.0) - (price[i, c] != 0.0)
         price[i, c] = new
     for bit in range(BITS + 1):
         o.masks[bit, c] = 0
-    o.base[c] = _joined_cost(o, s, c, s.head[c], True) if s.size[c] > 0 else 0.0
+    o.base[c] = 0.0
+    if s.size[c] > 0 and o.flat_cost[0] <= 0.0:
+        o.base[c] = _joined_cost(o, s, c, s.head[c], True)
     n_flat = ZERO
     for j in range(layout.shape[0] if s.size[c] > 0 else 0):
         if o.at[0, j] == FLAT:
@@ -243,19 +238,12 @@ def refresh(o: Offers, s: Clusters, c: int) -> None:
             o.only[j, c] = lo if lo == hi else NONE
             _mark(o.masks[:, c], n_flat, lo, hi)
             n_flat += 1
-        elif layout[j, STRIDE] == 0:
+            continue
+        if o.flat_cost[0] > 0.0:
+            o.base[c] += box_cost(flat, layout, j, box[c, j, LO], box[c, j, HI])
+        if layout[j, STRIDE] == 0:
             o.low[j, c] = _position(flat, layout, j, box[c, j, LO])
             o.high[j, c] = _position(flat, layout, j, box[c, j, HI])
-
-
-@step
-def _add_line(
-    total: NDArray[np.float64], price: NDArray[np.float64], above: NDArray[np.int16]
-) -> None:
-    for piece in range(above.shape[0]):
-        if above[piece] > 0:
-            for c in range(piece * PIECE, min((piece + 1) * PIECE, total.shape[0])):
-                total[c] += price[c]
 
 
 @step
@@ -265,10 +253,13 @@ def _add_up(o: Offers, s: Clusters, row: int) -> None:
     flat, layout = s.flat, s.layout
     g = total.shape[0]
     _count_flat(o, row)
+    if o.flat_cost[0] > 0.0:  # hardly any cluster costs so little
+        return
     for j in range(layout.shape[0]):
         line = o.at[row, j]
         if line >= 0:
-            _add_line(total, price[line], o.above[line])
+            for c in range(g):
+                total[c] += price[line, c]
         elif line == ORDERED:
             x, most = place[row, j], flat[layout[j, START]]
             for c in range(g):
@@ -295,7 +286,7 @@ def _count_of(o: Offers, c: int, row: int) -> float:
 
 
 @step
-def _mark(mask: NDArray[np.uint64], column: int, lo: int, hi: int) -> None:
+def _mark(mask: UInt64s, column: int, lo: int, hi: int) -> None:
     """Set the bits of a flat column with these bounds."""
     for bit in range(BITS):
         mask[bit] |= _bit(lo, bit, column)
@@ -304,15 +295,15 @@ def _mark(mask: NDArray[np.uint64], column: int, lo: int, hi: int) -> None:
 
 @step
 def add_costs(
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
+    flat: Floats,
+    layout: Int64s,
     j: int,
     form: int,
     lo: int,
     hi: int,
-    code: NDArray[np.int32],
-    place: NDArray[np.float64],
-    total: NDArray[np.float64],
+    code: Int32s,
+    place: Floats,
+    total: Floats,
 ) -> None:
     """Add to ``total`` the cost of bounds of column j with each of the codes.
 
@@ -331,7 +322,7 @@ def add_costs(
             total[i] += with_code(flat, layout, j, lo, hi, code[i])
 
 
-@step
+@inlined
 def cost_without(o: Offers, s: Clusters, row: int) -> float:
     """Return the cost of a row's cluster without it; computed once for each change of the cluster.
 
@@ -357,7 +348,7 @@ def set_aside(o: Offers, s: Clusters, row: int) -> None:
             n_flat += 1
 
 
-@step
+@inlined
 def may_cost(o: Offers, s: Clusters, out: int, into: int, most: float) -> bool:
     """Return False if the cluster of row ``out`` costs more with row ``into`` in its place.
 
@@ -377,13 +368,7 @@ def may_cost(o: Offers, s: Clusters, out: int, into: int, most: float) -> bool:
 
 @step
 def cheapest_offers(
-    o: Offers,
-    s: Clusters,
-    row: int,
-    not_in: int,
-    limit: float,
-    best: NDArray[np.int64],
-    rises: NDArray[np.float64],
+    o: Offers, s: Clusters, row: int, not_in: int, limit: float, best: Int64s, rises: Floats
 ) -> int:
     """Fill ``best`` with the clusters of least rise for a row, below ``limit``, cheapest first.
 
@@ -397,7 +382,7 @@ def cheapest_offers(
         if rise >= limit + ROUNDING or c == not_in:
             continue
         if not exact:
-            rise += more[c] * (_joined_cost(o, s, c, row, True) - o.base[c])
+            rise += more[c] * _underrated(o, s, c, row, (limit + ROUNDING - rise) / more[c])
             if rise < limit + ROUNDING:
                 rise = more[c] * _joined_cost(o, s, c, row, False) - paid[c]
         if rise >= limit:
@@ -411,6 +396,24 @@ def cheapest_offers(
         if found == best.shape[0]:
             limit = rises[found - 1]
     return found
+
+
+@step
+def _underrated(o: Offers, s: Clusters, c: int, row: int, most: float) -> float:
+    """Return how much more than ``o.total`` a cluster costs with a row, at least.
+
+    Stops above ``most``.
+    """
+    if o.flat_cost[0] <= 0.0:
+        return _joined_cost(o, s, c, row, True) - o.base[c]
+    total, flat, layout = 0.0, s.flat, s.layout
+    for j in range(layout.shape[0]):
+        if o.at[0, j] == ORDERED:
+            low, high, x, cost = o.low[j, c], o.high[j, c], o.place[row, j], flat[layout[j, START]]
+            total += min(max(high, x) - min(low, x), cost) - min(high - low, cost)
+            if total > most:
+                break
+    return total
 
 
 @step
