@@ -102,7 +102,7 @@ class Plan(NamedTuple):
 
 EFFORTS = {
     "fast": Plan(0, 0, 2, 5.0e5, 0.0, Carving(1, 1.0e9)),
-    "balanced": Plan(3, 16, 100, 3.3e5, 9.0e5, USUAL),
+    "balanced": Plan(3, 16, 100, 3.3e5, 1.0e6, USUAL),
     "best": Plan(12, 18, 400, 1.2e7, 9.0e6, USUAL),
 }
 # A round rebuilds pools of a few k rows, which is half of its work at this k.

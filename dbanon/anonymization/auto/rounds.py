@@ -67,7 +67,7 @@ TURNS = LIGHT._replace(turns=1)
 # Gains further once the others stagnate: a search that is hot at first and then cools.
 ANNEALED = Effort(passes=1, tries=4, pool=6, turns=1, heat=0.05)
 # Rows that may go anywhere open and close clusters; if all might, it would gain less.
-LARGE = Effort(passes=1, tries=6, pool=3, turns=1, heat=0.04, anywhere=0.3)
+LARGE = Effort(passes=1, tries=6, pool=3, turns=1, heat=0.045, anywhere=0.3)
 MANY_COLUMNS = Effort(passes=1, tries=4, pool=3, turns=1, heat=0.1, anywhere=1.0)
 
 

@@ -68,15 +68,14 @@ class Ways(NamedTuple):
 class Rebuild(NamedTuple):
     """Work memory of rebuilds.
 
-    p: the pool; q: for cutting; chosen, distance: (most,) clusters of the pool, at most ``most``;
-    ends: of the groups; rows, old: (n,) int64, old the previous cluster of each row; lossy: (g,)
-    int64, clusters of nonzero cost; near: (n,) int32, rows in no box.
+    p: the pool; q: for cutting; chosen: (most,) int64, clusters of the pool; ends: of the groups;
+    rows, old: (n,) int64, old the previous cluster of each row; lossy: (g,) int64, clusters of
+    nonzero cost; near: (n,) int32, rows in no box.
     """
 
     p: Pool
     q: Cutter
     chosen: NDArray[np.int64]
-    distance: NDArray[np.float64]
     ends: NDArray[np.int64]
     rows: NDArray[np.int64]
     old: NDArray[np.int64]
@@ -93,7 +92,6 @@ def make_rebuild(s: Clusters, k: int, most: int) -> Rebuild:
         make_pool(codes, flat, layout, n, n // k + 2),
         make_cutter(codes, flat, layout, n),
         np.empty(most, np.int64),
-        np.empty(most),
         np.empty(n // k + 2, np.int64),
         np.empty(n, np.int64),
         np.empty(n, np.int64),
@@ -128,7 +126,9 @@ def rebuild_clusters(
         if s.size[c] == 0 or s.cost[c] == 0.0:
             continue
         others = 1 + roll(w.dice, most - 1) if most > 1 else 0
-        gain = _rebuild(w, b, carver, _choose(w, b, c, others), how)
+        near = roll(w.dice, 2) == 0
+        found = choose_near(w, b, c, others) if near else choose_fitting(w, b, c, others)
+        gain = _rebuild(w, b, carver, found, how)
         saved += gain
         in_vain = 0 if gain > 0.0 else in_vain + 1
         if in_vain == patient:
@@ -137,29 +137,41 @@ def rebuild_clusters(
 
 
 @step
-def _choose(w: Search, b: Rebuild, c: int, others: int) -> int:
+def choose_near(w: Search, b: Rebuild, c: int, others: int) -> int:
     """Fill ``b.chosen`` with a cluster and its nearest by noisy union cost; return their number."""
-    sizes, chosen, distance, total = w.s.size, b.chosen, b.distance, w.o.total
-    chosen[0] = c
-    if others == 0:
-        return 1
+    total, found = w.o.total, ZERO + 1
+    b.chosen[0] = c
     union_offers(w.o, w.s, c)
-    found = 1
-    limit = np.inf
-    for other in range(sizes.shape[0]):
-        if total[other] >= limit or sizes[other] == 0 or other == c:
-            continue
-        far = total[other] * (1.0 + NOISE * uniform(w.dice))
-        if far >= limit:
-            continue
-        found = min(found + 1, others + 1)
-        at = found - 1
-        while at > 1 and distance[at - 1] > far:
-            distance[at], chosen[at] = distance[at - 1], chosen[at - 1]
-            at -= 1
-        distance[at], chosen[at] = far, other
-        if found == others + 1:
-            limit = distance[found - 1]
+    for other in range(total.shape[0]):
+        total[other] *= 1.0 + NOISE * uniform(w.dice)
+        if w.s.size[other] == 0 or other == c:
+            total[other] = np.inf
+    for _ in range(others):
+        nearest = np.argmin(total)
+        if total[nearest] < np.inf:
+            total[nearest] = np.inf
+            b.chosen[found] = nearest
+            found += 1
+    return found
+
+
+@step
+def choose_fitting(w: Search, b: Rebuild, c: int, others: int) -> int:
+    """Fill ``b.chosen`` with a cluster and those that its rows fit best; return their number.
+
+    Rows of a large box may fit small ones, although no union with these is cheap.
+    """
+    found = ZERO + 1
+    b.chosen[0] = c
+    for _ in range(2 * others):
+        if found > others:
+            break
+        row = w.s.head[c]
+        for _ in range(roll(w.dice, w.s.size[c])):
+            row = w.s.following[row]
+        if find_cheapest(w, row, c, np.inf) > 0 and w.best[0] not in b.chosen[:found]:
+            b.chosen[found] = w.best[0]
+            found += 1
     return found
 
 
@@ -305,54 +317,30 @@ def _carve_pool(w: Search, b: Rebuild, q: Carver, n: int, most: int) -> int:
 @step
 def _replace(w: Search, b: Rebuild, found: int, n: int, groups: int) -> bool:
     """Replace the chosen clusters by the groups of the pool; False if there is no room."""
-    s = w.s
-    free = found
+    s, p, slots = w.s, b.p, found
     for c in range(s.size.shape[0]):
-        free += s.size[c] == 0
-    if free < groups:
+        if s.size[c] == 0 and slots < groups:
+            b.ends[slots] = c
+            slots += 1
+    if slots < groups:
         return False
     for i in range(found):
+        b.ends[i] = b.chosen[i]
         s.head[b.chosen[i]] = NONE
         s.size[b.chosen[i]] = 0
         s.cost[b.chosen[i]] = 0.0
         if is_counted(s.r):
             forget(s.r, b.chosen[i])
-    c = ZERO
-    for g in range(groups):
-        if g < found:
-            slot = b.chosen[g]
-        else:
-            while s.size[c] > 0 or _is_chosen(b, found, c):
-                c += 1
-            slot = c
-            c += 1
-        b.ends[g] = slot
-    _link_all(w, b, n)
+    for i in range(n):
+        s.owner[p.rows[i]] = NONE  # of rows in no group
+        if p.label[i] != NONE:
+            link(s, p.rows[i], b.ends[p.label[i]])
     for g in range(groups):
         rescan(s, b.ends[g])
         refresh(w.o, s, b.ends[g])
     for i in range(groups, found):
         refresh(w.o, s, b.chosen[i])
     return True
-
-
-@step
-def _link_all(w: Search, b: Rebuild, n: int) -> None:
-    """Add the rows of the pool to the clusters of their groups; the others have none."""
-    s, p = w.s, b.p
-    for i in range(n):
-        if p.label[i] == NONE:
-            s.owner[p.rows[i]] = NONE
-        else:
-            link(s, p.rows[i], b.ends[p.label[i]])
-
-
-@step
-def _is_chosen(b: Rebuild, found: int, c: int) -> bool:
-    for i in range(found):
-        if b.chosen[i] == c:
-            return True
-    return False
 
 
 MOST = 300  # clusters of one assignment

@@ -39,6 +39,7 @@ dissolve_clusters = called(moves.dissolve_clusters)
 make_rebuild = called(improving.make_rebuild)
 make_carver = called(shrinking.make_carver)
 rebuild_clusters = called(improving.rebuild_clusters)
+choose_near, choose_fitting = called(improving.choose_near), called(improving.choose_fitting)
 make_ring, rotate, assign = (
     called(function) for function in (improving.make_ring, improving.rotate, improving.assign)
 )
@@ -327,6 +328,23 @@ def test_a_search_saves_what_it_says_and_keeps_the_rules(drawn, seed, steps, pat
         assert paid - saved == pytest.approx(naive.total(space, groups, loss), abs=1e-6)
         paid -= saved
         assert all(len(rows) >= space.k and naive.holds(space, rows) for rows in groups)
+
+
+@pytest.mark.parametrize("fitting", [False, True])
+def test_different_clusters_are_rebuilt_near_one_or_those_that_its_rows_fit_best(fitting):
+    space, search = of_many_flat_columns(0)
+    pools = make_rebuild(search.s, space.k, 4)
+    for c in range(0, 100, 7):
+        n = (choose_fitting if fitting else choose_near)(search, pools, c, 3)
+        first, *others = pools.chosen[:n].tolist()
+        assert c == first
+        assert len({c, *others}) == n > 1
+        assert search.s.size[others].all()
+        best = set()
+        for row in listed(search.s, c):
+            assert find_cheapest(search, row, c, np.inf) > 0
+            best.add(int(search.best[0]))
+        assert not fitting or best >= {*others}
 
 
 @given(st.integers(1, 6), st.integers(0, 2**32 - 1), st.sampled_from([3, 1_000_000]))
