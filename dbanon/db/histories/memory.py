@@ -16,7 +16,7 @@ from psycopg import sql
 from dbanon.db import catalog
 from dbanon.db.person_hashes import HASHED, fill_places, members
 from dbanon.db.proofs import subjects
-from dbanon.db.queries import query, template
+from dbanon.db.queries import named, query, template
 from dbanon.db.releases import copies, immutability, relations
 from dbanon.db.session import at_once
 from dbanon.domain.errors import DatabaseError
@@ -112,7 +112,7 @@ def remember(
     series = publication.id if starts_series else latest["series"] if latest is not None else 0
     several = not publication.policy.is_one_row(publication.info)
     _present(session, publication, key)
-    where = {**_named(table), "person": person, "key": key, "series": series}
+    where = {**named(table), "person": person, "key": key, "series": series}
     known = _comparable(session, table, where)
     is_first = not known.relations
     of_view = {"view_schema": view.schema, "view_name": view.name}
@@ -210,7 +210,7 @@ def of_series(
     known = _latest(session, table, relation)
     if known is None or not known["exists"]:
         return Memory(table, {}, series=0 if known is None else known["series"])
-    return _comparable(session, table, {**_named(table), **known}, until=until)
+    return _comparable(session, table, {**named(table), **known}, until=until)
 
 
 def unpack(session: Session, found: Sequence[Memory]) -> None:
@@ -365,15 +365,13 @@ def may_forget(session: Session) -> bool:
 
 def forget_series(session: Session, table: TableName, number: int) -> tuple[int, ...]:
     """Delete the membership of a series, by number; return the affected releases."""
-    found = session.pg.execute(
-        query("histories.forget_series"), {**_named(table), "series": number}
-    )
+    found = session.pg.execute(query("histories.forget_series"), {**named(table), "series": number})
     return tuple(row[0] for row in found)
 
 
 def series(session: Session, table: TableName) -> dict[int, int]:
     """Return the series of each stored release of a table, by number."""
-    rows = session.pg.execute(query("histories.series"), _named(table))
+    rows = session.pg.execute(query("histories.series"), named(table))
     return {number: own for number, own, *_ in rows}
 
 
@@ -392,7 +390,7 @@ class Placed(NamedTuple):
 def placement(session: Session, table: TableName, relation: TableName) -> Placed:
     """Return the stored series of a table, and the key of a relation's persons."""
     with at_once(session.pg):
-        rows = session.pg.execute(query("histories.series"), _named(table))
+        rows = session.pg.execute(query("histories.series"), named(table))
         latest = _find_latest(session, table, relation)
     known = _read_latest(latest)
     places = {number: (own, TableName(*relation)) for number, own, *relation in rows}
@@ -413,7 +411,7 @@ def shows_several(session: Session, known: Memory) -> bool:
 
 def changes(session: Session, table: TableName) -> dict[int, int]:
     """Return the number of changed rows of each stored release of a table."""
-    return dict(session.pg.execute(query("histories.changes"), _named(table)).fetchall())
+    return dict(session.pg.execute(query("histories.changes"), named(table)).fetchall())
 
 
 def forget(session: Session, *tables: sql.Identifier) -> None:
@@ -426,10 +424,6 @@ def drop(session: Session, *tables: sql.Identifier) -> None:
     session.pg.execute(sql.SQL("DROP TABLE {}").format(sql.SQL(", ").join(tables)))
 
 
-def _named(table: TableName) -> dict[str, Any]:
-    return {"schema": table.schema, "name": table.name}
-
-
 def _latest(
     session: Session, table: TableName, relation: TableName | None
 ) -> dict[str, Any] | None:
@@ -438,12 +432,12 @@ def _latest(
 
 
 def _find_latest(session: Session, table: TableName, relation: TableName | None) -> psycopg.Cursor:
-    named = {
-        **_named(table),
+    asked = {
+        **named(table),
         "view_schema": None if relation is None else relation.schema,
         "view_name": None if relation is None else relation.name,
     }
-    return session.pg.execute(query("histories.latest_history"), named)
+    return session.pg.execute(query("histories.latest_history"), asked)
 
 
 def _read_latest(found: psycopg.Cursor) -> dict[str, Any] | None:
@@ -614,23 +608,23 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
 
 def find_deleted(session: Session, relation: TableName, *, deadline: timedelta | None) -> None:
     """Write deleted persons to ``history_missed``: when first missed, and if overdue."""
-    session.pg.execute(query("membership.find_leavers"), {**_named(relation), "deadline": deadline})
+    session.pg.execute(query("membership.find_leavers"), {**named(relation), "deadline": deadline})
 
 
 def keep_deleted(session: Session, relation: TableName) -> None:
     """Store only the persons of ``history_missed`` that the next release retains."""
     for name in ("membership.discard_leavers", "membership.keep_leavers"):
-        session.pg.execute(query(name), _named(relation))
+        session.pg.execute(query(name), named(relation))
 
 
 def forget_deleted(session: Session, relation: TableName) -> None:
     """Delete the times of deleted persons, for an empty relation or a new grouping."""
-    session.pg.execute(query("membership.forget_leavers"), _named(relation))
+    session.pg.execute(query("membership.forget_leavers"), named(relation))
 
 
 def failed_pools(session: Session, table: TableName) -> list[tuple[dict[str, str | None], int]]:
     """Return the kept values and persons of the last pools of a table that failed the models."""
-    found = session.pg.execute(query("membership.failed_pools"), _named(table))
+    found = session.pg.execute(query("membership.failed_pools"), named(table))
     return [(json.loads(kept), persons) for kept, persons in found]
 
 
@@ -638,7 +632,7 @@ def keep_pool(
     session: Session, relation: TableName, kept: Mapping[str, str | None], persons: int
 ) -> None:
     """Store the size of a pool that failed the models, also if this transaction is rolled back."""
-    asked = {**_named(relation), "kept": _text(kept), "persons": persons}
+    asked = {**named(relation), "kept": _text(kept), "persons": persons}
 
     def keep(session: Session) -> None:
         forget_pools(session, relation, kept)
@@ -652,7 +646,7 @@ def forget_pools(
     session: Session, relation: TableName, kept: Mapping[str, str | None] | None = None
 ) -> None:
     """Delete the failed pools of a relation, with some kept values or all."""
-    asked = {**_named(relation), "kept": None if kept is None else _text(kept)}
+    asked = {**named(relation), "kept": None if kept is None else _text(kept)}
     session.pg.execute(query("membership.forget_pools"), asked)
 
 
@@ -662,7 +656,7 @@ def _text(kept: Mapping[str, str | None]) -> str:
 
 def count_deleted(session: Session, relation: TableName, *, deadline: timedelta | None) -> Retained:
     """Count the retained deleted persons of a relation, at its last refresh."""
-    asked = {**_named(relation), "deadline": deadline}
+    asked = {**named(relation), "deadline": deadline}
     shown, overdue, since, failed = session.one(query("membership.count_leavers"), asked)
     due = since + deadline if since is not None and deadline is not None else None
     return Retained(relation, shown, overdue, since, due, failed)
