@@ -36,16 +36,15 @@ class Offers(NamedTuple):
     at: (n, d) int32, line of ``price`` for each row and column, ORDERED if ``low`` and ``high``
     suffice, FLAT if bits do because all values are equally far apart, DIRECT if nothing is stored;
     column, code: (m,) of each line; price: (m, g) cost of that column of each cluster with that
-    code; place: (n, d) position in an ordered
-    column, code in a flat one; low, high: (d, g) least and greatest place in ordered columns; only:
-    (d, g) int32, code of flat columns, NONE if there are several; bits: (n, BITS) uint64, of these;
-    masks: (BITS + 1, g + 1) uint64, the same of clusters, then the columns whose values differ, the
-    last for a cluster without a row; flat_cost: (1,) least cost of a flat column, -1 if all totals
-    are exact; base: (g,) cost of columns of which nothing is stored, or, if columns are flat, what
-    the other columns cost already; more: (g,) size with one more row; paid: (g,) size * cost, -inf
-    if empty; total: (g,) work memory; changed: (g + 1,) int64, number of the last change of each
-    cluster, and of all; left, as_of: (n,) cost of its cluster without each row, and the change it
-    is of.
+    code; place: (n, d) position in an ordered column, code in a flat one; low, high: (d, g) least
+    and greatest place in ordered columns; only: (d, g) int32, code of flat columns, NONE if there
+    are several; bits: (n, BITS) uint64, of these; masks: (BITS + 1, g + 1) uint64, the same of
+    clusters, then the columns whose values differ, the last for a cluster without a row; flat_cost:
+    (1,) least cost of a flat column, -1 if all totals are exact; base: (g,) cost of columns
+    of which nothing is stored, or, if columns are flat, what the others cost already; more: (g,)
+    size with one more row; paid: (g,) size * cost, -inf if empty; total: (g,) work memory; changed:
+    (g + 1,) int64, number of the last change of each cluster, and of all; left, as_of: (n,) cost of
+    its cluster without each row, and the change it is of.
     """
 
     at: Int32s
