@@ -28,7 +28,7 @@ from dbanon.anonymization.utility.readings import (
 from dbanon.domain.report import Association, Classification, QueryError, Utility
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import Policy
 
     Floats = NDArray[np.float64]
-    from collections.abc import Mapping
-
+    Singles = NDArray[np.float32]
     Counts = NDArray[np.int64]
 
 
@@ -45,14 +44,15 @@ BOOSTING, LOGISTIC = "gradient boosting", "logistic regression"
 _TREES, _LEAST_ROUNDS, _MOST_ROUNDS = 300, 15, 100
 _FEATURES = 128  # with more, fewer trees are grown
 _FEWEST_BINS, _MOST_BINS = 2, 255  # which the classifier permits
+_LEAF = 20  # rows of a leaf
 _STEPS = 500
 
 
 class Features(NamedTuple):
     """Features of each label and of each code, (n, f) both."""
 
-    labels: Floats
-    codes: Floats
+    labels: Singles
+    codes: Singles
 
 
 class Score(NamedTuple):
@@ -72,20 +72,21 @@ def features_of(reading: Reading) -> Features:
         parts = categories_of(reading).of_code
     kept = np.unique(parts)
     of_labels = [reading.covered(parts == part) for part in kept]
-    return Features(np.array(of_labels).T, (parts[:, None] == kept).astype(np.float64))
+    codes = parts[:, None] == kept
+    return Features(np.array(of_labels, np.float32).T, codes.astype(np.float32))
 
 
-def _of_numbers(moments: Moments) -> Floats:
+def _of_numbers(moments: Moments) -> Singles:
     """Return numbers, those of NULL in the middle, and the share of NULL in each."""
     places = np.where(moments.known > 0.0, moments.mean, 0.5)
-    return np.column_stack([places, 1.0 - moments.known])
+    return np.column_stack([places, 1.0 - moments.known]).astype(np.float32)
 
 
 def scores(
-    train: Floats,
+    train: NDArray[Any],
     wanted: NDArray[Any],
     *,
-    test: Floats,
+    test: NDArray[Any],
     truth: NDArray[Any],
     seed: int,
 ) -> Mapping[str, Score]:
@@ -96,42 +97,58 @@ def scores(
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
-    varies = (train != train[:1]).any(axis=0)
-    varies[:1] |= not varies.any()
-    if not varies.all():  # nothing is learned of the others
-        train, test = train[:, varies], test[:, varies]
     found = {}
-    for name, model in classifiers(train, len(np.unique(wanted)), seed=seed).items():
+    for name, (features, model) in classifiers(train, len(np.unique(wanted)), seed=seed).items():
         # threads that wait for each other on busy processors take many times as long
         with threadpool_limits(1), warnings.catch_warnings():
             # as far as it came is what an analyst would take
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(train, wanted)
-            likely = model.predict_proba(test)
+            model.fit(train[:, features], wanted)
+            likely = model.predict_proba(test[:, features])
         right = model.classes_[likely.argmax(axis=1)] == truth
         found[name] = Score(float(right.mean()), _area(likely, model.classes_, truth))
     return found
 
 
-def classifiers(train: Floats, n_values: int, *, seed: int) -> Mapping[str, Any]:
-    """Return classifiers of rows with the features of ``train``, not trained yet."""
+def classifiers(
+    train: NDArray[Any], n_values: int, *, seed: int
+) -> Mapping[str, tuple[list[int], Any]]:
+    """Return the features of ``train`` that classifiers need, and classifiers, not trained yet."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
+    varying, splitting, distinct = _useful(train)
     # each round grows one tree for each value, in time proportional to features
-    trees = _TREES * _FEATURES // max(train.shape[1], _FEATURES)
+    trees = _TREES * _FEATURES // max(len(varying), _FEATURES)
     rounds = min(max(trees // n_values, _LEAST_ROUNDS), _MOST_ROUNDS)
     # each feature has as many bins as the one of most values
-    distinct = max(len(np.unique(values)) for values in train.T)
     bins = min(max(distinct, _FEWEST_BINS), _MOST_BINS)
-    boosting = HistGradientBoostingClassifier(max_iter=rounds, max_bins=bins, random_state=seed)
-    linear = LogisticRegression(max_iter=_STEPS)
-    return {BOOSTING: boosting, LOGISTIC: make_pipeline(StandardScaler(), linear)}
+    boosting = HistGradientBoostingClassifier(
+        max_iter=rounds, max_bins=bins, min_samples_leaf=_LEAF, random_state=seed
+    )
+    linear = make_pipeline(StandardScaler(copy=False), LogisticRegression(max_iter=_STEPS))
+    return {BOOSTING: (splitting, boosting), LOGISTIC: (varying, linear)}
 
 
-def _area(likely: Floats, values: NDArray[Any], truth: NDArray[Any]) -> float | None:
+def _useful(train: NDArray[Any]) -> tuple[list[int], list[int], int]:
+    """Return the features that vary, those by which trees can split, and the most values of one.
+
+    Of features that order the rows alike, trees would take the first.
+    """
+    varying, splitting, most = [], dict[bytes, int](), 0
+    for feature, values in enumerate(train.T):
+        _, ranks, rows = np.unique(values, return_inverse=True, return_counts=True)
+        most = max(most, len(rows))
+        if len(rows) > 1:
+            varying.append(feature)
+        if len(train) - rows.max() >= _LEAF:
+            splitting.setdefault(ranks.astype(np.uint16).tobytes(), feature)
+    return varying or [0], list(splitting.values()) or [0], most
+
+
+def _area(likely: NDArray[Any], values: NDArray[Any], truth: NDArray[Any]) -> float | None:
     """Return the area under the curve; the weighted mean of one against the rest for several."""
     from sklearn.metrics import roc_auc_score
 
@@ -217,7 +234,7 @@ def _learned(
     assert target.classes is not None  # noqa: S101 - it is sensitive
     features = [(reading, features_of(reading)) for reading in quasi]
 
-    def of_rows(some: Counts) -> Floats:
+    def of_rows(some: Counts) -> Singles:
         return np.hstack([each.codes[q.codes[some]] for q, each in features])
 
     judged = partial(scores, test=of_rows(test), truth=target.codes[test], seed=seed)

@@ -218,14 +218,21 @@ def test_of_several_values_areas_are_those_of_each_against_the_others():
 def test_of_many_features_fewer_trees_are_grown():
     values = np.arange(40)[:, None] % 2.0
     rounds = [classifiers(np.repeat(values, n, axis=1), 3, seed=1) for n in (1, 128, 512, 5120)]
-    assert [100, 100, 25, 15] == [found[BOOSTING].max_iter for found in rounds]
+    assert [100, 100, 25, 15] == [found[BOOSTING][1].max_iter for found in rounds]
 
 
 def test_each_feature_has_bins_for_the_most_values_of_any():
     train = np.column_stack([np.arange(400) % n for n in (2, 7, 3)])
-    bins = [classifiers(some, 2, seed=1)[BOOSTING].max_bins for some in (train, train[:1])]
+    bins = [classifiers(some, 2, seed=1)[BOOSTING][1].max_bins for some in (train, train[:1])]
     assert [7, 2] == bins
-    assert 255 == classifiers(np.arange(400.0)[:, None], 2, seed=1)[BOOSTING].max_bins
+    assert 255 == classifiers(np.arange(400.0)[:, None], 2, seed=1)[BOOSTING][1].max_bins
+
+
+def test_trees_get_features_that_can_split_once_each_and_regression_all_that_vary():
+    rows = np.arange(60)
+    features = [rows * 0, rows < 19, rows < 20, rows >= 40, 3.0 * (rows >= 40), rows % 3]
+    found = classifiers(np.column_stack(features), 2, seed=1)
+    assert ([2, 3, 5], [1, 2, 3, 4, 5]) == (found[BOOSTING][0], found[LOGISTIC][0])
 
 
 def test_one_value_is_predicted_of_all():
