@@ -50,11 +50,12 @@ def _without(*names: str) -> Iterator[None]:
 # scipy.linalg to find out whether there is a BLAS, which no kernel uses.
 with _without("yaml", "scipy.linalg.cython_blas"):
     from numba import __version__ as numba_version
-    from numba import njit
-    from numba.core import caching, codegen, config, event
+    from numba import extending, njit
+    from numba.core import caching, cgutils, codegen, config, event, imputils, types
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler, Flags
-    from numba.core.types import unliteral
+    from numba.core.typeconv.castgraph import Conversion
+    from numba.core.typing.templates import AttributeTemplate
     from numba.np import arraymath  # noqa: F401 - looks for a BLAS
 
 _settings: Any = config  # numba makes its settings at import
@@ -332,9 +333,87 @@ def _part(function: F, **options: bool) -> F:
     alone = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     part: Any = compiler(nogil=True, pipeline_class=_Compiler, **alone, **options)(function)
     template: Any = part.get_call_template
-    plain: Any = unliteral  # a literal number is compiled as any other
-    part.get_call_template = lambda args, kws: template([plain(arg) for arg in args], kws)
+    plain: Any = types.unliteral  # a literal number is compiled as any other
+    passed = plain if options["_nrt"] else lambda kind: _by_address(plain(kind))
+    part.get_call_template = lambda args, kws: template([passed(arg) for arg in args], kws)
     return cast("F", part)
+
+
+_extend: Any = extending
+
+
+class _Address(types.Type):
+    """Address of a record (a named tuple) that the caller of a step holds.
+
+    Numba passes seven or more numbers for each array, which are hundreds for a record of records.
+    """
+
+    def __init__(self, record: Any) -> None:  # noqa: ANN401 - numba's types are not typed
+        self.record = record
+        super().__init__(name=f"at {record.instance_class.__name__}")
+
+    @property
+    def key(self) -> int:
+        """Identify the type of the record: equal ones are one object."""
+        return id(self.record)
+
+    def can_convert_from(self, _: object, other: object) -> Conversion | None:
+        """Return whether a value can be passed."""
+        return Conversion.safe if other is self.record else None
+
+    def field(self, name: str) -> tuple[int, object]:
+        """Return the place and the type of a field."""
+        place = self.record.fields.index(name)
+        return place, self.record[place]
+
+
+def _by_address(kind: object) -> object:
+    """Return the type by which a step takes an argument or has a field."""
+    return _Address(kind) if isinstance(kind, types.BaseNamedTuple) else kind
+
+
+@_extend.register_model(_Address)
+class _AddressModel(_extend.models.PrimitiveModel):  # type: ignore[misc]
+    """A pointer. No step writes there, so a store into an array changes no field."""
+
+    def __init__(self, models: Any, kind: _Address) -> None:  # noqa: ANN401
+        super().__init__(models, kind, models[kind.record].get_value_type().as_pointer())
+
+    def from_argument(self, _: object, argument: Any) -> object:  # noqa: ANN401
+        """Tell the optimizer so."""
+        for attribute in ("noalias", "captures(none)", "nonnull"):
+            argument.add_attribute(attribute)
+        return argument
+
+
+@_extend.infer_getattr
+class _Fields(AttributeTemplate):
+    """Fields of a record at an address."""
+
+    key: Any = _Address
+
+    def generic_resolve(self, kind: _Address, name: str) -> Any:  # type: ignore[override] # noqa: ANN401
+        """Return the type of a field."""
+        return _by_address(kind.field(name)[1])
+
+
+@_extend.lower_getattr_generic(_Address)
+def _field(context: object, builder: Any, kind: _Address, address: object, name: str) -> object:  # noqa: ANN401
+    """Return a field, or the address of a record within the record."""
+    tools: Any = cgutils
+    returned: Any = imputils.impl_ret_borrowed
+    place, inner = kind.field(name)
+    at = tools.gep_inbounds(builder, address, 0, place)
+    is_record = isinstance(inner, types.BaseNamedTuple)
+    return at if is_record else returned(context, builder, inner, builder.load(at))
+
+
+@_extend.lower_cast(types.BaseNamedTuple, _Address)
+def _place(_: object, builder: Any, __: object, ___: object, record: Any) -> object:  # noqa: ANN401
+    """Return where the variable is that a call has just loaded, or a copy of another value."""
+    copied: Any = cgutils.alloca_once_value
+    is_variable = builder.block.instructions[-1] is record and record.opname == "load"
+    return record.operands[0] if is_variable else copied(builder, record)
 
 
 class _PartLibrary(JITCodeLibrary):

@@ -18,7 +18,7 @@ from dbanon.kernels.compilation import ZERO, inlined, kernel, maker, step
 from dbanon.kernels.layout import DISTINCT, EMPTY_HI, EMPTY_LO, HI, HI2, LO, LO2, SET, STRIDE
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dbanon.kernels.layout import Floats, Int32s, Int64s
 
 NONE: Any = np.int64(-1)
 LAST_BIT = 62  # of changed columns
@@ -34,27 +34,22 @@ class Clusters(NamedTuple):
     counts of each cluster if they are few.
     """
 
-    codes: NDArray[np.int32]
-    flat: NDArray[np.float64]
-    layout: NDArray[np.int64]
-    box: NDArray[np.int32]
-    owner: NDArray[np.int64]
-    following: NDArray[np.int64]
-    previous: NDArray[np.int64]
-    head: NDArray[np.int64]
-    size: NDArray[np.int64]
-    cost: NDArray[np.float64]
+    codes: Int32s
+    flat: Floats
+    layout: Int64s
+    box: Int32s
+    owner: Int64s
+    following: Int64s
+    previous: Int64s
+    head: Int64s
+    size: Int64s
+    cost: Floats
     r: Rules
 
 
 @maker
 def make_clusters(
-    codes: NDArray[np.int32],
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    label: NDArray[np.int32],
-    n_slots: int,
-    r: Rules,
+    codes: Int32s, flat: Floats, layout: Int64s, label: Int32s, n_slots: int, r: Rules
 ) -> Clusters:
     """Return the clusters of rows, given their ``label``; numbers up to ``n_slots`` are free.
 
@@ -173,7 +168,7 @@ def _rule_holds_after(r: Rules, rule: int, slot: int, n: int, out: int, into: in
 
 
 @step
-def clear(layout: NDArray[np.int64], box: NDArray[np.int32], c: int) -> None:
+def clear(layout: Int64s, box: Int32s, c: int) -> None:
     """Reset the bounds of a cluster to those of no row."""
     for j in range(layout.shape[0]):
         box[c, j, LO] = box[c, j, LO2] = layout[j, EMPTY_LO]
@@ -181,13 +176,7 @@ def clear(layout: NDArray[np.int64], box: NDArray[np.int32], c: int) -> None:
 
 
 @step
-def widen(
-    layout: NDArray[np.int64],
-    box: NDArray[np.int32],
-    c: int,
-    codes: NDArray[np.int32],
-    row: int,
-) -> None:
+def widen(layout: Int64s, box: Int32s, c: int, codes: Int32s, row: int) -> None:
     """Extend the bounds of a cluster by a row."""
     for j in range(layout.shape[0]):
         code = codes[row, j]
@@ -211,13 +200,7 @@ def widen(
 
 
 @step
-def widen_pair(
-    layout: NDArray[np.int64],
-    box: NDArray[np.int32],
-    g: int,
-    codes: NDArray[np.int32],
-    row: int,
-) -> int:
+def widen_pair(layout: Int64s, box: Int32s, g: int, codes: Int32s, row: int) -> int:
     """Extend bounds of a group by a row; return changed columns as bits (the last is shared)."""
     changed = 0
     for j in range(layout.shape[0]):
@@ -234,9 +217,7 @@ def widen_pair(
 
 
 @step
-def cost_of(
-    flat: NDArray[np.float64], layout: NDArray[np.int64], box: NDArray[np.int32], c: int
-) -> float:
+def cost_of(flat: Floats, layout: Int64s, box: Int32s, c: int) -> float:
     """Return the cost of one row of a cluster, by its box."""
     total = 0.0
     for j in range(layout.shape[0]):
@@ -308,7 +289,7 @@ def _shrink(s: Clusters, c: int) -> None:
 
 
 @step
-def _is_same(box: NDArray[np.int32], a: int, b: int) -> bool:
+def _is_same(box: Int32s, a: int, b: int) -> bool:
     """Return True if two boxes have the same bounds."""
     for j in range(box.shape[1]):
         for bound in range(4):
@@ -318,9 +299,7 @@ def _is_same(box: NDArray[np.int32], a: int, b: int) -> bool:
 
 
 @inlined
-def without(
-    layout: NDArray[np.int64], box: NDArray[np.int32], c: int, j: int, code: int
-) -> tuple[int, int]:
+def without(layout: Int64s, box: Int32s, c: int, j: int, code: int) -> tuple[int, int]:
     """Return the bounds of column j without one row of that code."""
     lo, hi = box[c, j, LO], box[c, j, HI]
     if layout[j, STRIDE] == SET:
@@ -335,14 +314,7 @@ def without(
 
 
 @inlined
-def left_cost(
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    box: NDArray[np.int32],
-    c: int,
-    codes: NDArray[np.int32],
-    row: int,
-) -> float:
+def left_cost(flat: Floats, layout: Int64s, box: Int32s, c: int, codes: Int32s, row: int) -> float:
     """Return the cost of a cluster without one of its rows; it has another."""
     total = 0.0
     for j in range(layout.shape[0]):
@@ -353,11 +325,11 @@ def left_cost(
 
 @inlined
 def exchanged_cost(
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    box: NDArray[np.int32],
+    flat: Floats,
+    layout: Int64s,
+    box: Int32s,
     c: int,
-    codes: NDArray[np.int32],
+    codes: Int32s,
     out: int,
     into: int,
     most: float,
@@ -376,9 +348,7 @@ def exchanged_cost(
 
 
 @kernel
-def costs_alone(
-    codes: NDArray[np.int32], flat: NDArray[np.float64], layout: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def costs_alone(codes: Int32s, flat: Floats, layout: Int64s) -> Floats:
     """Return the cost of each row as a cluster of its own, (n,), which no search can save."""
     costs, box = np.empty(codes.shape[0]), np.empty((1, codes.shape[1], 4), np.int32)
     for row in range(codes.shape[0]):
@@ -390,11 +360,7 @@ def costs_alone(
 
 @kernel
 def total_cost(
-    codes: NDArray[np.int32],
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    label: NDArray[np.int32],
-    n_clusters: int,
+    codes: Int32s, flat: Floats, layout: Int64s, label: Int32s, n_clusters: int
 ) -> float:
     """Return the sum over clusters of size * cost; O(n d)."""
     box = np.empty((n_clusters, codes.shape[1], 4), np.int32)
@@ -413,12 +379,8 @@ def total_cost(
 
 @kernel
 def leaving_gains(
-    codes: NDArray[np.int32],
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    label: NDArray[np.int32],
-    n_clusters: int,
-) -> NDArray[np.float64]:
+    codes: Int32s, flat: Floats, layout: Int64s, label: Int32s, n_clusters: int
+) -> Floats:
     """Return how much the total of size * cost falls without each row, (n,)."""
     nothing = np.empty(0, np.int64)
     r = make_rules(nothing, nothing, np.empty((0, 2)), np.empty((codes.shape[0], 0), np.int32))

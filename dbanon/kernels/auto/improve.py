@@ -43,9 +43,8 @@ from dbanon.kernels.compilation import ZERO, kernel, maker, step
 from dbanon.kernels.random import make_dice, roll, shuffle, uniform
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dbanon.kernels.auto.carving import Levels
+    from dbanon.kernels.layout import Bools, Floats, Int32s, Int64s
 
 
 NOISE = 0.3
@@ -75,12 +74,12 @@ class Rebuild(NamedTuple):
 
     p: Pool
     q: Cutter
-    chosen: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    old: NDArray[np.int64]
-    lossy: NDArray[np.int64]
-    near: NDArray[np.int32]
+    chosen: Int64s
+    ends: Int64s
+    rows: Int64s
+    old: Int64s
+    lossy: Int64s
+    near: Int32s
 
 
 @maker
@@ -356,17 +355,17 @@ class Ring(NamedTuple):
     bool.
     """
 
-    clusters: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    price: NDArray[np.float64]
-    code: NDArray[np.int32]
-    place: NDArray[np.float64]
-    taken: NDArray[np.int64]
-    row_dual: NDArray[np.float64]
-    dual: NDArray[np.float64]
-    slack: NDArray[np.float64]
-    before: NDArray[np.int64]
-    seen: NDArray[np.bool_]
+    clusters: Int64s
+    rows: Int64s
+    price: Floats
+    code: Int32s
+    place: Floats
+    taken: Int64s
+    row_dual: Floats
+    dual: Floats
+    slack: Floats
+    before: Int64s
+    seen: Bools
 
 
 @maker
@@ -425,7 +424,7 @@ def _dear_row(w: Search, c: int) -> int:
 
 
 @step
-def _set_prices(w: Search, a: Ring, chosen: NDArray[np.int64]) -> None:
+def _set_prices(w: Search, a: Ring, chosen: Int64s) -> None:
     s, m = w.s, chosen.shape[0]
     flat, layout, codes, price, rows = s.flat, s.layout, s.codes, a.price, a.rows
     for j in range(layout.shape[0]):
@@ -485,7 +484,7 @@ def _next_row(a: Ring, m: int, at: int) -> int:
 
 
 @step
-def _follow(w: Search, a: Ring, chosen: NDArray[np.int64]) -> float:
+def _follow(w: Search, a: Ring, chosen: Int64s) -> float:
     """Move rows along each cycle that saves something and meets the rules."""
     s, m, saved = w.s, chosen.shape[0], 0.0
     for j in range(1, m + 1):
@@ -508,7 +507,7 @@ def _follow(w: Search, a: Ring, chosen: NDArray[np.int64]) -> float:
 
 
 @step
-def _turn(w: Search, a: Ring, chosen: NDArray[np.int64], first: int, length: int) -> None:
+def _turn(w: Search, a: Ring, chosen: Int64s, first: int, length: int) -> None:
     """Move each row of a cycle to its new cluster."""
     j = first
     for _ in range(length):
@@ -527,14 +526,14 @@ MILLIONTH = 1e-6
 
 @kernel
 def improve_block(
-    codes: NDArray[np.int32],
-    sensitive: NDArray[np.int32],
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    rules: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]],
+    codes: Int32s,
+    sensitive: Int32s,
+    flat: Floats,
+    layout: Int64s,
+    rules: tuple[Int64s, Int64s, Floats],
     levels: Levels | None,
-    label: NDArray[np.int32],
-    numbers: NDArray[np.int64],
+    label: Int32s,
+    numbers: Int64s,
 ) -> None:
     """Run one round on the rows of a block; ``label`` (n,), their clusters, is replaced.
 

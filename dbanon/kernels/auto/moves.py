@@ -31,7 +31,7 @@ from dbanon.kernels.layout import WIDE
 from dbanon.kernels.random import roll, shuffle
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dbanon.kernels.layout import Floats, Int64s, UInt64s
 
 
 # A change must save more than this: sums of costs differ in their last digits.
@@ -54,14 +54,14 @@ class Search(NamedTuple):
 
     s: Clusters
     k: int
-    dice: NDArray[np.uint64]
-    best: NDArray[np.int64]
-    rise: NDArray[np.float64]
+    dice: UInt64s
+    best: Int64s
+    rise: Floats
     o: Offers
 
 
 @maker
-def make_search(s: Clusters, k: int, dice: NDArray[np.uint64]) -> Search:
+def make_search(s: Clusters, k: int, dice: UInt64s) -> Search:
     """Return a search over clusters, with work memory."""
     return Search(s, k, dice, np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES), make_offers(s))
 
@@ -73,7 +73,7 @@ def find_cheapest(w: Search, row: int, not_in: int, most: float) -> int:
 
 
 @step
-def pass_rows(w: Search, order: NDArray[np.int64]) -> float:
+def pass_rows(w: Search, order: Int64s) -> float:
     """Try to move every row of a cluster of nonzero cost; return the saving."""
     s = w.s
     shuffle(w.dice, order, order.shape[0])
@@ -242,7 +242,7 @@ def _may_swap(s: Clusters, a: int, b: int) -> bool:
 
 
 @step
-def absorb_failing(w: Search, members: NDArray[np.int64]) -> None:
+def absorb_failing(w: Search, members: Int64s) -> None:
     """Dissolve every cluster that is too small or violates a rule, at any cost."""
     s = w.s
     for c in range(s.size.shape[0]):
@@ -261,7 +261,7 @@ def patience(s: Clusters, saved: float, heat: float) -> int:
 
 
 @step
-def dissolve_clusters(w: Search, members: NDArray[np.int64], patient: int) -> float:
+def dissolve_clusters(w: Search, members: Int64s, patient: int) -> float:
     """Dissolve clusters until ``patient`` consecutive failures (-1: any); return the saving."""
     saved, in_vain = 0.0, 0
     for c in range(w.s.size.shape[0]):
@@ -275,7 +275,7 @@ def dissolve_clusters(w: Search, members: NDArray[np.int64], patient: int) -> fl
 
 
 @step
-def _dissolve(w: Search, c: int, members: NDArray[np.int64], budget: float) -> float:
+def _dissolve(w: Search, c: int, members: Int64s, budget: float) -> float:
     """Move the rows of a cluster one by one within the budget, or none; return the rest of it."""
     s = w.s
     n = ZERO
@@ -304,7 +304,7 @@ def _dissolve(w: Search, c: int, members: NDArray[np.int64], budget: float) -> f
 
 
 @step
-def _undo(w: Search, c: int, members: NDArray[np.int64], n: int) -> None:
+def _undo(w: Search, c: int, members: Int64s, n: int) -> None:
     """Move the first n rows back to the cluster, whose bounds are unchanged."""
     s = w.s
     for i in range(n - 1, -1, -1):

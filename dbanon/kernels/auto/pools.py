@@ -31,7 +31,7 @@ HOPELESS: Any = np.int64(-2)
 FAR: Any = np.bool_(True)
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dbanon.kernels.layout import Floats, Int32s, Int64s, UInt64s
 
 
 class Pool(NamedTuple):
@@ -44,30 +44,24 @@ class Pool(NamedTuple):
     the growing group; box: (groups + 1, d, 4), the last for any use; size: (groups,).
     """
 
-    codes: NDArray[np.int32]
-    flat: NDArray[np.float64]
-    layout: NDArray[np.int64]
-    alone: NDArray[np.float64]
-    rows: NDArray[np.int64]
-    label: NDArray[np.int64]
-    left: NDArray[np.int64]
-    code: NDArray[np.int32]
-    part: NDArray[np.float64]
-    cost: NDArray[np.float64]
-    taken: NDArray[np.float64]
-    picked: NDArray[np.int64]
-    box: NDArray[np.int32]
-    size: NDArray[np.int64]
+    codes: Int32s
+    flat: Floats
+    layout: Int64s
+    alone: Floats
+    rows: Int64s
+    label: Int64s
+    left: Int64s
+    code: Int32s
+    part: Floats
+    cost: Floats
+    taken: Floats
+    picked: Int64s
+    box: Int32s
+    size: Int64s
 
 
 @maker
-def make_pool(
-    codes: NDArray[np.int32],
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    room: int,
-    groups: int,
-) -> Pool:
+def make_pool(codes: Int32s, flat: Floats, layout: Int64s, room: int, groups: int) -> Pool:
     """Return work memory for pools of at most ``room`` rows and ``groups`` groups."""
     d = codes.shape[1]
     return Pool(
@@ -89,9 +83,7 @@ def make_pool(
 
 
 @step
-def grow_groups(
-    p: Pool, n: int, r: Rules, k: int, dice: NDArray[np.uint64], far: bool, most: int
-) -> int:
+def grow_groups(p: Pool, n: int, r: Rules, k: int, dice: UInt64s, far: bool, most: int) -> int:
     """Group the first n rows of a pool; return the number of groups, 0 on failure.
 
     far: the next seed is the row farthest from the last one, otherwise random. Groups have at least
@@ -192,7 +184,7 @@ def _grow(p: Pool, n_left: int, r: Rules, k: int, g: int, seed: int) -> int:
 
 
 @step
-def _cheapest(cost: NDArray[np.float64], n_left: int, at: int, least: float) -> tuple[int, float]:
+def _cheapest(cost: Floats, n_left: int, at: int, least: float) -> tuple[int, float]:
     """Return the first place of least cost and this cost, (NONE, infinity) if all are taken.
 
     at: first place that may cost ``least``, if no place costs less; n_left if unknown.
@@ -289,15 +281,15 @@ def groups_hold(p: Pool, n: int, groups: int, r: Rules) -> bool:
 
 @kernel
 def start_segment(
-    codes: NDArray[np.int32],
-    sensitive: NDArray[np.int32],
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    rules: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]],
+    codes: Int32s,
+    sensitive: Int32s,
+    flat: Floats,
+    layout: Int64s,
+    rules: tuple[Int64s, Int64s, Floats],
     k: int,
     most: int,
     seed: int,
-) -> NDArray[np.int32]:
+) -> Int32s:
     """Return the cluster of each row; the segment as a whole must meet the rules.
 
     most: rows of a block, which is one cluster if its greedy clusters violate the rules. O(n d^2

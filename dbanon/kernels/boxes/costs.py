@@ -24,7 +24,7 @@ from dbanon.kernels.compilation import inlined, kernel, step
 from dbanon.kernels.layout import HALF, SET, SIZE, START, STRIDE, TABLE
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from dbanon.kernels.layout import Floats, Int32s, Int64s
 
 
 @inlined
@@ -36,7 +36,7 @@ def _count_bits(half: int) -> int:
 
 
 @step
-def _greatest(flat: NDArray[np.float64], start: int, stride: int, lo: int, hi: int) -> float:
+def _greatest(flat: Floats, start: int, stride: int, lo: int, hi: int) -> float:
     """Return the greatest of the steps lo..hi - 1 of a sparse table."""
     level = 0
     while (2 << level) <= hi - lo:
@@ -46,9 +46,7 @@ def _greatest(flat: NDArray[np.float64], start: int, stride: int, lo: int, hi: i
 
 
 @inlined
-def box_cost(
-    flat: NDArray[np.float64], layout: NDArray[np.int64], column: int, lo: int, hi: int
-) -> float:
+def box_cost(flat: Floats, layout: Int64s, column: int, lo: int, hi: int) -> float:
     """Return the cost of the codes lo..hi of a column; O(1), O(log size) for a large taxonomy."""
     start, stride = layout[column, START], layout[column, STRIDE]
     if stride == TABLE:
@@ -73,9 +71,7 @@ def half_bits(code: int) -> tuple[int, int]:
 
 
 @inlined
-def with_code(
-    flat: NDArray[np.float64], layout: NDArray[np.int64], column: int, lo: int, hi: int, code: int
-) -> float:
+def with_code(flat: Floats, layout: Int64s, column: int, lo: int, hi: int, code: int) -> float:
     """Return the cost of the bounds lo, hi of a column, extended by one code."""
     if layout[column, STRIDE] == SET:
         low, high = half_bits(code)
@@ -84,12 +80,7 @@ def with_code(
 
 
 @kernel
-def box_costs(
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    lo: NDArray[np.int32],
-    hi: NDArray[np.int32],
-) -> NDArray[np.float64]:
+def box_costs(flat: Floats, layout: Int64s, lo: Int32s, hi: Int32s) -> Floats:
     """Return the cost of each column of each box, (g, d); lo and hi are (g, d)."""
     costs = np.empty(lo.shape, np.float64)
     for box in range(lo.shape[0]):
@@ -99,9 +90,7 @@ def box_costs(
 
 
 @kernel
-def group_boxes(
-    codes: NDArray[np.int32], group: NDArray[np.int32], n_groups: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+def group_boxes(codes: Int32s, group: Int32s, n_groups: int) -> tuple[Int32s, Int32s, Int64s]:
     """Return the bounds and the size of each group: lo, hi (n_groups, d) and size (n_groups,).
 
     codes: (n, d); group: (n,), below 0 for none. No group is empty; O(n d).

@@ -176,13 +176,7 @@ def _best_row(a: int, l: int, price: float, g: Groups, w: Work) -> tuple[float, 
 
 @kernel
 def _consider(
-    heap: list[tuple[float, int, int]],
-    a: int,
-    k: int,
-    l: int,
-    price: float,
-    g: Groups,
-    w: Work,
+    heap: list[tuple[float, int, int]], a: int, k: int, l: int, price: float, g: Groups, w: Work
 ) -> None:
     if g.boxes.size[a] > k:
         gain, row = _best_row(a, l, price, g, w)

@@ -13,6 +13,8 @@ from dbanon.kernels.layout import SIZE, START
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dbanon.kernels.layout import Floats, Int32s, Int64s
+
 WIDER = 2  # levels of growth on every side before a box is shrunk again
 FREE: Any = np.float64(1e9)
 BINS = 256
@@ -27,11 +29,11 @@ class Ladders(NamedTuple):
     reach of a level of an ordered column to one side, as a share of all.
     """
 
-    heights: NDArray[np.int64]
-    begin: NDArray[np.int64]
-    first: NDArray[np.int32]
-    last: NDArray[np.int32]
-    steps: NDArray[np.float64]
+    heights: Int64s
+    begin: Int64s
+    first: Int32s
+    last: Int32s
+    steps: Floats
 
 
 class Carver(NamedTuple):
@@ -44,31 +46,26 @@ class Carver(NamedTuple):
     bins: (BINS,); tries: how often a box is widened and shrunk again.
     """
 
-    codes: NDArray[np.int32]
-    flat: NDArray[np.float64]
-    layout: NDArray[np.int64]
+    codes: Int32s
+    flat: Floats
+    layout: Int64s
     ladders: Ladders
-    lo: NDArray[np.int32]
-    hi: NDArray[np.int32]
-    cost: NDArray[np.float64]
-    top: NDArray[np.int64]
-    at: NDArray[np.int64]
+    lo: Int32s
+    hi: Int32s
+    cost: Floats
+    top: Int64s
+    at: Int64s
     level: NDArray[np.int16]
-    inside: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    kept: NDArray[np.int64]
-    bins: NDArray[np.int64]
+    inside: Int64s
+    counts: Int64s
+    kept: Int64s
+    bins: Int64s
     tries: int
 
 
 @maker
 def make_carver(
-    codes: NDArray[np.int32],
-    flat: NDArray[np.float64],
-    layout: NDArray[np.int64],
-    ladders: Ladders,
-    room: int,
-    tries: int,
+    codes: Int32s, flat: Floats, layout: Int64s, ladders: Ladders, room: int, tries: int
 ) -> Carver:
     """Return work memory for boxes of at most ``room`` rows near their seed."""
     d = codes.shape[1]
@@ -159,7 +156,7 @@ def _reach_down(w: Carver, j: int, code: int) -> None:
 
 
 @step
-def _n_up_to(positions: NDArray[np.float64], limit: float) -> int:
+def _n_up_to(positions: Floats, limit: float) -> int:
     """Return how many ascending positions are at most a limit."""
     lo, hi = ZERO, positions.shape[0]
     while lo < hi:
@@ -172,7 +169,7 @@ def _n_up_to(positions: NDArray[np.float64], limit: float) -> int:
 
 
 @step
-def copy_levels(to: NDArray[np.int64], other: NDArray[np.int64]) -> None:
+def copy_levels(to: Int64s, other: Int64s) -> None:
     """Copy the levels of another box."""
     for i in range(other.shape[0]):
         to[i] = other[i]
@@ -195,7 +192,7 @@ def _level(w: Carver, j: int, code: int) -> int:
 
 
 @step
-def is_in(w: Carver, at: NDArray[np.int64], row: int) -> bool:
+def is_in(w: Carver, at: Int64s, row: int) -> bool:
     """Return True if a box around the seed contains a row."""
     for j in range(w.codes.shape[1]):
         code, side = w.codes[row, j], 2 * j
@@ -281,7 +278,7 @@ def _total(w: Carver) -> float:
 
 
 @step
-def find_box(w: Carver, near: NDArray[np.int32], least: int) -> float:
+def find_box(w: Carver, near: Int32s, least: int) -> float:
     """Find a box around the seed with ``least`` of the near rows; return its cost, or inf."""
     n = near.shape[0]
     if n < least:

@@ -1,5 +1,7 @@
 """The decorators that compile a kernel."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from compiled import called
@@ -7,6 +9,52 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.errors import NumbaError
 
 from dbanon.kernels.compilation import kernel, maker, step
+
+
+class Inner(NamedTuple):
+    counts: np.ndarray
+    limit: int
+
+
+class Outer(NamedTuple):
+    inner: Inner
+    seen: np.ndarray
+
+
+@maker
+def make_outer(n):
+    return Outer(Inner(np.zeros(n, np.int64), n), np.zeros(n, np.bool_))
+
+
+@step
+def count(inner, place):
+    if place < inner.limit:
+        inner.counts[place] += 1
+
+
+@step
+def see(outer, place):
+    outer.seen[place] = True
+    for _ in range(2):
+        count(outer.inner, place)
+
+
+@pytest.mark.exhaustive
+def test_a_step_reads_records_where_its_caller_has_them():
+    @kernel
+    def seen_and_counted(n):
+        outer = make_outer(n)
+        other = make_outer(n + 1)
+        for place in range(0, n, 2):
+            first = outer
+            outer, other = other, outer
+            see(first, place)
+        count(Inner(outer.inner.counts, 0), 1)
+        return outer.inner.counts, other.inner.counts, outer.seen, other.inner.limit
+
+    counts, others, seen, limit = seen_and_counted(6)
+    assert ([0, 0, 2, 0, 0, 0, 0], [2, 0, 0, 0, 2, 0]) == (counts.tolist(), others.tolist())
+    assert ([2], 6) == (np.flatnonzero(seen).tolist(), limit)
 
 
 def test_a_step_that_makes_an_array_is_refused():
