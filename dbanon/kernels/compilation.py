@@ -412,7 +412,7 @@ def _field(context: object, builder: Any, kind: _Address, address: object, name:
 def _place(_: object, builder: Any, __: object, ___: object, record: Any) -> object:  # noqa: ANN401
     """Return where the variable is that a call has just loaded, or a copy of another value."""
     copied: Any = cgutils.alloca_once_value
-    is_variable = builder.block.instructions[-1] is record and record.opname == "load"
+    is_variable = record in builder.block.instructions[-1:] and record.opname == "load"
     return record.operands[0] if is_variable else copied(builder, record)
 
 
