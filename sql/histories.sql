@@ -212,6 +212,19 @@ SELECT person, coalesce(n.class, 0) AS class, coalesce(n.value_id, 0) AS value_i
  WHERE n.class IS DISTINCT FROM b.class
     OR n.value_id IS DISTINCT FROM b.value_id
 
+-- name: find_former
+-- The same for a release that starts a series, beside the releases of another one: everybody has changed.
+CREATE TEMPORARY TABLE history_changes ON COMMIT DROP AS
+SELECT n.former AS person, n.class, n.value_id
+  FROM pg_temp.history_present AS n
+ UNION ALL
+SELECT DISTINCT e.person, 0, 0
+  FROM pg_temp.history_entries AS e
+ WHERE e.relation = %(relation)s
+   AND e.until IS NULL
+   AND e.class <> 0
+   AND NOT EXISTS (SELECT FROM pg_temp.history_present AS n WHERE n.former = e.person)
+
 -- name: forget_figures
 -- Forget what comparing releases found that no comparison starts from: of releases before all that are
 -- served, and of those before the last hundred.
@@ -420,7 +433,7 @@ valued AS MATERIALIZED (
        AND v.table_name = {table_name}
        AND v.digest = sha256(convert_to(o.value::text, 'UTF8'))
 )
-SELECT h.person, c.class, v.value_id, h.place AS row_place
+SELECT h.person, h.former, c.class, v.value_id, h.place AS row_place
   FROM {members} AS h
   LEFT JOIN class AS c ON c.group_id = h.group_id
   LEFT JOIN valued AS v ON v.code = h.value
@@ -445,16 +458,17 @@ SELECT count(DISTINCT f.person)
 -- name: present_of_hashed
 -- The persons of a source that were hashed before, with group and values of those that are published. A full join
 -- shows keys that are missing, and those that are double.
-(SELECT h.person, h.place, r.group_id, r.value
+(SELECT h.person, h.former, h.place, r.group_id, r.value
    FROM {hashed} AS h
    FULL JOIN {rows} AS r ON {join})
 
 -- name: present_of_rows
 -- The persons of a release, hashed before any join, so that parallel workers can do it, which may not read temporary
 -- tables.
-(SELECT {person} AS person, NULL::tid AS place, r.group_id, r.value
+(SELECT {person} AS person, {former} AS former, NULL::tid AS place, r.group_id, r.value
    FROM {members}
   CROSS JOIN dbanon.history_key AS k
+   LEFT JOIN dbanon.history_key AS f ON f.key_id = {former_key}
   WHERE k.key_id = {key}
  OFFSET 0)
 
@@ -552,6 +566,91 @@ SELECT {person} AS person, l.place, v.value_id
   FROM {read} AS l
   JOIN dbanon.history_key AS k ON k.key_id = {key}
   JOIN valued AS v ON v.code = l.code
+
+-- name: unpack_alike
+-- Write the membership of a series to a table, with a release that starts another one, as if that continued it: one
+-- entry for all persons who were always published together in the same classes with the same values, and are now. It
+-- is a fraction, and no figure of cells or pairs tells them apart. Of persons with one row a release only. oldest: the
+-- persons of the first release; last: the classes and values of persons in the relation's previous release.
+CREATE TEMPORARY TABLE history_entries ON COMMIT DROP AS
+WITH class AS MATERIALIZED (
+    SELECT DISTINCT g.class, {class} AS former  -- groups may be published alike
+      FROM {groups} AS g
+      JOIN dbanon.history_key AS k ON k.key_id = {key}
+),
+later AS MATERIALIZED (
+    SELECT c.*, dense_rank() OVER (ORDER BY c.releases, c.classes, c.value_ids) AS course
+      FROM (SELECT e.person, array_agg(h.release_id ORDER BY h.release_id) AS releases,
+                   array_agg(h.relation ORDER BY h.release_id) AS relations,
+                   array_agg(e.class ORDER BY h.release_id) AS classes,
+                   array_agg(e.value_id ORDER BY h.release_id) AS value_ids,
+                   max(h.release_id) FILTER (WHERE h.relation = {relation}) AS last
+              FROM unnest({releases}::bigint[], {first}::bigint[]) AS h (release_id, relation)
+              JOIN dbanon.history_member AS m ON m.release_id = h.release_id
+             CROSS JOIN LATERAL unnest(m.persons, m.classes, m.value_ids) AS e (person, class, value_id)
+             WHERE h.release_id <> {oldest}
+             GROUP BY e.person) AS c
+),
+met AS MATERIALIZED (
+    SELECT o.class, o.value_id, l.course, n.class AS class_now, n.value_id AS value_now, count(*) AS persons
+      FROM (SELECT e.person, e.class, e.value_id
+              FROM dbanon.history_member AS m
+             CROSS JOIN LATERAL unnest(m.persons, m.classes, m.value_ids) AS e (person, class, value_id)
+             WHERE m.release_id = {oldest}) AS o
+      FULL JOIN later AS l ON l.person = o.person
+      FULL JOIN pg_temp.history_present AS n ON n.former = coalesce(o.person, l.person)
+     GROUP BY o.class, o.value_id, l.course, n.class, n.value_id
+),
+alike AS MATERIALIZED (
+    SELECT lpad(to_hex(row_number() OVER ()), 32, '0')::uuid AS person, m.persons, m.class, m.value_id,
+           l.releases, l.relations, l.classes, l.value_ids, l.last, c.former AS class_now, m.value_now
+      FROM met AS m
+      LEFT JOIN class AS c ON c.class = m.class_now
+      LEFT JOIN (SELECT DISTINCT ON (l.course) l.*
+                   FROM later AS l) AS l ON l.course = m.course
+),
+course AS MATERIALIZED (
+    SELECT a.*,
+           CASE WHEN a.last IS NOT NULL
+                THEN (a.class_now, a.value_now) IS NOT DISTINCT FROM
+                     (nullif(a.classes[array_position(a.releases, a.last)], 0),
+                      nullif(a.value_ids[array_position(a.releases, a.last)], 0))
+                WHEN {oldest} = {relation}
+                THEN (a.class_now, a.value_now) IS NOT DISTINCT FROM (a.class, a.value_id)
+                ELSE a.class_now IS NULL
+           END AS is_same
+      FROM alike AS a
+),
+entry AS (
+    SELECT {oldest}::bigint AS release_id, {oldest}::bigint AS relation, a.person, a.class, a.value_id,
+           CASE WHEN {oldest} = {relation} AND NOT a.is_same THEN {release}::bigint END AS until, a.persons
+      FROM course AS a
+     WHERE a.class IS NOT NULL
+       AND a.releases IS NULL
+     UNION ALL
+    SELECT s.release_id, s.relation, s.person, s.class, s.value_id,
+           coalesce(lead(s.release_id) OVER (PARTITION BY s.person, s.relation ORDER BY s.release_id),
+                    CASE WHEN s.relation = {relation} AND NOT s.is_same THEN {release}::bigint END),
+           s.persons
+      FROM (SELECT {oldest}::bigint AS release_id, {oldest}::bigint AS relation, a.person, a.class, a.value_id,
+                   a.is_same, a.persons
+              FROM course AS a
+             WHERE a.class IS NOT NULL
+               AND a.releases IS NOT NULL
+             UNION ALL
+            SELECT u.release_id, u.relation, a.person, u.class, u.value_id, a.is_same, a.persons
+              FROM course AS a
+             CROSS JOIN LATERAL unnest(a.releases, a.relations, a.classes, a.value_ids)
+                                AS u (release_id, relation, class, value_id)) AS s
+     UNION ALL
+    SELECT {release}, {relation}, a.person, a.class_now, a.value_now, NULL, a.persons
+      FROM course AS a
+     WHERE a.class_now IS NOT NULL
+       AND NOT a.is_same
+)
+SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
+       e.class AS shown, e.value_id::bigint AS held, 1::bigint AS place, e.persons
+  FROM entry AS e
 
 -- name: touched
 -- The persons with changed, unpublished or deleted rows.

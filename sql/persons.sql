@@ -33,9 +33,10 @@ SELECT count(*)::int8, v.value
 CREATE TEMPORARY TABLE {found} (place tid NOT NULL, person uuid) ON COMMIT DROP
 
 -- name: create_hashed
--- A table for the persons of a source, each by key and keyed hash, with the place of the row.
+-- A table for the persons of a source, each by key and keyed hash, with the place of the row. former: the hash by the
+-- key of the releases that a new series is compared with.
 CREATE TEMPORARY TABLE {hashed} ON COMMIT DROP AS
-SELECT {keys}, NULL::uuid AS person, NULL::tid AS place
+SELECT {keys}, NULL::uuid AS person, NULL::uuid AS former, NULL::tid AS place
   FROM {source} AS s
   WITH NO DATA
 
@@ -53,9 +54,10 @@ DELETE FROM {places} AS p
 -- name: fill_hashed
 -- Hash the persons of a source.
 INSERT INTO {hashed}
-SELECT {keys}, {person}, {place}
+SELECT {keys}, {person}, {former}, {place}
   FROM {source} AS s
  CROSS JOIN dbanon.history_key AS k
+  LEFT JOIN dbanon.history_key AS f ON f.key_id = {former_key}{known}
  WHERE k.key_id = {key}
 
 -- name: fill_places
@@ -96,6 +98,11 @@ INSERT INTO {places}
 SELECT h.person, coalesce(s.state, 0), h.place
   FROM {found} AS h
   LEFT JOIN pg_temp.history_states AS s ON s.person = h.person
+
+-- name: known_persons
+-- The persons of unchanged rows, whose places and hashes are stored.
+
+  LEFT JOIN {places} AS p ON p.place = s.ctid AND {unchanged}
 
 -- name: mark_places
 -- Mark the rows that a release publishes, and those that are withdrawn with their class; no row is both.
@@ -146,7 +153,7 @@ SELECT p.person, p.place
 
 -- name: person_hash
 -- The keyed hash of a person.
-encode(substr(sha256(k.outer_key || sha256(k.inner_key || convert_to({document}, 'UTF8'))), 1, 16), 'hex')::uuid
+encode(substr(sha256({key}.outer_key || sha256({key}.inner_key || convert_to({document}, 'UTF8'))), 1, 16), 'hex')::uuid
 
 -- name: places_to_read
 -- The places of new and unpublished rows, and of a row with each value; and the number of the former, on which

@@ -227,9 +227,11 @@ class OverlappedHashing:
         if self.hashed is None:
             from dbanon.db.person_hashes import hash_persons
 
-            (member,) = self.plan.members
-            key = self.plan.places[0].key_of_persons(self.session)
-            hash_persons(self.session, member.info, member.policy, key)
+            plan, session = self.plan, self.session
+            (member,), (place,), (previous,) = plan.members, plan.places, plan.previous
+            since = None if previous is None else previous.source_state
+            key, former = place.key_of_persons(session), place.former_key
+            hash_persons(session, member.info, member.own, key, former=former, since=since)
             self.hashed = key
 
 

@@ -51,34 +51,61 @@ def members(publication: Publication, key: UUID) -> sql.Composed:
         values = [sql.Identifier("s", name) for name in publication.person]
         of_rows = rows, publication.join
         joined = sql.SQL("{} AS s JOIN {} AS r ON {}").format(publication.reading, *of_rows)
-    person, number = hash_of([*map(info.column, publication.person)], values), sql.Literal(key)
-    return template("histories.present_of_rows", members=joined, person=person, key=number)
+    hashed = _hashed([*map(info.column, publication.person)], values, key, publication.former_key)
+    return template("histories.present_of_rows", members=joined, **hashed)
 
 
-def person_hash(texts: sql.Composable) -> sql.Composed:
-    """Compose the hash of a person with key ``k``, from the texts that identify the person."""
+def person_hash(texts: sql.Composable, key: str = "k") -> sql.Composed:
+    """Compose the hash of a person from the texts that identify the person; key: its alias."""
     document = sql.SQL("json_build_array({})::text").format(texts)
-    return template("persons.person_hash", document=document)
+    return template("persons.person_hash", document=document, key=sql.Identifier(key))
 
 
-def hash_of(columns: Sequence[ColumnInfo], values: Sequence[sql.Composable]) -> sql.Composed:
-    """Compose the hash of a person with key ``k``, from the values that identify the person."""
+def hash_of(
+    columns: Sequence[ColumnInfo], values: Sequence[sql.Composable], key: str = "k"
+) -> sql.Composed:
+    """Compose the hash of a person from the values that identify the person; key: its alias."""
     texts = [equal_text(*one) for one in zip(columns, values, strict=True)]
     if any(column.nullable or column.kind is not ColumnKind.INTEGER for column in columns):
-        return person_hash(sql.SQL(", ").join(texts))
+        return person_hash(sql.SQL(", ").join(texts), key)
     # The same array; concatenating it takes a third of the time.
     document = sql.SQL("""'["' || {} || '"]'""").format(sql.SQL(""" || '", "' || """).join(texts))
-    return template("persons.person_hash", document=document)
+    return template("persons.person_hash", document=document, key=sql.Identifier(key))
 
 
-def _hash_of_row(info: TableInfo) -> sql.Composed:
-    """Compose the hash of the person of a row ``s``, which is identified by the key."""
+def _hashed(
+    columns: Sequence[ColumnInfo], values: Sequence[sql.Composable], key: UUID, former: UUID | None
+) -> dict[str, sql.Composable]:
+    """Compose the hashes of a person by a key and by the one of a former series, if any."""
+    unknown = sql.SQL("NULL::uuid")
+    return {
+        "person": hash_of(columns, values),
+        "former": unknown if former is None else hash_of(columns, values, "f"),
+        "key": sql.Literal(key),
+        "former_key": sql.Literal(former),
+    }
+
+
+def _key_of_row(info: TableInfo) -> tuple[list[ColumnInfo], list[sql.Identifier]]:
+    """Return the columns that identify a row ``s``, and their values."""
     key = [info.column(name) for name in info.primary_key]
-    return hash_of(key, [sql.Identifier("s", column.name) for column in key])
+    return key, [sql.Identifier("s", column.name) for column in key]
 
 
-def hash_persons(session: Session, info: TableInfo, policy: Policy, key: UUID) -> None:
-    """Write the key and the keyed hash of each person of a table, and the place, to HASHED."""
+def hash_persons(
+    session: Session,
+    info: TableInfo,
+    policy: Policy,
+    key: UUID,
+    *,
+    former: UUID | None = None,
+    since: SourceState | None = None,
+) -> None:
+    """Write the key and the keyed hash of each person of a table, and the place, to HASHED.
+
+    former: the key of the releases with which a new series is compared; since: the state of the
+    source at the last of these. Persons of unchanged rows are found by their places.
+    """
     names = (sql.Identifier(f"k{i}") for i in range(1, len(info.primary_key) + 1))
     keys = sql.SQL(", ").join(
         sql.SQL("{} AS {}").format(value, name)
@@ -87,9 +114,15 @@ def hash_persons(session: Session, info: TableInfo, policy: Policy, key: UUID) -
     source = identity.readable(session, info)
     place = sql.SQL("s.ctid" if info.relkind == "r" else "NULL")
     rows = sql.SQL("(SELECT * FROM {} WHERE {})").format(source, selected(policy, info))
-    slots = {"hashed": HASHED, "keys": keys, "key": sql.Literal(key)}
-    create, person = template("persons.create_hashed", source=source, **slots), _hash_of_row(info)
-    fill = template("persons.fill_hashed", source=rows, person=person, place=place, **slots)
+    slots = {"hashed": HASHED, "keys": keys}
+    create = template("persons.create_hashed", source=source, **slots)
+    hashed = _hashed(*_key_of_row(info), key, former)
+    known: sql.Composable = sql.SQL("")
+    if since is not None and str(former) == since.key and _are_known(session, info, policy, since):
+        stored = {"places": places(since.places), "unchanged": _unchanged(since.snapshot)}
+        known = template("persons.known_persons", **stored)
+        hashed["former"] = sql.SQL("coalesce(p.person, {})").format(hashed["former"])
+    fill = template("persons.fill_hashed", source=rows, place=place, known=known, **slots, **hashed)
     identity.harmless(session, fill, keep=True, after=[create])
 
 
@@ -174,6 +207,12 @@ def is_comparable(
     return found is not None and _is_same(found, since)
 
 
+def _are_known(session: Session, info: TableInfo, policy: Policy, since: SourceState) -> bool:
+    """Return True if rows that are unchanged since a state are found by their places."""
+    is_own = _is_own(session, places(since.places))
+    return is_own and is_comparable(session, info, policy, since=since)
+
+
 def content_since(
     session: Session, info: TableInfo, policy: Policy, since: SourceState | None
 ) -> str | None:
@@ -241,6 +280,11 @@ def places(number: int | None) -> sql.Identifier:
     return data_table("places", number or 0)
 
 
+def _is_own(session: Session, table: sql.Identifier) -> bool:
+    """Return True if a table of places may be used."""
+    return bool(session.one(query("persons.owns_places"), (table.as_string(),))[0])
+
+
 def find_changes(
     session: Session, info: TableInfo, policy: Policy, now: Counted, since: SourceState
 ) -> Changes | str:
@@ -253,7 +297,7 @@ def find_changes(
     if changed > _MOST_CHANGED * rows:
         return "much has changed since all rows were read"
     table = places(since.places)
-    if not session.one(query("persons.owns_places"), (table.as_string(),))[0]:
+    if not _is_own(session, table):
         return "the places of its rows are gone, altered, or another role's"
     slots = {
         "places": table,
@@ -261,7 +305,7 @@ def find_changes(
         "selected": selected(policy, info),
         "unchanged": _unchanged(since.snapshot),
         "key": sql.Literal(since.key),
-        "person": _hash_of_row(info),
+        "person": hash_of(*_key_of_row(info)),
     }
     create = [template("persons.create_found", found=found) for found in _FOUND]
     identity.harmless(session, _finding(info, policy, slots), keep=True, after=create)

@@ -75,9 +75,9 @@ def resolve(
     restart = restarted(session, members, request)
     if restart is not None:
         request = replace(request, new_series=True, recipients_changed=True)
-    places = tuple(
-        replace(placed(session, one.info, request), is_compared=restart is None) for one in loaded
-    )
+    places = tuple(placed(session, one.info, request) for one in loaded)
+    if restart is not None:
+        places = tuple(replace(one, is_compared=False, former_key=None) for one in places)
     division = None
     if request.executor != "threads" or request.rows_per_block is not None:
         division = division_of(request.executor, request.rows_per_block)

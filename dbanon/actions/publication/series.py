@@ -113,12 +113,13 @@ class Placement:
     """The place of a release among the series of its table.
 
     joined: the relation whose series it joins, None if it starts one; key: by which the persons of
-    that series are remembered, None if they are not; is_compared: with other series as well, for
-    the steward's information.
+    that series are remembered, None if they are not; is_compared: if it starts one, with another
+    one for the steward's information; former_key: by which the persons of that are remembered.
     """
 
     joined: TableName | None
     key: UUID | None
+    former_key: UUID | None = None
     is_compared: bool = True
 
     def key_of_persons(self, session: Session, *, own: UUID | None = None) -> UUID:
@@ -150,7 +151,7 @@ def placed(session: Session, info: TableInfo, request: Request) -> Placement:
                 hint=OTHER_READERS,
             )
         joined = _joined(table, request, found.releases, starts=starts)
-    return Placement(None, None) if starts else Placement(joined, found.key)
+    return Placement(None, None, found.key) if starts else Placement(joined, found.key)
 
 
 def _joined(

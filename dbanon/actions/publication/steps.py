@@ -412,7 +412,7 @@ def _numbered(session: Session, publication: Publication, place: Placement) -> P
     if publication.kind.is_live:
         return publication
     key = publication.hashed or place.key_of_persons(session, own=publication.key)
-    return replace(publication, key=key)
+    return replace(publication, key=key, former_key=place.former_key)
 
 
 def serve(

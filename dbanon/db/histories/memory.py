@@ -51,7 +51,8 @@ class Memory:
     """The comparable releases of a table, oldest first, each with its relation.
 
     series: its first release, 0 for the first series; person: identifying columns; key: hash key,
-    None without stored membership; several: a person can have several rows.
+    None without stored membership; several: a person can have several rows; is_merged: persons
+    alike are one entry.
     """
 
     table: TableName
@@ -60,6 +61,7 @@ class Memory:
     person: tuple[str, ...] = ()
     key: UUID | None = None
     several: bool = False
+    is_merged: bool = False
 
     def first(self, relation: TableName) -> int | None:
         """Return the first release of a relation, which identifies the relation."""
@@ -152,6 +154,46 @@ def _add_entries(
     drop(session, _CHANGES)
 
 
+def add_beside(session: Session, known: Memory, publication: Publication) -> Memory:
+    """Write the membership of another series to ENTRIES, with a release that starts one.
+
+    ENTRIES contains that of the release alone, as ``remember`` left it.
+    """
+    view, several = publication.view, not publication.policy.is_one_row(publication.info)
+    joined = replace(
+        known,
+        relations={**known.relations, publication.id: view},
+        several=known.several or several,
+    )
+    if not known.relations:
+        return joined
+    session.pg.execute(sql.SQL("ALTER TABLE {} RENAME TO history_present").format(ENTRIES))
+    first = joined.first(view)
+    if joined.several:
+        drop(session, _REST)
+        _unpack(session, [known])
+        session.pg.execute(query("histories.find_former"), {"relation": first})
+        drop(session, _PRESENT)
+        _add_entries(session, joined, publication, is_first=False)
+        return joined
+    alike = template(
+        "histories.unpack_alike",
+        **{"class": publication.number_of_group},
+        groups=publication.groups,
+        key=sql.Literal(known.key),
+        oldest=sql.Literal(min(known.relations)),
+        releases=sql.Literal([*known.relations]),
+        first=sql.Literal([*known.firsts().values()]),
+        relation=sql.Literal(first),
+        release=sql.Literal(publication.id),
+    )
+    session.pg.execute(query("session.sample_little"))
+    session.pg.execute(alike)
+    drop(session, _PRESENT)
+    session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
+    return replace(joined, is_merged=True)
+
+
 def _find_changes(session: Session, publication: Publication, known: Memory, *, near: bool) -> None:
     """Write the rows of _PRESENT that differ from the relation's previous release to _CHANGES.
 
@@ -204,13 +246,24 @@ def recall(
 
 
 def of_series(
-    session: Session, table: TableName, relation: TableName | None, *, until: int | None = None
+    session: Session,
+    table: TableName,
+    relation: TableName | None,
+    *,
+    until: int | None = None,
+    person: Sequence[str] | None = None,
 ) -> Memory:
-    """Return the releases of ``recall`` without ENTRIES; no key if no membership is stored."""
+    """Return the releases of ``recall`` without ENTRIES; no key if no membership is stored.
+
+    person: the identifying columns, by default those of the latest release.
+    """
     known = _latest(session, table, relation)
     if known is None or not known["exists"]:
         return Memory(table, {}, series=0 if known is None else known["series"])
-    return _comparable(session, table, {**named(table), **known}, until=until)
+    where = {**named(table), **known}
+    if person is not None:
+        where["person"] = [*person]
+    return _comparable(session, table, where, until=until)
 
 
 def unpack(session: Session, found: Sequence[Memory]) -> None:

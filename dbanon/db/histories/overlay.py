@@ -59,32 +59,13 @@ def remember(
     changed. series_of: join the series of this relation, by default its own, otherwise the latest;
     is_compared: False if nobody read the predecessors of a series that it starts.
     """
-    if not starts_series:
-        return _remembered(session, publication, series_of=series_of, continues=True)
-    if not is_compared:
-        return _remembered(session, publication, starts_series=True)
-    before = memory.of_series(session, publication.info.name, publication.view)
-    if not before.relations:  # nothing to compare it with
-        compared = _comparable(session, [before], [publication])
-        found = _remembered(session, publication, starts_series=True)
-        unknown, live = compared.unknown - {publication.id}, compared.live - {publication.id}
-        return replace(found, unknown=tuple(sorted(unknown)), live=tuple(sorted(live)))
-    with session.pg.transaction(force_rollback=True):
-        found = _remembered(session, publication)
-    _remembered(session, publication, starts_series=True)
-    return found
-
-
-def _remembered(
-    session: Session,
-    publication: Publication,
-    *,
-    starts_series: bool = False,
-    series_of: TableName | None = None,
-    continues: bool = False,
-) -> Composition:
+    before = None
+    if starts_series and is_compared:
+        before = memory.of_series(
+            session, publication.info.name, publication.view, person=publication.person
+        )
     known = memory.remember(session, publication, starts_series=starts_series, series_of=series_of)
-    if continues:
+    if not starts_series:
         membership.require_lasting_keys(session, publication, known)
     compared = _comparable(session, [known], [publication])
     # Of a person of several rows, no figure is kept: what tells them is numbered anew every time.
@@ -94,10 +75,18 @@ def _remembered(
     else:
         found, of_cells = _counted(session, compared, base=compared.base, is_kept=is_kept)
     with at_once(session.pg):
-        memory.forget(session)
         if is_kept:
             cells.keep(session, found)
-    return _composition(compared, found, of_cells)
+        if before is not None:
+            beside = memory.add_beside(session, before, publication)
+        else:
+            memory.forget(session)
+    if before is None:
+        return _composition(compared, found, of_cells)
+    compared = _comparable(session, [beside], [publication])
+    counted, of_cells = _counted(session, compared)
+    memory.forget(session)
+    return _composition(compared, counted, of_cells)
 
 
 def is_linked(session: Session, relations: Relations) -> bool:
@@ -362,7 +351,7 @@ def _counted(
 def _all_cells(session: Session, found: Sequence[Memory]) -> None:
     """Write the cell of each person to CELLS; merge persons of the same rows in ENTRIES."""
     memory.widen(session, found[0])
-    if not any(known.several for known in found):
+    if not any(known.several or known.is_merged for known in found):
         memory.rewrite(session, "histories.merge_alike")
     memory.cells(session, CELLS)
 

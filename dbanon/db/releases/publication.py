@@ -79,6 +79,8 @@ class Publication:
     key: UUID | None = None
     """The key by which its persons are remembered, if they are not by another one already, and by
     which their pseudonyms are made."""
+    former_key: UUID | None = None
+    """The key by which persons are remembered in the series with which it is compared alone."""
     hashed: UUID | None = None
     """The key by which all persons of the source are hashed already, if they are."""
     places: int | None = None

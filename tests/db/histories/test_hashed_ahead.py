@@ -110,8 +110,8 @@ def publish_with(fault, stays, monkeypatch):
     """Publish while what was hashed is damaged, and expect to be refused."""
     hash_persons = person_hashes.hash_persons
 
-    def faulty(session, info, policy, key):
-        hash_persons(session, info, policy, key)
+    def faulty(session, *asked, **former):
+        hash_persons(session, *asked, **former)
         session.pg.execute(FAULTS[fault])
 
     monkeypatch.setattr(person_hashes, "hash_persons", faulty)
@@ -141,7 +141,7 @@ def test_a_row_without_a_value_does_not_make_up_for_a_double_one(stays, monkeypa
 
 
 def test_nothing_is_published_when_hashing_fails(stays, monkeypatch):
-    def fail(session, info, policy, key):
+    def fail(session, *_, **__):
         session.pg.execute("SELECT 1 / 0")
 
     monkeypatch.setattr(person_hashes, "hash_persons", fail)
