@@ -567,6 +567,28 @@ SELECT {person} AS person, l.place, v.value_id
   JOIN dbanon.history_key AS k ON k.key_id = {key}
   JOIN valued AS v ON v.code = l.code
 
+-- name: touched
+-- The persons with changed, unpublished or deleted rows.
+SELECT c.person FROM pg_temp.history_came AS c
+ UNION
+SELECT w.person FROM pg_temp.history_went AS w
+ UNION
+SELECT p.person FROM pg_temp.history_pending AS p
+ UNION
+SELECT u.person
+  FROM dbanon.history_leaver AS g
+ CROSS JOIN LATERAL unnest(g.persons) AS u (person)
+ WHERE g.relation_schema = {view_schema}
+   AND g.relation_name = {view_name}
+
+-- name: unpack
+-- Write the membership of some releases to a table. shown, held: identify the classes and the values of all rows of
+-- the person; place: number of the row within the person.
+CREATE TEMPORARY TABLE history_entries ON COMMIT DROP AS
+SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
+       e.class AS shown, e.value_id::bigint AS held, 1::bigint AS place, 1::bigint AS persons
+  FROM ({entries}) AS e
+
 -- name: unpack_alike
 -- Write the membership of a series to a table, with a release that starts another one, as if that continued it: one
 -- entry for all persons who were always published together in the same classes with the same values, and are now. It
@@ -651,28 +673,6 @@ entry AS (
 SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
        e.class AS shown, e.value_id::bigint AS held, 1::bigint AS place, e.persons
   FROM entry AS e
-
--- name: touched
--- The persons with changed, unpublished or deleted rows.
-SELECT c.person FROM pg_temp.history_came AS c
- UNION
-SELECT w.person FROM pg_temp.history_went AS w
- UNION
-SELECT p.person FROM pg_temp.history_pending AS p
- UNION
-SELECT u.person
-  FROM dbanon.history_leaver AS g
- CROSS JOIN LATERAL unnest(g.persons) AS u (person)
- WHERE g.relation_schema = {view_schema}
-   AND g.relation_name = {view_name}
-
--- name: unpack
--- Write the membership of some releases to a table. shown, held: identify the classes and the values of all rows of
--- the person; place: number of the row within the person.
-CREATE TEMPORARY TABLE history_entries ON COMMIT DROP AS
-SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
-       e.class AS shown, e.value_id::bigint AS held, 1::bigint AS place, 1::bigint AS persons
-  FROM ({entries}) AS e
 
 -- name: unpack_touched
 -- Write the membership of the persons that a release may concern: those that changed since the first release, and

@@ -154,7 +154,7 @@ def _add_entries(
     drop(session, _CHANGES)
 
 
-def add_beside(session: Session, known: Memory, publication: Publication) -> Memory:
+def unpack_with_new(session: Session, known: Memory, publication: Publication) -> Memory:
     """Write the membership of another series to ENTRIES, with a release that starts one.
 
     ENTRIES contains that of the release alone, as ``remember`` left it.

@@ -78,7 +78,7 @@ def remember(
         if is_kept:
             cells.keep(session, found)
         if before is not None:
-            beside = memory.add_beside(session, before, publication)
+            beside = memory.unpack_with_new(session, before, publication)
         else:
             memory.forget(session)
     if before is None:
