@@ -145,7 +145,8 @@ def slow_pools(policy: Policy, *, settings: Settings | None = None) -> Notice | 
         found = catalog.sampled_hashes(session, info, names, n_rows=rows, most=_SAMPLED)
         identity.require_admitted(session)
     columns = zip(names, zip(*found, strict=True), strict=True) if found else ()
-    size = pool_size(policy, {name: [*Counter(values).values()] for name, values in columns})
+    counts = {name: [*Counter(values).values()] for name, values in columns}
+    size = pool_size(policy, counts, persons=rows)
     if not found or (size is not None and _POOLS * size <= rows):
         return None
     if size is None:

@@ -29,6 +29,9 @@ _RARE = 1e-6
 _OTHERWISE = 10
 """How many times as large a pool is for other models, of which no probability is computed."""
 
+_CLASSES, _SHARE = 100, 10
+"""Least classes of k in a pool, for the loss: fewer if that is more than this part of a table."""
+
 _MANY = 100_000
 """Published persons beside whom a pool is searched with the least effort."""
 
@@ -65,7 +68,10 @@ def least_size(
             for one in of_table
             if all(kept_values.get(n) == v for n, v in one.kept_values.items())
         ]
-        found = [pool_size(policy, one.counts, without=without) for one in alike or of_table]
+        found = [
+            pool_size(policy, one.counts, persons=one.persons, without=without)
+            for one in alike or of_table
+        ]
         sizes.append(max((size for size in found if size is not None), default=None))
     known = [size for size in sizes if size is not None]
     return max(known) if len(known) == len(sizes) else None
@@ -75,14 +81,16 @@ def pool_size(
     policy: Policy,
     published: Mapping[str, Sequence[int]],
     *,
+    persons: int,
     without: float = 0.0,
 ) -> int | None:
     """Return how many persons a pool needs, None if no number suffices.
 
-    published: how often each value of a sensitive column is published; without: the share of
-    persons who have no row of the table.
+    published: how often each value of a sensitive column is published, persons: of how many;
+    without: the share of persons who have no row of the table.
     """
-    sizes: list[int | None] = [2 * policy.k, policy.pool_size or 1]
+    usual = min(_CLASSES * policy.k, persons // _SHARE)
+    sizes: list[int | None] = [2 * policy.k, policy.pool_size or usual]
     for spec in policy.models:
         if MODELS[spec.name].scope is not Scope.SENSITIVE:
             continue

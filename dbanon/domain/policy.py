@@ -422,7 +422,7 @@ class Policy:
         [refresh](../how-refresh-works.md#what-becomes-of-a-class) withdraws it | 0.6
     pool_size: minimum number of new persons that a
         [refresh](../how-refresh-works.md#new-persons) publishes together; more if the sensitive
-        values need them | the number that the sensitive values need
+        values need them | 100 k, or a tenth of the published persons if that is less
     max_stale: a [refresh](../guides/refreshing.md#former-values) and `dbanon doctor` warn if a
         larger share of the published rows shows former values | no warning
     refresh: `"compatible"` preserves published classes; with `"independent"` a refresh groups all

@@ -63,20 +63,28 @@ def policy(*models, **changes):
 
 def test_a_pool_is_as_large_as_any_column_k_and_the_policy_need():
     published = {"a": [1, 1], "b": [95, 5]}
-    assert 10 == pool_size(policy(), published)
-    assert 600 == pool_size(policy(pool_size=600), published)
+    assert 10 == pool_size(policy(), published, persons=90)
+    assert 600 == pool_size(policy(pool_size=600), published, persons=90)
     two = ModelSpec("l-diversity", {"l": 2})
-    assert draws_needed([95, 5], 2) == pool_size(policy(two), published)
+    assert draws_needed([95, 5], 2) == pool_size(policy(two), published, persons=90)
     of_one = ModelSpec("l-diversity", {"l": 2, "columns": ("a",)})
-    assert 21 == pool_size(policy(of_one), published)
+    assert 21 == pool_size(policy(of_one), published, persons=90)
     entropy = ModelSpec("entropy-l-diversity", {"l": 1.5, "columns": ("a",)})
-    assert 210 == pool_size(policy(entropy), published)
-    assert pool_size(policy(ModelSpec("l-diversity", {"l": 3})), published) is None
-    assert 51 == pool_size(policy(of_one), published, without=0.5)
+    assert 210 == pool_size(policy(entropy), published, persons=90)
+    assert pool_size(policy(ModelSpec("l-diversity", {"l": 3})), published, persons=90) is None
+    assert 51 == pool_size(policy(of_one), published, persons=90, without=0.5)
     strict = ModelSpec("l-diversity", {"l": 2, "columns": ("a",), "multi": "strict"})
-    assert 210 == pool_size(policy(strict), published)
+    assert 210 == pool_size(policy(strict), published, persons=90)
     alone = ModelSpec("l-diversity", {"l": 1})
-    assert 10 == pool_size(policy(alone), {"a": [7], "b": [7]})
+    assert 10 == pool_size(policy(alone), {"a": [7], "b": [7]}, persons=90)
+
+
+@pytest.mark.parametrize(
+    ("persons", "wanted"), [(99, 10), (109, 10), (110, 11), (4_999, 499), (10**6, 500)]
+)
+def test_a_pool_has_classes_to_choose_from_if_the_table_is_large(persons, wanted):
+    assert wanted == pool_size(policy(), {}, persons=persons)
+    assert 7 + 10 == pool_size(policy(pool_size=17), {}, persons=persons)
 
 
 def test_a_pool_beside_many_persons_is_searched_with_little_effort():
