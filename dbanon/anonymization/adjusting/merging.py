@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.outcomes import Stages
     from dbanon.domain.policy import Policy
+    from dbanon.kernels.layout import Bools, Floats, Int32s
 
 
 class Merging:
@@ -49,20 +50,20 @@ class Merging:
         self.boxes = Boxes(lo, hi, size, np.zeros(len(size)), flat, layout)
         self.boxes.cost[:] = box_costs(flat, layout, lo, hi).sum(axis=1)
 
-    def rises(self, a: int) -> NDArray[np.float64]:
+    def rises(self, a: int) -> Floats:
         """Return the cost of merging a group with each other group, infinite for itself."""
         from dbanon.kernels.boxes.merges import union_rises
 
         b = self.boxes
-        rises: NDArray[np.float64] = union_rises(b.lo[a], b.hi[a], int(b.size[a]), b)
+        rises: Floats = union_rises(b.lo[a], b.hi[a], int(b.size[a]), b)
         rises[a] = np.inf
         return rises
 
-    def rises_of_row(self, row: int) -> NDArray[np.float64]:
+    def rises_of_row(self, row: int) -> Floats:
         """Return the cost of adding a row to each group."""
         from dbanon.kernels.boxes.merges import union_rises
 
-        rises: NDArray[np.float64] = union_rises(self._codes[row], self._codes[row], 1, self.boxes)
+        rises: Floats = union_rises(self._codes[row], self._codes[row], 1, self.boxes)
         return rises
 
     def loss(self) -> float:
@@ -86,7 +87,7 @@ class Merging:
         """Return the remaining groups, numbered in order."""
         return numbered(np.append(self._into, -1)[self.group])
 
-    def _grow(self, a: int, lo: NDArray[np.int32], hi: NDArray[np.int32], *, size: int) -> None:
+    def _grow(self, a: int, lo: Int32s, hi: Int32s, *, size: int) -> None:
         from dbanon.kernels.boxes.costs import box_costs
 
         b = self.boxes
@@ -97,11 +98,7 @@ class Merging:
 
 
 def merge_with_nearest(
-    table: EncodedTable,
-    assignment: Assignment,
-    bad: NDArray[np.bool_],
-    *,
-    near: Sequence[frozenset[int]] = (),
+    table: EncodedTable, assignment: Assignment, bad: Bools, *, near: Sequence[frozenset[int]] = ()
 ) -> Assignment:
     """Merge each bad group (g,) with the one of least cost, preferably in ``near``; O(bad g d)."""
     merging = Merging(table, assignment)
@@ -120,7 +117,7 @@ def merge_with_nearest(
 def merged(
     table: EncodedTable,
     assignment: Assignment,
-    failing: Callable[[Assignment], NDArray[np.bool_]],
+    failing: Callable[[Assignment], Bools],
     *,
     then: Callable[[Assignment], Assignment] = lambda found: found,
     impossible: Callable[[Assignment], Exception],
@@ -249,7 +246,7 @@ class _Moving:
         lo, hi, size = self._box(units)
         return size * float(box_costs(self._unit.flat, self._unit.layout, lo[None], hi[None]).sum())
 
-    def _box(self, units: Collection[int]) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+    def _box(self, units: Collection[int]) -> tuple[Int32s, Int32s, int]:
         u, some = self._unit, list(units)
         return u.lo[some].min(axis=0), u.hi[some].max(axis=0), int(u.size[some].sum())
 
@@ -273,7 +270,7 @@ def population_models(policy: Policy) -> tuple[PopulationModel, ...]:
 
 def failing(
     published: Publication, models: Sequence[PopulationModel], population: Population
-) -> tuple[NDArray[np.bool_], Presence]:
+) -> tuple[Bools, Presence]:
     """Return the classes that fail a model, and the presence of all classes."""
     presence = presence_of(published, population)
     bad = np.zeros(len(published.size), np.bool_)

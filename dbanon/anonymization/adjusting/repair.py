@@ -25,10 +25,8 @@ from dbanon.models.tally import Whole, tally_of_counts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.interfaces import Requirement
-    from dbanon.kernels.layout import Floats, Int32s
+    from dbanon.kernels.layout import Bools, Floats, Int32s, Int64s
     from dbanon.models.base import Demand
 
 
@@ -162,14 +160,12 @@ def enforce(
     return regrouped
 
 
-def failing(
-    table: EncodedTable, assignment: Assignment, requirement: Requirement
-) -> NDArray[np.bool_]:
+def failing(table: EncodedTable, assignment: Assignment, requirement: Requirement) -> Bools:
     """Return a mask of the groups that are too small or fail a demand that merging can meet."""
     demands = [demand for demand in requirement.demands if demand.model.is_monotone]
     rows = np.flatnonzero(assignment.group >= 0)
     group = assignment.group[rows]
-    bad: NDArray[np.bool_] = np.bincount(group, minlength=assignment.n_groups) < requirement.k
+    bad: Bools = np.bincount(group, minlength=assignment.n_groups) < requirement.k
     for demand, whole in zip(demands, wholes(table, demands, rows), strict=True):
         bad |= ~meets(table, demand, rows, group, whole=whole)
     return bad
@@ -220,7 +216,7 @@ def _regrouped(
     return Assignment(group, int(label.max()) + 1)
 
 
-def _all_hold(table: EncodedTable, kept: NDArray[np.bool_], demands: Sequence[Demand]) -> bool:
+def _all_hold(table: EncodedTable, kept: Bools, demands: Sequence[Demand]) -> bool:
     rows = np.flatnonzero(kept)
     return len(rows) > 0 and all(rows_meet(table, demand, rows) for demand in demands)
 
@@ -252,7 +248,7 @@ class _Constrained(Merging):
         by_rows = any(isinstance(judge, _ByRows) for judge in self._judges)
         self._near = _FEW if by_rows else _NEAR
 
-    def merged(self, bad: NDArray[np.int64], stages: Stages) -> Assignment:
+    def merged(self, bad: Int64s, stages: Stages) -> Assignment:
         """Merge the failing groups, and return the result, numbered in order."""
         size = self.boxes.size
         for i, a in enumerate(bad.tolist()):
@@ -271,7 +267,7 @@ class _Constrained(Merging):
         for judge in self._judges:
             judge.absorb(a, b)
 
-    def _hurry(self, bad: NDArray[np.int64]) -> None:
+    def _hurry(self, bad: Int64s) -> None:
         """Merge all failing groups into one, and add the nearest others until it passes."""
         size = self.boxes.size
         left = bad[size[bad] > 0]
@@ -286,10 +282,10 @@ class _Constrained(Merging):
                 self.absorb(failing[0], b)
             more *= 2
 
-    def _gaps(self, groups: NDArray[np.int64], joined: int | None) -> NDArray[np.float64]:
+    def _gaps(self, groups: Int64s, joined: int | None) -> Floats:
         size = self.boxes.size
         rows = size[groups] + (0 if joined is None else size[joined])
-        total: NDArray[np.float64] = np.maximum(self._k - rows, 0) / self._k
+        total: Floats = np.maximum(self._k - rows, 0) / self._k
         for judge in self._judges:
             total += np.minimum(judge.gaps(groups, joined), _WIDEST)
         return total
@@ -317,7 +313,7 @@ class _Constrained(Merging):
 class _Judge(Protocol):
     """Values of the groups for one demand."""
 
-    def gaps(self, groups: NDArray[np.int64], joined: int | None) -> NDArray[np.float64]:
+    def gaps(self, groups: Int64s, joined: int | None) -> Floats:
         """Return how far each group, joined with another, is from the demand; 0 if it meets it."""
         ...
 
@@ -345,7 +341,7 @@ class _ByCounts:
         counts = np.bincount(keys, minlength=assignment.n_groups * width)
         self._counts = counts.reshape(-1, width)
 
-    def gaps(self, groups: NDArray[np.int64], joined: int | None) -> NDArray[np.float64]:
+    def gaps(self, groups: Int64s, joined: int | None) -> Floats:
         counts = self._counts[groups]
         if joined is not None:
             counts = counts + self._counts[joined]
@@ -365,7 +361,7 @@ class _ByRows:
         self._table, self._demand, self._whole = table, demand, whole
         self._members = assignment.members
 
-    def gaps(self, groups: NDArray[np.int64], joined: int | None) -> NDArray[np.float64]:
+    def gaps(self, groups: Int64s, joined: int | None) -> Floats:
         more = [] if joined is None else [self._members[joined]]
         parts = [np.concatenate([self._members[g], *more]) for g in groups.tolist()]
         classes = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
@@ -433,7 +429,7 @@ def trim(
 _CROWDED = 20  # times k rows in a class are worth a word
 
 
-def rows_in_reach(table: EncodedTable, requirement: Requirement) -> NDArray[np.int64]:
+def rows_in_reach(table: EncodedTable, requirement: Requirement) -> Int64s:
     """Return all rows if they meet every demand as one group, otherwise the most that do.
 
     Suppresses the lowest rows of the most frequent value within the budget. Raises Unsatisfiable
@@ -455,7 +451,7 @@ def rows_in_reach(table: EncodedTable, requirement: Requirement) -> NDArray[np.i
     return rows
 
 
-def _thin(table: EncodedTable, demand: Demand, left_out: NDArray[np.bool_], *, most: int) -> bool:
+def _thin(table: EncodedTable, demand: Demand, left_out: Bools, *, most: int) -> bool:
     """Suppress rows until the others meet a demand; return True if they do."""
     column = demand.column or 0
     while not rows_meet(table, demand, np.flatnonzero(~left_out)):
@@ -490,9 +486,7 @@ def _unsatisfiable(table: EncodedTable, demand: Demand, requirement: Requirement
     return Unsatisfiable(msg, hint=f"ask for less, or raise --max-suppressed: {left}")
 
 
-def outlier_advice(
-    table: EncodedTable, rows: NDArray[np.int64], requirement: Requirement
-) -> Iterator[str]:
+def outlier_advice(table: EncodedTable, rows: Int64s, requirement: Requirement) -> Iterator[str]:
     """Yield a note for each demand that needs large classes; O(n log n) for each demand."""
     for demand in requirement.demands:
         if demand.column is None or demand.among or not demand.model.is_monotone:
@@ -506,9 +500,7 @@ def outlier_advice(
             )
 
 
-def _least_dealt(
-    table: EncodedTable, rows: NDArray[np.int64], demand: Demand, *, least: int
-) -> int:
+def _least_dealt(table: EncodedTable, rows: Int64s, demand: Demand, *, least: int) -> int:
     order = rows[np.argsort(table.sensitive[rows, demand.column or 0], kind="stable")]
     (whole,) = wholes(table, [demand], rows)
     n_classes = len(rows) // max(least, 1)

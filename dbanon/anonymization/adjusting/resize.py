@@ -13,14 +13,11 @@ from dbanon.anonymization.loss.costs import renumber_for_cuts
 from dbanon.domain.assignment import Assignment, EncodedTable
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.interfaces import Requirement
+    from dbanon.kernels.layout import Int64s
 
 
-def resize(
-    table: EncodedTable, clusters: NDArray[np.int64], requirement: Requirement
-) -> Assignment:
+def resize(table: EncodedTable, clusters: Int64s, requirement: Requirement) -> Assignment:
     """Return groups of at least k rows; for l = 1 fewer than 2k, unless they cost nothing.
 
     clusters: (n,) any numbers, below 0 for noise. Noise joins the cluster of least cost, or is

@@ -35,17 +35,14 @@ from dbanon.domain.outcomes import Stages
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.interfaces import Requirement
+    from dbanon.kernels.layout import Int32s, Int64s
 
 
 _STEPS, _ROUNDS = 4, 3
 
 
-def leave_out(
-    space: Space, label: NDArray[np.int32], *, budget: int, seed: int
-) -> NDArray[np.int32]:
+def leave_out(space: Space, label: Int32s, *, budget: int, seed: int) -> Int32s:
     """Return the labels with at most ``budget`` rows at -1, if that lowers the total cost.
 
     A suppressed row costs the sum of all weights. In each of a few steps, every cluster drops one
@@ -78,7 +75,7 @@ def leave_out(
     return result
 
 
-def _costliest(space: Space, label: NDArray[np.int32], *, price: float) -> NDArray[np.int64]:
+def _costliest(space: Space, label: Int32s, *, price: float) -> Int64s:
     """Return one row of each cluster whose suppression saves more than the price, best first."""
     from dbanon.kernels.auto.clusters import leaving_gains
 
@@ -89,7 +86,7 @@ def _costliest(space: Space, label: NDArray[np.int32], *, price: float) -> NDArr
     return order[np.sort(first)]
 
 
-def _holds(space: Space, label: NDArray[np.int32]) -> bool:
+def _holds(space: Space, label: Int32s) -> bool:
     from dbanon.kernels.auto.diversity import labels_hold, make_rules
 
     rules = make_rules(*space.rules, space.sensitive)
@@ -106,7 +103,7 @@ _FIRST = 1_000_000  # the number of the pass before the first round, apart from 
 class Begun(NamedTuple):
     """Initial clusters, (n,), the name of the start (QUICK: final), and shares, if needed."""
 
-    label: NDArray[np.int32]
+    label: Int32s
     name: str
     shares: Shares | None
 
@@ -175,9 +172,7 @@ class Auto:
                 labels.append(label)
         return [_thawed(frozen, label) for label in labels]
 
-    def _search(
-        self, space: Space, *, n_rows: int, clock: Clock, seed: int
-    ) -> list[NDArray[np.int32]]:
+    def _search(self, space: Space, *, n_rows: int, clock: Clock, seed: int) -> list[Int32s]:
         """Return the result of each effort, this one last."""
         if space.n_rows < 2 * space.k:
             return [np.zeros(space.n_rows, np.int32)]
@@ -193,10 +188,10 @@ class Auto:
 
     def _improved(
         self, space: Space, courses: list[Course], clock: Clock, *, seed: int, cells: float
-    ) -> list[NDArray[np.int32]]:
+    ) -> list[Int32s]:
         """Return the best labels at the end of each course."""
         search = _Search(space, seed)
-        ends: list[NDArray[np.int32]] = []
+        ends: list[Int32s] = []
         limited = self.time_limit is not None
         rounds = sum(course.phase.rounds for course in courses)
         for course in courses:
@@ -313,7 +308,7 @@ class _Search:
         has_faded = self._phase.has_faded(self._paid, self._space, alone=self._alone)
         return self.nth >= self._phase.rounds or has_faded
 
-    def round(self, effort: Effort, over: Callable[[], bool]) -> NDArray[np.int32]:
+    def round(self, effort: Effort, over: Callable[[], bool]) -> Int32s:
         """Return the labels after another round; over: returns True after the time limit."""
         space, draw = self._space, {"seed": self._seed, "number": self._number}
         label = improve(space, self._label, self._points, effort=effort, over=over, **draw)
@@ -321,7 +316,7 @@ class _Search:
             return label
         return recut(space, label, self._shares, **draw)
 
-    def take(self, label: NDArray[np.int32]) -> None:
+    def take(self, label: Int32s) -> None:
         """Continue with the labels of a round."""
         self._label = label
         self._number, self.nth, self.n_rounds = self._number + 1, self.nth + 1, self.n_rounds + 1
@@ -333,7 +328,7 @@ class _Search:
             self.best, self.least = self._label, self._paid[-1]
 
 
-def _thawed(frozen: Frozen, label: NDArray[np.int32]) -> Assignment:
+def _thawed(frozen: Frozen, label: Int32s) -> Assignment:
     """Return the groups of all rows, given those of the active rows."""
     _, of_frozen = np.unique(frozen.tuple_of_frozen, return_inverse=True)
     n_active = int(label.max()) + 1
@@ -348,9 +343,7 @@ def _late(clock: Clock) -> str:
     return ", quick where time was out" if clock.over() else ""
 
 
-def _start_by_cuts(
-    space: Space, shares: Shares, *, seed: int, over: Callable[[], bool]
-) -> NDArray[np.int32]:
+def _start_by_cuts(space: Space, shares: Shares, *, seed: int, over: Callable[[], bool]) -> Int32s:
     """Return the clusters of cuts; after the time limit, unfinished or quick ones."""
     label = start_by_shares(space, shares, over=over)
     if over():

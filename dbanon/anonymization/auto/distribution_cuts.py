@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.anonymization.auto.space import Space
+    from dbanon.kernels.layout import Floats, Int32s, Int64s
 
 # A cut tries every combination of sensitive values.
 _MOST_KEYS = 2_000
@@ -36,8 +37,8 @@ _GAIN = 1e-6
 class Shares(NamedTuple):
     """key: (n,) the combination of sensitive values of each row; share: (m,) of each overall."""
 
-    key: NDArray[np.int32]
-    share: NDArray[np.float64]
+    key: Int32s
+    share: Floats
 
 
 def is_pressed(space: Space) -> bool:
@@ -67,10 +68,10 @@ def shares_of(space: Space) -> Shares | None:
 
 def start_by_shares(
     space: Space, shares: Shares, *, over: Callable[[], bool] = lambda: False
-) -> NDArray[np.int32]:
+) -> Int32s:
     """Return the cluster of each row; parts uncut at ``over`` stay whole."""
     parts = [np.arange(space.n_rows)]
-    small: list[NDArray[np.int64]] = []
+    small: list[Int64s] = []
     while parts and not over():
         rows = parts.pop()
         label, _ = _cut(space, shares, rows, most=max(len(rows) - 1, _LARGE))
@@ -89,9 +90,7 @@ def start_by_shares(
     return np.unique(new, return_inverse=True)[1].astype(np.int32)
 
 
-def cut_large(
-    space: Space, label: NDArray[np.int32], *, over: Callable[[], bool] = lambda: False
-) -> NDArray[np.int32]:
+def cut_large(space: Space, label: Int32s, *, over: Callable[[], bool] = lambda: False) -> Int32s:
     """Cut clusters of many times k rows; label: (n,) 0..g-1 without gaps, as the result.
 
     A block whose greedy groups violate the rules is one cluster, which local search hardly divides.
@@ -112,9 +111,7 @@ def cut_large(
     return np.unique(new, return_inverse=True)[1].astype(np.int32)
 
 
-def _cut(
-    space: Space, shares: Shares, rows: NDArray[np.int64], *, most: int
-) -> tuple[NDArray[np.int32], float]:
+def _cut(space: Space, shares: Shares, rows: Int64s, *, most: int) -> tuple[Int32s, float]:
     """Cut rows until a part has at most ``most`` or cannot be cut; return labels and cost."""
     from dbanon.kernels.auto.distribution_cuts import cut_by_shares
 
@@ -129,9 +126,7 @@ def _cut(
     )
 
 
-def recut(
-    space: Space, label: NDArray[np.int32], shares: Shares, *, seed: int, number: int
-) -> NDArray[np.int32]:
+def recut(space: Space, label: Int32s, shares: Shares, *, seed: int, number: int) -> Int32s:
     """Join clusters with near ones and cut them again, if that lowers the total.
 
     label: (n,) without gaps. Blocks shift with seed and number. O(clusters * rows of a cluster *
@@ -146,7 +141,7 @@ def recut(
     middles = np.stack([points[rows].mean(axis=0) for rows in members])
     clusters, ends = halve((middles * stretch).astype(np.float32), _BLOCK)
 
-    def work(i: int) -> list[NDArray[np.int64]]:
+    def work(i: int) -> list[Int64s]:
         block = [members[a] for a in clusters[ends[i] : ends[i + 1]].tolist()]
         return _recut_block(space, shares, points, block)
 
@@ -157,17 +152,14 @@ def recut(
     return new
 
 
-def _members(label: NDArray[np.int32]) -> list[NDArray[np.int64]]:
+def _members(label: Int32s) -> list[Int64s]:
     """Return the rows of each label, 0..g-1 without gaps."""
     return np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
 
 
 def _recut_block(
-    space: Space,
-    shares: Shares,
-    points: NDArray[np.float32],
-    members: list[NDArray[np.int64]],
-) -> list[NDArray[np.int64]]:
+    space: Space, shares: Shares, points: NDArray[np.float32], members: list[Int64s]
+) -> list[Int64s]:
     """Cut pairs of near clusters again if that costs less, costliest first; return clusters."""
     size = np.array([len(rows) for rows in members])
     lo = np.stack([points[rows].min(axis=0) for rows in members])
@@ -175,7 +167,7 @@ def _recut_block(
     spread = size * (hi - lo).sum(axis=1)
     cost = [_cut(space, shares, rows, most=len(rows))[1] for rows in members]
     there = np.ones(len(members), np.bool_)
-    made: list[NDArray[np.int64]] = []
+    made: list[Int64s] = []
     for a in np.argsort(-np.array(cost), kind="stable").tolist():
         if not there[a]:
             continue

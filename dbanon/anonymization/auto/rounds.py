@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from dbanon.kernels.layout import Floats, Int32s, Int64s
+
 
 BLOCK = 300
 # Rows of many columns are near each other in some columns only, often not those by which blocks
@@ -82,14 +84,14 @@ def coordinates(space: Space) -> NDArray[np.float32]:
 
 def improve(
     space: Space,
-    label: NDArray[np.int32],
+    label: Int32s,
     points: NDArray[np.float32],
     *,
     effort: Effort,
     seed: int,
     number: int,
     over: Callable[[], bool] = lambda: False,
-) -> NDArray[np.int32]:
+) -> Int32s:
     """Run one round; return the new labels.
 
     label: (n,) the cluster of each row, 0..g-1 without gaps; points: of ``coordinates``; seed,
@@ -105,7 +107,7 @@ def improve(
 
     def work(block: int) -> None:
         mine = rows[row_ends[block] : row_ends[block + 1]]
-        owner: NDArray[np.int32] = np.unique(label[mine], return_inverse=True)[1].astype(np.int32)
+        owner: Int32s = np.unique(label[mine], return_inverse=True)[1].astype(np.int32)
         if not over():
             run(mine, owner, (space.k, n_clusters[block], *each, draw, block, *how))
         new[mine] = owner + starts[block]
@@ -114,15 +116,13 @@ def improve(
     return without_gaps(new)
 
 
-def _runner(
-    space: Space,
-) -> Callable[[NDArray[np.int64], NDArray[np.int32], tuple[int, ...]], None]:
+def _runner(space: Space) -> Callable[[Int64s, Int32s, tuple[int, ...]], None]:
     """Return a function of rows, their clusters and numbers, which replaces the clusters."""
     from dbanon.kernels.auto.improve import improve_block
 
     levels = ladders(space) if can_be_carved(space) else None
 
-    def run(rows: NDArray[np.int64], owner: NDArray[np.int32], numbers: tuple[int, ...]) -> None:
+    def run(rows: Int64s, owner: Int32s, numbers: tuple[int, ...]) -> None:
         improve_block(
             space.codes[rows],
             space.sensitive[rows],
@@ -146,7 +146,7 @@ def _numbers(
     return (effort.passes, tries, effort.pool), (effort.turns, heat, anywhere)
 
 
-def without_gaps(label: NDArray[np.int32]) -> NDArray[np.int32]:
+def without_gaps(label: Int32s) -> Int32s:
     """Return the clusters renumbered in the same order, none empty."""
     used = np.zeros(int(label.max()) + 1, np.bool_)
     used[label] = True
@@ -154,11 +154,8 @@ def without_gaps(label: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def _blocks(
-    space: Space,
-    label: NDArray[np.int32],
-    points: NDArray[np.float32],
-    random: np.random.Generator,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    space: Space, label: Int32s, points: NDArray[np.float32], random: np.random.Generator
+) -> tuple[Int64s, Int64s, Int64s]:
     """Return the rows by block, the end of each block, and its number of clusters."""
     from dbanon.kernels.auto.duplicates import sort_by
 
@@ -177,11 +174,8 @@ def _blocks(
 
 
 def _neighbours(
-    space: Space,
-    rows: NDArray[np.int64],
-    points: NDArray[np.float32],
-    stretch: NDArray[np.float64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    space: Space, rows: Int64s, points: NDArray[np.float32], stretch: Floats
+) -> tuple[Int64s, Int64s]:
     """Return indices into ``rows`` by block of low cost, and block sizes; stretch: (d,) factors."""
     from dbanon.kernels.auto.blocks import cut_blocks, halve
 
@@ -191,7 +185,7 @@ def _neighbours(
     block = max(BLOCK, ROWS_OF_WIDE // space.k) if len(layout) >= WIDE else BLOCK
     order, ends = halve((points[rows] * stretch).astype(np.float32), PART)
 
-    def work(i: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def work(i: int) -> tuple[Int64s, Int64s]:
         mine = order[ends[i] : ends[i + 1]]
         codes = space.codes[rows[mine]]
         places, bounds = cut_blocks(codes, stretched.copy(), layout.copy(), block // 4, block)
@@ -201,7 +195,7 @@ def _neighbours(
     return np.concatenate([part for part, _ in parts]), np.concatenate([size for _, size in parts])
 
 
-def _chopped(sizes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+def _chopped(sizes: Int64s, most: int) -> Int64s:
     """Divide blocks that are too large because their rows are (nearly) equal."""
     pieces = -(-sizes // most)
     return np.concatenate(

@@ -20,24 +20,23 @@ from dbanon.kernels.layout import DISTINCT, NONE, NOTHING, SET, STRIDE
 from dbanon.models.demands import wholes
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dbanon.anonymization.interfaces import Requirement
     from dbanon.domain.assignment import EncodedColumn, EncodedTable
+    from dbanon.kernels.layout import Floats, Int32s, Int64s
     from dbanon.models.base import Demand, Rule
 
     Ladders = tuple[
-        NDArray[np.int64],
-        NDArray[np.int64],
-        NDArray[np.int32],
-        NDArray[np.int32],
-        NDArray[np.float64],
+        Int64s,
+        Int64s,
+        Int32s,
+        Int32s,
+        Floats,
     ]
 
 
 Loss = Literal["ncp", "il"]
 # Kinds, columns and limits of what sensitive values must keep (``dbanon.kernels.auto.diversity``).
-Rules = tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.float64]"]
+Rules = tuple["Int64s", "Int64s", "Floats"]
 # Small clusters are as good when they are grown, in a fraction of the time.
 LEAST_CARVED = 20
 # How far a level of an ordered column reaches to one side, in shares of all; the last, everywhere.
@@ -53,8 +52,8 @@ class Space(NamedTuple):
     """
 
     columns: tuple[EncodedColumn, ...]
-    codes: NDArray[np.int32]
-    sensitive: NDArray[np.int32]
+    codes: Int32s
+    sensitive: Int32s
     costs: BoxCosts
     rules: Rules
     k: int
@@ -64,7 +63,7 @@ class Space(NamedTuple):
         """True if sensitive values matter."""
         return len(self.rules[0]) > 0
 
-    def take(self, rows: NDArray[np.int64]) -> Space:
+    def take(self, rows: Int64s) -> Space:
         """Return the space of some rows, in the order given."""
         return self._replace(codes=self.codes[rows], sensitive=self.sensitive[rows])
 
@@ -148,7 +147,7 @@ def _costs(column: EncodedColumn, loss: Loss) -> ColumnCosts:
     return column_costs(column) if loss == "ncp" else height_costs(column)
 
 
-def total_cost(space: Space, label: NDArray[np.int32]) -> float:
+def total_cost(space: Space, label: Int32s) -> float:
     """Return the sum over clusters of rows * cost of the box."""
     from dbanon.kernels.auto.clusters import total_cost as sum_up
 
@@ -192,10 +191,10 @@ class Frozen(NamedTuple):
     """
 
     space: Space
-    rows: NDArray[np.int64]
-    bounds: NDArray[np.int64]
-    frozen: NDArray[np.int64]
-    tuple_of_frozen: NDArray[np.int64]
+    rows: Int64s
+    bounds: Int64s
+    frozen: Int64s
+    tuple_of_frozen: Int64s
 
 
 def freeze(space: Space) -> Frozen:
@@ -227,5 +226,5 @@ def freeze(space: Space) -> Frozen:
     )
 
 
-def _bounds(tuple_of: NDArray[np.int32], n_tuples: int) -> NDArray[np.int64]:
+def _bounds(tuple_of: Int32s, n_tuples: int) -> Int64s:
     return np.concatenate([[0], np.cumsum(np.bincount(tuple_of, minlength=n_tuples))])

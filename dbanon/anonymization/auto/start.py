@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from dbanon.domain.assignment import EncodedColumn
     from dbanon.kernels.auto.diversity import Rules
+    from dbanon.kernels.layout import Floats, Int32s, Int64s, UInt64s
 
 
 class Clock:
@@ -73,7 +74,7 @@ _WIDTHS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 27, 33, 40, 50)
 class Level(NamedTuple):
     """A generalization of a column: the class of each code, NULL last, (size + 1,), and cost."""
 
-    classes: NDArray[np.int64]
+    classes: Int64s
     cost: float
 
 
@@ -107,7 +108,7 @@ def _interval_levels(column: EncodedColumn) -> list[Level]:
     return levels
 
 
-def _tree_levels(column: EncodedColumn, shares: NDArray[np.float64]) -> list[Level]:
+def _tree_levels(column: EncodedColumn, shares: Floats) -> list[Level]:
     """Return the ancestors of the leaves, level by level; NULL stays alone."""
     taxonomy = column.taxonomy
     assert taxonomy is not None  # noqa: S101 - the caller looked
@@ -136,7 +137,7 @@ def lattice(space: Space) -> list[list[Level]] | None:
 
 def start_by_peeling(
     space: Space, levels: list[list[Level]], *, seed: int, clock: Clock | None = None
-) -> NDArray[np.int32]:
+) -> Int32s:
     """Return the cluster of each row by peeling; space: rows sorted by tuple.
 
     The remaining rows, with the last classes if they violate the rules, are grouped by blocks.
@@ -157,19 +158,15 @@ def affordable_lookups(n_tuples: int, clock: Clock) -> int:
     return int(min(most, clock.left * _COMPARED_A_SECOND / 3))
 
 
-def _bounds(space: Space) -> NDArray[np.int64]:
+def _bounds(space: Space) -> Int64s:
     """Return the start of each tuple, (u + 1,)."""
     changes = (space.codes[1:] != space.codes[:-1]).any(axis=1)
     return np.concatenate([[0], np.flatnonzero(changes) + 1, [space.n_rows]])
 
 
 def complete(
-    space: Space,
-    label: NDArray[np.int32],
-    *,
-    seed: int,
-    over: Callable[[], bool] = lambda: False,
-) -> NDArray[np.int32]:
+    space: Space, label: Int32s, *, seed: int, over: Callable[[], bool] = lambda: False
+) -> Int32s:
     """Return the cluster of each row, given the peeled classes, -1 for the rest."""
     from dbanon.kernels.auto.diversity import make_rules
 
@@ -185,7 +182,7 @@ def complete(
     return label
 
 
-def _holds(space: Space, rules: Rules, rows: NDArray[np.int64]) -> bool:
+def _holds(space: Space, rules: Rules, rows: Int64s) -> bool:
     """Return True if the rows can be a cluster; all rows together can."""
     from dbanon.kernels.auto.diversity import rows_hold
 
@@ -194,14 +191,14 @@ def _holds(space: Space, rules: Rules, rows: NDArray[np.int64]) -> bool:
     return len(rows) >= space.k and bool(rows_hold(rules, rows))
 
 
-def _worth(label: NDArray[np.int32], n_classes: int, n_rows: int) -> int:
+def _worth(label: Int32s, n_classes: int, n_rows: int) -> int:
     """Return how many classes to keep if the last ones, dissolved, have ``n_rows`` rows."""
     sizes = np.bincount(label[label >= 0], minlength=n_classes)
     given_up = np.cumsum(sizes[::-1])
     return max(0, n_classes - 1 - int(np.searchsorted(given_up, n_rows)))
 
 
-def peel_off(space: Space, levels: list[list[Level]], *, lookups: int) -> NDArray[np.int32]:
+def peel_off(space: Space, levels: list[list[Level]], *, lookups: int) -> Int32s:
     """Return the class of each row, -1 for the rest after ``lookups`` tuples."""
     from dbanon.kernels.auto.carving import peel as peel_tuples
     from dbanon.kernels.auto.diversity import make_rules
@@ -214,7 +211,7 @@ def peel_off(space: Space, levels: list[list[Level]], *, lookups: int) -> NDArra
     order = np.argsort(costs, kind="stable")
     nodes = np.stack(np.unravel_index(order, shape), axis=1).astype(np.int16)
     begin = np.zeros((len(levels), max(shape)), np.int64)
-    marks: list[NDArray[np.uint64]] = []
+    marks: list[UInt64s] = []
     at = 0
     random = np.random.default_rng(0)
     for j, chain in enumerate(levels):
@@ -267,7 +264,7 @@ _LARGE = 4
 class Start(NamedTuple):
     """Initial clusters, (n,) int32, and the name of the method."""
 
-    label: NDArray[np.int32]
+    label: Int32s
     name: str
 
 
@@ -326,7 +323,7 @@ def start(
     return Start(cut_large(space, make(), over=clock.over), name)
 
 
-def _least_lost(samples: list[Space], found: list[list[NDArray[np.int32]]], *, seed: int) -> int:
+def _least_lost(samples: list[Space], found: list[list[Int32s]], *, seed: int) -> int:
     """Return the start that loses least after some rounds, among those that may."""
     before = np.array([sum(map(total_cost, samples, labels)) for labels in found])
     near = np.flatnonzero(before <= _HOPELESS * before.min())
@@ -340,8 +337,8 @@ class _Way(NamedTuple):
     """A method to start: its name, its result for samples, and for the whole."""
 
     name: str
-    on_samples: Callable[[], list[NDArray[np.int32]]]
-    make: Callable[[], NDArray[np.int32]]
+    on_samples: Callable[[], list[Int32s]]
+    make: Callable[[], Int32s]
 
 
 def _ways(
@@ -349,19 +346,19 @@ def _ways(
 ) -> list[_Way]:
     """Return the possible methods to start, blocks first."""
 
-    def in_blocks(part: Space) -> NDArray[np.int32]:
+    def in_blocks(part: Space) -> Int32s:
         return start_in_blocks(part, seed=seed, over=clock.over)
 
-    def in_cuts(part: Space) -> NDArray[np.int32]:
+    def in_cuts(part: Space) -> Int32s:
         return start_in_cuts(part, over=clock.over)
 
-    def by_carving(part: Space, how: Carved) -> NDArray[np.int32]:
+    def by_carving(part: Space, how: Carved) -> Int32s:
         most = how.segment if part is space else part.n_rows
         return start_by_carving(part, seeds=how.seeds, segment=most, seed=seed, over=clock.over)
 
     def on_samples(
-        make: Callable[[Space], NDArray[np.int32]],
-    ) -> Callable[[], list[NDArray[np.int32]]]:
+        make: Callable[[Space], Int32s],
+    ) -> Callable[[], list[Int32s]]:
         return lambda: [make(part) for part in samples]
 
     ways = [_Way(BLOCKS, on_samples(in_blocks), partial(in_blocks, space))]
@@ -382,7 +379,7 @@ def _ways(
 
 def _try_peeling(
     space: Space, samples: list[Space], *, seed: int, clock: Clock
-) -> tuple[list[NDArray[np.int32]] | None, list[list[Level]] | None]:
+) -> tuple[list[Int32s] | None, list[list[Level]] | None]:
     """Return peeled samples, and the lattice; None if peeling makes no progress."""
     n_tuples = tuples(space)
     lookups = min(_LOOKUPS, affordable_lookups(n_tuples, clock) // n_tuples)
@@ -394,7 +391,7 @@ def _try_peeling(
 
 def _peeled(
     samples: list[Space], levels: list[list[Level]], *, lookups: int, seed: int
-) -> list[NDArray[np.int32]] | None:
+) -> list[Int32s] | None:
     """Return peeled samples, None if one is not finished in ``lookups`` per tuple."""
     labels = []
     for part in samples:
@@ -424,7 +421,7 @@ def _samples(space: Space) -> list[Space]:
     return [space.take(np.sort(order[ends[i] : ends[i + 1]])) for i in picked]
 
 
-def _loss_after(space: Space, label: NDArray[np.int32], *, seed: int) -> float:
+def _loss_after(space: Space, label: Int32s, *, seed: int) -> float:
     points = coordinates(space)
     for number in range(_ROUNDS):
         label = improve(space, label, points, effort=LIGHT, seed=seed, number=number)
@@ -437,7 +434,7 @@ def can_be_cut(space: Space) -> bool:
     return bool((space.rules[0] == DISTINCT).all() and not is_set.any())
 
 
-def start_in_cuts(space: Space, *, over: Callable[[], bool] = lambda: False) -> NDArray[np.int32]:
+def start_in_cuts(space: Space, *, over: Callable[[], bool] = lambda: False) -> Int32s:
     """Return the cluster of each row; the space as a whole must meet the rules.
 
     Leaves of a taxonomy are numbered so that a cut can separate a single frequent value, unlike in
@@ -451,7 +448,7 @@ def start_in_cuts(space: Space, *, over: Callable[[], bool] = lambda: False) -> 
     least = max(1, int(space.rules[2][:, 0].max(initial=1)))
     cardinality, relaxed = int(space.sensitive.max(initial=0)) + 1, False
 
-    def make(part: Space, mine: NDArray[np.int64]) -> NDArray[np.int32]:
+    def make(part: Space, mine: Int64s) -> Int32s:
         numbers = np.arange(len(mine), dtype=np.int32)
         rows = np.column_stack([codes[mine], part.sensitive, numbers])
         return mondrian(rows, *costs, space.k, least, cardinality, relaxed)[0]
@@ -461,12 +458,12 @@ def start_in_cuts(space: Space, *, over: Callable[[], bool] = lambda: False) -> 
 
 def _by_segments(
     space: Space,
-    make: Callable[[Space, NDArray[np.int64]], NDArray[np.int32]],
+    make: Callable[[Space, Int64s], Int32s],
     *,
     most: int,
     over: Callable[[], bool],
     in_order: bool = False,
-) -> NDArray[np.int32]:
+) -> Int32s:
     """Return the cluster of each row, made in segments of ``most`` rows; after ``over``, quickly.
 
     make: returns the clusters of a part, given its rows, which ascend if ``in_order``.
@@ -493,13 +490,8 @@ def segment_for(space: Space, *, seeds: int, work: float, seconds: float = inf) 
 
 
 def start_by_carving(
-    space: Space,
-    *,
-    seeds: int,
-    segment: int,
-    seed: int,
-    over: Callable[[], bool] = lambda: False,
-) -> NDArray[np.int32]:
+    space: Space, *, seeds: int, segment: int, seed: int, over: Callable[[], bool] = lambda: False
+) -> Int32s:
     """Return the cluster of each row by carving the cheapest box of some seeds for each cluster.
 
     segment: rows carved at once; over: returns True after the time limit; the rest is cut quickly.
@@ -509,7 +501,7 @@ def start_by_carving(
     levels = ladders(space)
     numbers = np.array((space.k, seeds, _NEAR, _TRIES, seed), np.int64)
 
-    def make(part: Space, _: NDArray[np.int64]) -> NDArray[np.int32]:
+    def make(part: Space, _: Int64s) -> Int32s:
         carved = carve(
             part.codes,
             part.sensitive,
@@ -529,13 +521,11 @@ SEGMENT = 4_000
 _ROWS_OF_WIDE = 2_000
 
 
-def start_in_blocks(
-    space: Space, *, seed: int, over: Callable[[], bool] = lambda: False
-) -> NDArray[np.int32]:
+def start_in_blocks(space: Space, *, seed: int, over: Callable[[], bool] = lambda: False) -> Int32s:
     """Return the cluster of each row; after ``over``, segments are cut as quickly as possible."""
     from dbanon.kernels.auto.pools import start_segment
 
-    def make(part: Space, _: NDArray[np.int64]) -> NDArray[np.int32]:
+    def make(part: Space, _: Int64s) -> Int32s:
         return start_segment(
             part.codes,
             part.sensitive,
@@ -550,9 +540,7 @@ def start_in_blocks(
     return _by_segments(space, make, most=max(SEGMENT, 40 * space.k), over=over)
 
 
-def segments(
-    space: Space, points: NDArray[np.float32], *, most: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def segments(space: Space, points: NDArray[np.float32], *, most: int) -> tuple[Int64s, Int64s]:
     """Return the rows in order of segments, and the end of each; every segment meets the rules."""
     from dbanon.kernels.auto.blocks import halve
     from dbanon.kernels.auto.diversity import make_rules, rows_hold
@@ -570,7 +558,7 @@ def segments(
     return order, np.array(kept)
 
 
-def start_quickly(space: Space) -> NDArray[np.int32]:
+def start_quickly(space: Space) -> Int32s:
     """Return the cluster of each row, by halving or dealing; O(n log n) for each rule.
 
     Halves rows at the median of the widest column while both halves meet the rules. If the first
@@ -599,7 +587,7 @@ def start_quickly(space: Space) -> NDArray[np.int32]:
     return label if len(ends) > 1 else _dealt(space, order, rules)
 
 
-def _dealt(space: Space, order: NDArray[np.int64], rules: Rules) -> NDArray[np.int32]:
+def _dealt(space: Space, order: Int64s, rules: Rules) -> Int32s:
     """Return clusters with the same share of the rows of each value, dealt in order."""
     from dbanon.kernels.auto.diversity import labels_hold
 
