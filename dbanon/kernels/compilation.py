@@ -156,12 +156,20 @@ class _Place(caching.CompileResultCacheImpl):
         """Load machine code; numba locks compilation meanwhile."""
         numba: Any = super()
         context: Any = target
-        settings = vars(context.codegen())
-        settings["_library_class"] = _CachedLibrary  # hides that of numba's class
-        try:
+        with _made_by(_CachedLibrary, context):
             return numba.rebuild(target, payload)
-        finally:
-            del settings["_library_class"]
+
+
+@contextmanager
+def _made_by(library: type[JITCodeLibrary], context: Any) -> Iterator[None]:  # noqa: ANN401
+    """Make numba's libraries of code of another class in the block; numba locks compilation."""
+    settings = vars(context.codegen())
+    before = settings.get("_library_class", JITCodeLibrary)
+    settings["_library_class"] = library
+    try:
+        yield
+    finally:
+        settings["_library_class"] = before
 
 
 class _CachedLibrary(JITCodeLibrary):
@@ -416,15 +424,46 @@ def _place(_: object, builder: Any, __: object, ___: object, record: Any) -> obj
     return record.operands[0] if is_variable else copied(builder, record)
 
 
-class _PartLibrary(JITCodeLibrary):
-    """Code of a function that only kernels call, optimized with them and not alone."""
+class _KernelLibrary(JITCodeLibrary):
+    """Code of a kernel, and of the parts that it calls."""
+
+    def add_llvm_module(self, module: object) -> None:
+        """Add code as it is."""
+        numba: Any = self
+        numba._final_module.link_in(module)  # noqa: SLF001 - of its base class
+
+    def finalize(self) -> None:
+        """Link each part once, optimize and make machine code."""
+        _link(self, self._final_module)
+        self._linking_libraries = []
+        numba: Any = super()
+        numba.finalize()
 
     def _optimize_final_module(self) -> None:
-        """Leave optimization to the kernel."""
+        """Optimize once; numba does twice, to find reference counts, which steps do not have."""
+        numba: Any = self
+        passes, builder = numba._codegen._module_pass_manager()  # noqa: SLF001
+        passes.run(self._final_module, builder)
 
-    def _finalize_final_module(self) -> None:
-        """Mark it as final without changes."""
+
+class _PartLibrary(_KernelLibrary):
+    """Code of a function that only kernels call, linked and optimized with them and not alone."""
+
+    def finalize(self) -> None:
+        """Leave the rest to the kernel."""
+        numba: Any = self
+        for function in numba._final_module.functions:  # noqa: SLF001
+            if not function.is_declaration:
+                function.linkage = "linkonce_odr"
         self._finalized = True
+
+    def _get_module_for_linking(self) -> object:
+        """Return the code with all that it calls, for what is compiled by numba itself."""
+        own: Any = self
+        if self._shared_module is None:
+            self._shared_module = own._final_module.clone()  # noqa: SLF001
+            _link(own, self._shared_module)
+        return self._shared_module
 
     @property
     def codegen(self) -> _PartLibrary:
@@ -433,6 +472,20 @@ class _PartLibrary(JITCodeLibrary):
 
     def set_env(self, name: str, env: object) -> None:
         """Ignore the environment: only machine code has a place for it."""
+
+
+def _link(library: Any, module: Any) -> None:  # noqa: ANN401 - of numba
+    """Link all that a library calls into a module, each function once."""
+    waiting, seen = [library], {library}
+    while waiting:
+        for called in waiting.pop()._linking_libraries:  # noqa: SLF001
+            if called not in seen:
+                seen.add(called)
+                is_part = isinstance(called, _PartLibrary)
+                code = called._final_module if is_part else called._get_module_for_linking()  # noqa: SLF001
+                module.link_in(code, preserve=True)
+                library._reload_init.update(called._reload_init)  # noqa: SLF001
+                waiting += [called] if is_part else []
 
 
 class _Lent(Flags):
@@ -460,13 +513,16 @@ class _Flags(Flags):
 class _Compiler(Compiler):
     """Numba's compiler for a kernel, or for a part, which has no wrapper."""
 
-    def __init__(self, typing: object, target: object, _: None, *rest: object) -> None:
-        arguments, returned, flags, types = rest
-        numba: Any = super()
-        own = cast("Any", _Flags)(flags)
-        library: Any = None
-        if own.no_cpython_wrapper:
-            context: Any = target
-            library = cast("Any", _PartLibrary)(context.codegen(), "part")
-            library.enable_object_caching()
+    def __init__(self, *given: object) -> None:
+        typing, target, library, arguments, returned, flags, types = given
+        numba, own = cast("Any", super()), cast("Any", _Flags)(flags)
         numba.__init__(typing, target, library, arguments, returned, own, types)
+
+    def _compile_core(self) -> object:
+        """Compile; what it calls of numba's own functions are parts."""
+        numba, state = cast("Any", super()), cast("Any", self.state)
+        make: Any = _PartLibrary if state.flags.no_cpython_wrapper else _KernelLibrary
+        state.library = make(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        with _made_by(_PartLibrary, state.targetctx):
+            return numba._compile_core()  # noqa: SLF001
