@@ -49,9 +49,9 @@ def test_a_step_reads_records_where_its_caller_has_them():
             first = outer
             outer, other = other, outer
             see(first, place)
-        none = Inner(outer.inner.counts, 0)
-        for place in range(n):
-            count(none, place)
+        count(Inner(outer.inner.counts, 0), 1)
+        for last in range(n):
+            see(make_outer(n), last)
         return outer.inner.counts, other.inner.counts, outer.seen, other.inner.limit
 
     counts, others, seen, limit = seen_and_counted(6)
