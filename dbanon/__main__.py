@@ -1,6 +1,7 @@
 """``dbanon`` and ``python -m dbanon``."""
 
 import gc
+import os
 import sys
 
 INTERRUPTED = 130
@@ -21,6 +22,7 @@ class _Unneeded:
 def main() -> None:
     """Run the command line; Ctrl-C during the import has the usual effect."""
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # others keep what was read
     sys.meta_path.insert(0, _Unneeded)
     try:
         from dbanon.cli import main as run

@@ -128,7 +128,10 @@ def read_released_data(
             session.allow_memory()
             identity.admit(session, info, view)
             identity.require_release(session, view, release.data_id)
-            return _released_data(session, release, info, view, stages=stages, persons=persons)
+            seen = _released_data(session, release, info, view, stages=stages, persons=persons)
+    gc.collect()  # of what the connection held
+    pa.default_memory_pool().release_unused()  # of the rows and texts that were read
+    return seen
 
 
 def _released_data(
@@ -157,8 +160,6 @@ def _released_data(
             and policy.weight is None
         ):
             population_counts = replace(population_counts, counted=released, name=_SAMPLE)
-    gc.collect()  # of what the connection held
-    pa.default_memory_pool().release_unused()  # of the texts that were read
     return ReleasedData(
         released=released,
         population_counts=population_counts,
