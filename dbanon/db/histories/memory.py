@@ -572,8 +572,7 @@ def _present(session: Session, publication: Publication, key: UUID) -> None:
             f"the membership of {publication.view} would be incomplete; nothing was published",
             hint="run the command again",
         )
-    # By another key it is only compared with the series before, and that is undone.
-    if publication.places is not None and publication.hashed == key:
+    if publication.places is not None:
         fill_places(session, publication)
     if found != complete:
         session.pg.execute(query("histories.discard_unpublished"))
