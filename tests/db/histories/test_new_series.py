@@ -1,5 +1,6 @@
 """A release that starts a series is compared with those before as one that continues it is."""
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -81,10 +82,9 @@ def started(database, **options):
     return publish(database, dry_run=True, **options)
 
 
-def require_same(database, monkeypatch, **options):
-    expected = found(continued(database, monkeypatch, **options))
-    assert expected == found(started(database, **options))
-    return expected
+def both(database, monkeypatch, **options):
+    """Return what comparing finds in the series of before, and beside it."""
+    return found(continued(database, monkeypatch, **options)), found(started(database, **options))
 
 
 def test_a_new_series_is_compared_with_what_came_left_and_changed(patients, monkeypatch):
@@ -92,11 +92,43 @@ def test_a_new_series_is_compared_with_what_came_left_and_changed(patients, monk
     for statement in CHANGES:
         patients.execute(statement)
         publish(patients)
-    releases, *_, against = require_same(patients, monkeypatch)
+    expected, beside = both(patients, monkeypatch)
+    assert expected == beside
+    releases, *_, against = beside
     assert releases == [1, 2, 3, 4]
     assert len(against) == 4
     patients.execute(BACK)
-    require_same(patients, monkeypatch, k=7)
+    expected, beside = both(patients, monkeypatch, k=7)
+    assert expected == beside
+
+
+STREAM = (
+    "DELETE FROM public.patients WHERE id % {} = {}",
+    "UPDATE public.patients SET disease = 'flu' WHERE id % {} = {}",
+    "UPDATE public.patients SET age = age + 1 WHERE id % {} = {}",
+    BACK.replace("gone", "everybody").replace(" ON", " WHERE id % {} = {} ON"),
+)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(4))
+def test_a_new_series_is_compared_with_random_releases(patients, monkeypatch, seed):
+    chance = random.Random(seed)  # noqa: S311 - people, not secrets
+    patients.execute("CREATE TABLE public.everybody AS SELECT * FROM public.patients")
+    for _ in range(chance.randint(2, 6)):
+        for statement in chance.choices(STREAM, k=chance.randint(0, 3)):
+            modulus = chance.randint(3, 40)
+            patients.execute(statement.format(modulus, chance.randrange(modulus)))
+        name, k = chance.choice(["patients", "patients", "others"]), chance.choice([5, 5, 6])
+        with monkeypatch.context() as patched:  # as if nobody compared, so that nothing is refused
+            patched.setattr(SERIES, lambda *_, **__: None)
+            if chance.random() < 0.3:
+                patched.setattr(STEPS, lambda *_, **__: None)
+            publish(patients, name=name, k=k)
+        patients.execute(BACK)
+    name = chance.choice(["patients", "others"])
+    expected, beside = both(patients, monkeypatch, name=name, k=chance.choice([4, 5, 7]))
+    assert expected == beside
 
 
 @pytest.mark.exhaustive
@@ -108,7 +140,8 @@ def test_a_new_series_is_compared_with_other_relations(patients, monkeypatch):
     publish(patients)
     publish(patients, name="others", k=6)
     for name in ("patients", "others"):
-        require_same(patients, monkeypatch, name=name)
+        expected, beside = both(patients, monkeypatch, name=name)
+        assert expected == beside
 
 
 @pytest.mark.exhaustive
@@ -116,15 +149,17 @@ def test_a_new_series_of_persons_with_several_rows_is_compared(patients, monkeyp
     set_subject(patients, "'p' || id % 300")
     publish(patients)
     patients.execute(CHANGES[0])
-    require_same(patients, monkeypatch)
+    expected, beside = both(patients, monkeypatch)
+    assert expected == beside
 
 
 @pytest.mark.exhaustive
 def test_nobody_who_was_told_by_other_columns_is_compared(patients, monkeypatch):
     publish(patients)
     set_subject(patients, "'p' || id")
-    _, unknown, *_ = require_same(patients, monkeypatch)
-    assert unknown == [1]
+    expected, beside = both(patients, monkeypatch)
+    assert expected == beside
+    assert beside[1] == [1]  # is unknown
 
 
 @pytest.mark.exhaustive
