@@ -348,6 +348,7 @@ def _part(function: F, **options: bool) -> F:
 
 
 _extend: Any = extending
+_codegen: Any = codegen
 
 
 class _Address(types.Type):
@@ -389,7 +390,8 @@ class _AddressModel(_extend.models.PrimitiveModel):  # type: ignore[misc]
 
     def from_argument(self, _: object, argument: Any) -> object:  # noqa: ANN401
         """Tell the optimizer so."""
-        for attribute in ("noalias", "captures(none)", "nonnull"):
+        unkept = "captures(none)" if _codegen.ll.llvm_version_info >= (21,) else "nocapture"
+        for attribute in ("noalias", unkept, "nonnull"):
             argument.add_attribute(attribute)
         return argument
 
