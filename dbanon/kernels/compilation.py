@@ -119,15 +119,6 @@ def _keeps(above: os.stat_result) -> bool:
     return above.st_uid in {0, os.geteuid()} and shut
 
 
-def is_cached(module: str) -> bool:
-    """Return True if code of a module is in the cache, or if no cache is writable."""
-    folder = cache_folder(module)
-    if folder is None or not os.access(folder, os.W_OK):
-        return True
-    name = module.rpartition(".")[2]
-    return any(Path(folder).rglob(f"{name}.*.nbc"))
-
-
 class _Locator(caching.UserProvidedCacheLocator):
     """The given folder, even if this process cannot write to it."""
 
@@ -263,13 +254,6 @@ def on_compile(tell: Callable[[], None]) -> Iterator[Compilations]:
     listener = Compilations(tell)
     with event.install_listener("numba:compile", listener):
         yield listener
-
-
-@contextmanager
-def compiling() -> Iterator[None]:
-    """Count the time of the block as compilation, because another process compiles meanwhile."""
-    with event.trigger_event("numba:compile"):
-        yield
 
 
 class Compilations(event.Listener):

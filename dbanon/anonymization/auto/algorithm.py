@@ -18,11 +18,10 @@ from dbanon.anonymization.auto.distribution_cuts import (
     start_by_shares,
 )
 from dbanon.anonymization.auto.plans import EFFORTS, SHARES, SMALL, Phase
-from dbanon.anonymization.auto.rounds import LIGHT, Effort, coordinates, improve, rounds_made_ready
+from dbanon.anonymization.auto.rounds import LIGHT, Effort, coordinates, improve
 from dbanon.anonymization.auto.space import (
     Frozen,
     Space,
-    can_be_carved,
     freeze,
     make_space,
     total_cost,
@@ -242,26 +241,25 @@ class Auto:
     def _begin(self, space: Space, clock: Clock, *, seed: int) -> list[Begun]:
         """Return the initial clusters of each effort, this one last."""
         try:
-            with rounds_made_ready(carved=can_be_carved(space)) as wait:
-                stopped = self._is_stopped
-                pressed = aside(partial(is_pressed, space), until=stopped)
-                shares = aside(partial(shares_of, space), until=stopped) if pressed else None
-                if shares is not None:
-                    cuts = partial(_start_by_cuts, space, shares, seed=seed, over=clock.over)
-                    label = aside(cuts, until=lambda: self._is_stopped() or clock.overdue())
-                    self.stages.remark(f"start: {SHARES}{_late(clock)}")
-                    return [Begun(label, SHARES, shares)]
-                begun: dict[Carved | None, Begun] = {}
-                begin = partial(start, space, seed=seed, before_rounds=wait, clock=clock)
-                efforts = self._efforts if space.n_rows <= SMALL else self._efforts[-1:]
-                carvings = [EFFORTS[name].carving for name in efforts]
-                ways = [carved_by(space, carving, clock) for carving in carvings]
-                for way, carving in zip(ways, carvings, strict=True):
-                    if way not in begun:
-                        found = aside(partial(begin, carving=carving), until=self._is_stopped)
-                        begun[way] = Begun(*found, None)
-                self.stages.remark(f"start: {begun[ways[-1]].name}{_late(clock)}")
-                return [begun[way] for way in ways] * (len(self._efforts) // len(ways))
+            stopped = self._is_stopped
+            pressed = aside(partial(is_pressed, space), until=stopped)
+            shares = aside(partial(shares_of, space), until=stopped) if pressed else None
+            if shares is not None:
+                cuts = partial(_start_by_cuts, space, shares, seed=seed, over=clock.over)
+                label = aside(cuts, until=lambda: self._is_stopped() or clock.overdue())
+                self.stages.remark(f"start: {SHARES}{_late(clock)}")
+                return [Begun(label, SHARES, shares)]
+            begun: dict[Carved | None, Begun] = {}
+            begin = partial(start, space, seed=seed, clock=clock)
+            efforts = self._efforts if space.n_rows <= SMALL else self._efforts[-1:]
+            carvings = [EFFORTS[name].carving for name in efforts]
+            ways = [carved_by(space, carving, clock) for carving in carvings]
+            for way, carving in zip(ways, carvings, strict=True):
+                if way not in begun:
+                    found = aside(partial(begin, carving=carving), until=self._is_stopped)
+                    begun[way] = Begun(*found, None)
+            self.stages.remark(f"start: {begun[ways[-1]].name}{_late(clock)}")
+            return [begun[way] for way in ways] * (len(self._efforts) // len(ways))
         except GivenUp:
             if given_up():
                 raise

@@ -1,35 +1,21 @@
-"""Rounds of local search over blocks of clusters with shifting borders.
-
-What a round and the start in blocks share is compiled in another process, in parallel with the
-rest, because numba compiles one kernel at a time in a process.
-"""
+"""Rounds of local search over blocks of clusters with shifting borders."""
 
 from __future__ import annotations
 
-import gc
-import subprocess
-import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from dbanon.anonymization.auto.space import (
-    LEAST_CARVED,
     Space,
     can_be_carved,
     ladders,
-    make_space,
 )
-from dbanon.anonymization.interfaces import Requirement
-from dbanon.anonymization.threads import in_threads, processors
-from dbanon.domain.assignment import EncodedColumn, EncodedTable
-from dbanon.domain.policy import ColumnRule, Role
-from dbanon.domain.table import ColumnKind
+from dbanon.anonymization.threads import in_threads
 from dbanon.kernels.layout import START, WIDE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -98,52 +84,42 @@ def improve(
     number: of the random choices; over: returns True after the time limit; remaining blocks stay
     unchanged.
     """
-    each, how = _numbers(space, effort, number=number)
+    from dbanon.kernels.auto.improve import IMPROVE
+
+    tries = effort.tries if space.k >= OFTEN_REBUILT or number % SELDOM == 0 else 0
+    each = effort.passes, tries, effort.pool
+    how = effort.turns, round(effort.heat * 1e6), round(effort.anywhere * 1e6)
     draw = (seed * 1_000_003 + number) % 2**63
     random = np.random.default_rng((seed, number))
     rows, row_ends, n_clusters = _blocks(space, label, points, random)
     new, starts = np.empty_like(label), row_ends[:-1]
-    run = _runner(space)
+    run = runner(space)
 
     def work(block: int) -> None:
         mine = rows[row_ends[block] : row_ends[block + 1]]
         owner: Int32s = np.unique(label[mine], return_inverse=True)[1].astype(np.int32)
         if not over():
-            run(mine, owner, (space.k, n_clusters[block], *each, draw, block, *how))
+            numbers = (space.k, n_clusters[block], *each, draw, block, *how)
+            given = space.codes[mine], space.sensitive[mine], owner[None], space.costs.flat
+            run(IMPROVE, *given, *numbers)
         new[mine] = owner + starts[block]
 
     in_threads(work, range(len(n_clusters)))
     return without_gaps(new)
 
 
-def _runner(space: Space) -> Callable[[Int64s, Int32s, tuple[int, ...]], None]:
-    """Return a function of rows, their clusters and numbers, which replaces the clusters."""
-    from dbanon.kernels.auto.improve import improve_block
+def runner(space: Space) -> Callable[..., None]:
+    """Return ``work_on``, given a task, codes, sensitive values, ``found``, costs and numbers."""
+    from dbanon.kernels.auto.improve import work_on
 
     levels = ladders(space) if can_be_carved(space) else None
+    layout, rules = space.costs.layout, space.rules
 
-    def run(rows: Int64s, owner: Int32s, numbers: tuple[int, ...]) -> None:
-        improve_block(
-            space.codes[rows],
-            space.sensitive[rows],
-            space.costs.flat.copy(),
-            space.costs.layout.copy(),
-            space.rules,
-            levels,
-            owner,
-            np.array(numbers, np.int64),
-        )
+    def run(task: int, codes: Int32s, of: Int32s, found: Int32s, flat: Floats, *n: int) -> None:
+        given = codes, of, flat.copy(), layout.copy(), rules, levels
+        work_on(task, *given, found, np.array(n, np.int64))
 
     return run
-
-
-def _numbers(
-    space: Space, effort: Effort, *, number: int
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return an effort as the kernel's arguments before and after those of a block."""
-    tries = effort.tries if space.k >= OFTEN_REBUILT or number % SELDOM == 0 else 0
-    heat, anywhere = round(effort.heat * 1e6), round(effort.anywhere * 1e6)
-    return (effort.passes, tries, effort.pool), (effort.turns, heat, anywhere)
 
 
 def without_gaps(label: Int32s) -> Int32s:
@@ -177,8 +153,10 @@ def _neighbours(
     space: Space, rows: Int64s, points: NDArray[np.float32], stretch: Floats
 ) -> tuple[Int64s, Int64s]:
     """Return indices into ``rows`` by block of low cost, and block sizes; stretch: (d,) factors."""
-    from dbanon.kernels.auto.blocks import cut_blocks, halve
+    from dbanon.kernels.auto.blocks import halve
+    from dbanon.kernels.auto.improve import DIVIDE
 
+    run = runner(space)
     flat, layout = space.costs
     ends_of_columns = np.append(layout[1:, START], len(flat))
     stretched = flat * np.repeat(stretch, ends_of_columns - layout[:, START])
@@ -188,8 +166,9 @@ def _neighbours(
     def work(i: int) -> tuple[Int64s, Int64s]:
         mine = order[ends[i] : ends[i + 1]]
         codes = space.codes[rows[mine]]
-        places, bounds = cut_blocks(codes, stretched.copy(), layout.copy(), block // 4, block)
-        return mine[places], _chopped(np.diff(bounds), 2 * block)
+        found = np.empty((2, len(mine)), np.int32)
+        run(DIVIDE, codes, space.sensitive[:0], found, stretched, block // 4, block)
+        return mine[found[0]], _chopped(np.bincount(found[1]), 2 * block)
 
     parts = in_threads(work, range(len(ends) - 1))
     return np.concatenate([part for part, _ in parts]), np.concatenate([size for _, size in parts])
@@ -201,56 +180,3 @@ def _chopped(sizes: Int64s, most: int) -> Int64s:
     return np.concatenate(
         [np.diff(np.arange(p + 1) * size // p) for size, p in zip(sizes, pieces, strict=True)]
     )
-
-
-@contextmanager
-def rounds_made_ready(*, carved: bool = False) -> Iterator[Callable[[], None]]:
-    """Compile a round in another process during the block, unless it is cached.
-
-    Yields a function that waits until it is compiled, as the end of the block does; running a round
-    or a start in blocks earlier would compile it twice. If the other process fails, this one
-    compiles the kernels on call. carved: boxes are carved.
-    """
-    from dbanon.kernels.compilation import compiling, is_cached
-
-    if processors() == 1 or not sys.executable or is_cached("auto.improve"):
-        yield lambda: None
-        return
-    # -P: a module in the current folder is not to be run in place of an installed one.
-    command = [sys.executable, "-P", "-m", "dbanon.anonymization.auto.rounds", f"{carved}"]
-    quiet = subprocess.DEVNULL
-    beside = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)  # noqa: S603
-
-    def wait() -> None:
-        with compiling():
-            beside.wait()
-
-    try:
-        yield wait
-        wait()
-    finally:
-        beside.kill()
-        beside.wait()
-
-
-def compile_round(*, carved: bool) -> None:
-    """Compile the large kernels of a round and of a start in blocks, by one call of each."""
-    from dbanon.kernels.auto.blocks import cut_blocks
-    from dbanon.kernels.auto.pools import start_segment
-
-    codes = np.arange(60, dtype=np.int32)
-    rule = ColumnRule("x", Role.QUASI)
-    column = EncodedColumn(rule, ColumnKind.INTEGER, codes, 60, np.arange(60), codes / 59)
-    table = EncodedTable((column,), np.zeros((60, 0), np.int32), (), 60)
-    space = make_space(table, Requirement(LEAST_CARVED if carved else 2, 1), loss="ncp")
-    flat, layout = space.costs.flat.copy(), space.costs.layout.copy()
-    label = start_segment(space.codes, space.sensitive, flat, layout, space.rules, space.k, 60, 0)
-    cut_blocks(space.codes, flat, layout, 2, 60)
-    each, how = _numbers(space, LIGHT, number=0)
-    numbers = (space.k, int(label.max()) + 1, *each, 0, 0, *how)
-    _runner(space)(np.arange(60), label, numbers)
-
-
-if __name__ == "__main__":
-    gc.disable()  # a seventh of the time, and compiled kernels are kept anyway
-    compile_round(carved=sys.argv[1] == "True")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dbanon.anonymization.auto.distribution_cuts import cut_large
-from dbanon.anonymization.auto.rounds import LIGHT, coordinates, improve, without_gaps
+from dbanon.anonymization.auto.rounds import LIGHT, coordinates, improve, runner, without_gaps
 from dbanon.anonymization.auto.space import Space, can_be_carved, ladders, total_cost
 from dbanon.anonymization.loss.costs import renumber_for_cuts
 from dbanon.anonymization.threads import in_threads
@@ -298,19 +298,16 @@ def start(
     space: Space,
     *,
     seed: int,
-    before_rounds: Callable[[], None] = lambda: None,
     clock: Clock | None = None,
     carving: Carving = USUAL,
 ) -> Start:
     """Make the initial clusters with the method that loses least on a sample.
 
-    space: rows sorted by tuple; before_rounds: called before a round or a start in blocks is run;
-    clock: after its limit, the rest is made as quickly as possible. Sampling is needed: with
-    distinct rows, peeling may win by 18 % or fail.
+    space: rows sorted by tuple; clock: after its limit, the rest is made as quickly as possible.
+    Sampling is needed: with distinct rows, peeling may win by 18 % or fail.
     """
     clock = clock or Clock()
     samples = [] if clock.over() else _samples(space)
-    before_rounds()
     ways = _ways(space, samples, seed=seed, clock=clock, carving=carving)
     name = BLOCKS
     if samples and len(ways) > 1:
@@ -523,19 +520,17 @@ _ROWS_OF_WIDE = 2_000
 
 def start_in_blocks(space: Space, *, seed: int, over: Callable[[], bool] = lambda: False) -> Int32s:
     """Return the cluster of each row; after ``over``, segments are cut as quickly as possible."""
-    from dbanon.kernels.auto.pools import start_segment
+    from dbanon.kernels.auto.improve import GROW
+
+    run = runner(space)
+    block = max(_ROWS_OF_WIDE if space.codes.shape[1] >= WIDE else 500, 10 * space.k)
 
     def make(part: Space, _: Int64s) -> Int32s:
-        return start_segment(
-            part.codes,
-            part.sensitive,
-            space.costs.flat.copy(),
-            space.costs.layout.copy(),
-            space.rules,
-            space.k,
-            max(_ROWS_OF_WIDE if space.codes.shape[1] >= WIDE else 500, 10 * space.k),
-            seed,
-        )
+        found = np.empty((1, part.n_rows), np.int32)
+        given = part.codes, part.sensitive, found, space.costs.flat
+        run(GROW, *given, space.k, seed, block)
+        label: Int32s = found[0]
+        return label
 
     return _by_segments(space, make, most=max(SEGMENT, 40 * space.k), over=over)
 

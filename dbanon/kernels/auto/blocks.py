@@ -8,7 +8,7 @@ import numpy as np
 
 from dbanon.kernels.auto.cuts import cut_all, make_cutter, part_rows
 from dbanon.kernels.auto.diversity import make_rules
-from dbanon.kernels.compilation import kernel, step
+from dbanon.kernels.compilation import kernel, maker, step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -134,18 +134,19 @@ def _unite(box: NDArray[np.float32], b: int) -> float:
     return total
 
 
-@kernel
-def cut_blocks(
-    codes: Int32s, flat: Floats, layout: Int64s, least: int, most: int
-) -> tuple[Int64s, Int64s]:
-    """Cut rows at least cost into parts of ``least`` to ``most`` rows, if possible.
+@maker
+def cut_blocks(codes: Int32s, flat: Floats, layout: Int64s, numbers: Int64s, found: Int32s) -> None:
+    """Cut rows at least cost into parts, if possible; equal rows are never cut. O(n d^2) a level.
 
-    Equal rows are never cut. Returns the rows by part, (n,), and the starts, (parts + 1,). O(n d^2)
-    a level.
+    numbers: least and most rows of a part; found: (2, n), filled with the rows and their parts.
     """
+    least, most = numbers[0], numbers[1]
     n = codes.shape[0]
     nothing = np.empty(0, np.int64)
     r = make_rules(nothing, nothing, np.empty((0, 2)), np.empty((n, 0), np.int32))
-    rows, ends = np.arange(n), np.zeros(n // least + 2, np.int64)
-    parts = cut_all(make_cutter(codes, flat, layout, n), rows, r, least, most, ends[1:])
-    return rows, ends[: parts + 1]
+    rows, ends = np.arange(n), np.empty(n // least + 1, np.int64)
+    cut_all(make_cutter(codes, flat, layout, n), rows, r, least, most, ends)
+    part = 0
+    for i in range(n):
+        part += i == ends[part]
+        found[0, i], found[1, i] = rows[i], part

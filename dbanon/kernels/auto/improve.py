@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dbanon.kernels.auto.blocks import cut_blocks
 from dbanon.kernels.auto.clusters import (
     NONE,
     Clusters,
@@ -37,7 +38,14 @@ from dbanon.kernels.auto.moves import (
     pass_rows,
     patience,
 )
-from dbanon.kernels.auto.pools import Pool, attach_rest, groups_hold, grow_groups, make_pool
+from dbanon.kernels.auto.pools import (
+    Pool,
+    attach_rest,
+    groups_hold,
+    grow_blocks,
+    grow_groups,
+    make_pool,
+)
 from dbanon.kernels.boxes.shrinking import Carver, Ladders, find_box, is_in, make_carver, stand
 from dbanon.kernels.compilation import ZERO, kernel, maker, step
 from dbanon.kernels.random import make_dice, roll, shuffle, uniform
@@ -46,6 +54,8 @@ if TYPE_CHECKING:
     from dbanon.kernels.auto.carving import Levels
     from dbanon.kernels.layout import Bools, Floats, Int32s, Int64s
 
+
+IMPROVE, GROW, DIVIDE = 0, 1, 2  # tasks
 
 NOISE = 0.3
 CUT_NOISE = 0.1
@@ -525,47 +535,51 @@ MILLIONTH = 1e-6
 
 
 @kernel
-def improve_block(
+def work_on(
+    task: int,
     codes: Int32s,
     sensitive: Int32s,
     flat: Floats,
     layout: Int64s,
     rules: tuple[Int64s, Int64s, Floats],
     levels: Levels | None,
-    label: Int32s,
+    found: Int32s,
     numbers: Int64s,
 ) -> None:
-    """Run one round on the rows of a block; ``label`` (n,), their clusters, is replaced.
+    """Run a round on the rows of a block, or grow or cut clusters; ``found`` is replaced.
 
-    codes: (n, d), sensitive: (n, s); levels: of ``Ladders``, None without carving; numbers: (10,)
-    k, clusters, row passes, tries per cluster, most clusters in a pool, seed, block, rotations,
-    heat in millionths, and so is the share of pools whose rows may go anywhere.
+    codes: (n, d), sensitive: (n, s); levels: of ``Ladders``, None without carving; found: (1, n),
+    their clusters, or (2, n); numbers: (10,) k, clusters, row passes, tries per cluster, most
+    clusters in a pool, seed, block, rotations, heat in millionths, and so is the share of pools
+    whose rows may go anywhere; or those of ``grow_blocks`` and ``cut_blocks``, which are parts of
+    this kernel because each kernel has machine code of its own of all that it calls.
     """
-    k, n_clusters = numbers[0], numbers[1]
-    n = codes.shape[0]
-    n_slots = min(n_clusters + n_clusters // 2 + 4, n // k + 1)
-    n_slots = max(n_slots, n_clusters)
+    if task != IMPROVE:
+        if task == GROW:
+            grow_blocks(codes, sensitive, flat, layout, rules, numbers, found[0])
+        else:
+            cut_blocks(codes, flat, layout, numbers, found)
+        return
+    k, n_clusters, n = numbers[0], numbers[1], codes.shape[0]
+    n_slots = max(min(n_clusters + n_clusters // 2 + 4, n // k + 1), n_clusters)
     r = make_rules_of_slots(rules[0], rules[1], rules[2], sensitive, n_slots)
-    s = make_clusters(codes, flat, layout, label, n_slots, r)
+    s = make_clusters(codes, flat, layout, found[0], n_slots, r)
     w = make_search(s, k, make_dice(numbers[5], numbers[6]))
-    order = np.arange(n)
+    order, saved = np.arange(n), 0.0
     absorb_failing(w, order)
-    saved = 0.0
     for _ in range(numbers[2]):
         saved += pass_rows(w, order)
-    ring = make_ring(n_slots if numbers[7] > 0 else ZERO, codes.shape[1])
     for _ in range(numbers[7]):
-        saved += rotate(w, ring)
+        saved += rotate(w, make_ring(n_slots, codes.shape[1]))
     how = Ways(numbers[8] * MILLIONTH, numbers[9] * MILLIONTH)
     patient = patience(s, saved, how.heat)
-    is_hot_and_large = levels is not None and how.heat > 0.0  # when hardly any cluster dissolves
-    dissolve_clusters(w, order, FRUITLESS if is_hot_and_large else patient)
+    # Hardly any large cluster dissolves in a hot round.
+    dissolve_clusters(w, order, FRUITLESS if levels is not None and how.heat > 0.0 else patient)
     b = make_rebuild(s, k, min(numbers[4], n_clusters))
     if levels is None:
         rebuild_clusters(w, b, None, numbers[3], patient, how)
     else:
-        ladders = Ladders(levels[0], levels[1], levels[2], levels[3], levels[4])
-        carver = make_carver(codes, flat, layout, ladders, n, ZERO)
+        carver = make_carver(codes, flat, layout, Ladders(*levels), n, ZERO)
         rebuild_clusters(w, b, carver, numbers[3], patient, how)
     for row in range(n):
-        label[row] = s.owner[row]
+        found[0, row] = s.owner[row]

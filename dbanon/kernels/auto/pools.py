@@ -22,7 +22,7 @@ from dbanon.kernels.auto.diversity import (
     slot_holds,
 )
 from dbanon.kernels.boxes.costs import with_code
-from dbanon.kernels.compilation import ZERO, kernel, maker, step
+from dbanon.kernels.compilation import ZERO, maker, step
 from dbanon.kernels.layout import BETWEEN, DISTINCT, HI, LO, SIZE, START, STRIDE, TABLE
 from dbanon.kernels.random import make_dice, roll
 
@@ -279,22 +279,22 @@ def groups_hold(p: Pool, n: int, groups: int, r: Rules) -> bool:
     return True
 
 
-@kernel
-def start_segment(
+@maker
+def grow_blocks(
     codes: Int32s,
     sensitive: Int32s,
     flat: Floats,
     layout: Int64s,
     rules: tuple[Int64s, Int64s, Floats],
-    k: int,
-    most: int,
-    seed: int,
-) -> Int32s:
-    """Return the cluster of each row; the segment as a whole must meet the rules.
+    numbers: Int64s,
+    label: Int32s,
+) -> None:
+    """Fill in the cluster of each row, (n,); all rows together must meet the rules.
 
-    most: rows of a block, which is one cluster if its greedy clusters violate the rules. O(n d^2
-    log(n / most) + n most d).
+    numbers: k, the seed, and the most rows of a block, which is one cluster if its greedy clusters
+    violate the rules. O(n d^2 log(n / most) + n most d).
     """
+    k, seed, most = numbers[0], numbers[1], numbers[2]
     n = codes.shape[0]
     r = make_rules(rules[0], rules[1], rules[2], sensitive)
     least = max(k, most // 8)
@@ -305,7 +305,7 @@ def start_segment(
         largest = max(largest, ends[block] - ends[block - 1])
     p = make_pool(codes, flat, layout, largest, largest // k + 2)
     dice = make_dice(seed, n)
-    label, found, start = np.empty(n, np.int32), 0, 0
+    found, start = 0, 0
     for block in range(blocks):
         size = ends[block] - start
         for i in range(size):
@@ -318,4 +318,3 @@ def start_segment(
             label[p.rows[i]] = found + (p.label[i] if groups > 0 else 0)
         found += max(groups, 1)
         start = ends[block]
-    return label

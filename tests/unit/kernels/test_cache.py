@@ -113,15 +113,6 @@ def test_a_cache_that_can_be_read_only_is_read(kept, monkeypatch):
     assert "[2] '' cached" == run(XDG_CACHE_HOME=str(kept))
 
 
-@pytest.mark.parametrize("may_write", [True, False])
-def test_code_is_missing_only_where_it_could_be_kept(tmp_path, monkeypatch, may_write):
-    monkeypatch.setattr(compilation, "cache_folder", lambda _: str(tmp_path))
-    monkeypatch.setattr(os, "access", lambda *_: may_write)
-    assert compilation.is_cached("auto.improve") != may_write
-    (tmp_path / "improve.improve_block-1.py311.1.nbc").write_bytes(b"")
-    assert compilation.is_cached("auto.improve")
-
-
 def test_changed_code_is_compiled_again_with_all_that_calls_it(tmp_path, monkeypatch):
     modules = ("boxes.costs", "boxes.mondrian", "auto.improve", "random")
     before = {module: compilation._fingerprint(module) for module in modules}  # noqa: SLF001
