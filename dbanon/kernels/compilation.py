@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import operator
 import os
 import re
 import stat
@@ -51,12 +52,12 @@ def _without(*names: str) -> Iterator[None]:
 with _without("yaml", "scipy.linalg.cython_blas"):
     from numba import __version__ as numba_version
     from numba import extending, njit
-    from numba.core import caching, cgutils, codegen, config, event, imputils, types
+    from numba.core import caching, cgutils, codegen, config, event, imputils, targetconfig, types
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler, Flags
     from numba.core.typeconv.castgraph import Conversion
     from numba.core.typing.templates import AttributeTemplate
-    from numba.np import arraymath  # noqa: F401 - looks for a BLAS
+    from numba.np import arraymath, arrayobj  # noqa: F401 - the first looks for a BLAS
 
 _settings: Any = config  # numba makes its settings at import
 _settings._config_fname = os.devnull  # noqa: SLF001 - it looks again before it compiles
@@ -331,8 +332,10 @@ def _part(function: F, **options: bool) -> F:
     return cast("F", part)
 
 
-_extend: Any = extending
+_arrays: Any = arrayobj
 _codegen: Any = codegen
+_extend: Any = extending
+_tools: Any = cgutils
 
 
 class _Address(types.Type):
@@ -394,10 +397,9 @@ class _Fields(AttributeTemplate):
 @_extend.lower_getattr_generic(_Address)
 def _field(context: object, builder: Any, kind: _Address, address: object, name: str) -> object:  # noqa: ANN401
     """Return a field, or the address of a record within the record."""
-    tools: Any = cgutils
     returned: Any = imputils.impl_ret_borrowed
     place, inner = kind.field(name)
-    at = tools.gep_inbounds(builder, address, 0, place)
+    at = _tools.gep_inbounds(builder, address, 0, place)
     is_record = isinstance(inner, types.BaseNamedTuple)
     return at if is_record else returned(context, builder, inner, builder.load(at))
 
@@ -405,9 +407,53 @@ def _field(context: object, builder: Any, kind: _Address, address: object, name:
 @_extend.lower_cast(types.BaseNamedTuple, _Address)
 def _place(_: object, builder: Any, __: object, ___: object, record: Any) -> object:  # noqa: ANN401
     """Return where the variable is that a call has just loaded, or a copy of another value."""
-    copied: Any = cgutils.alloca_once_value
     is_variable = record in builder.block.instructions[-1:] and record.opname == "load"
-    return record.operands[0] if is_variable else copied(builder, record)
+    return record.operands[0] if is_variable else _tools.alloca_once_value(builder, record)
+
+
+@_extend.lower_builtin(operator.getitem, types.Array, types.Integer)
+@_extend.lower_builtin(operator.getitem, types.Array, types.BaseTuple)
+def _get(context: Any, builder: Any, signature: Any, given: Any) -> object:  # noqa: ANN401
+    """Return an item; a row or a slice is numba's."""
+    at = _item(context, builder, signature, given)
+    if at is not None:
+        return _arrays.load_item(context, builder, signature.args[0], at)
+    is_tuple = isinstance(signature.args[1], types.BaseTuple)
+    view = _arrays.getitem_array_tuple if is_tuple else _arrays.getitem_arraynd_intp
+    return view(context, builder, signature, given)
+
+
+@_extend.lower_builtin(operator.setitem, types.Array, types.Integer, types.Any)
+@_extend.lower_builtin(operator.setitem, types.Array, types.BaseTuple, types.Any)
+def _set(context: Any, builder: Any, signature: Any, given: Any) -> None:  # noqa: ANN401
+    """Store an item; a row or a slice is numba's."""
+    (kind, _, value), at = signature.args, _item(context, builder, signature, given)
+    if at is None:
+        _arrays.setitem_array(context, builder, signature, given)
+    else:
+        stored = context.cast(builder, given[2], value, kind.dtype)
+        _arrays.store_item(context, builder, kind, stored, at)
+
+
+def _item(context: Any, builder: Any, signature: Any, given: Any) -> object:  # noqa: ANN401
+    """Return the address of an item, None if the index is not a number for each dimension."""
+    kind, index = signature.args[:2]
+    is_tuple = isinstance(index, types.BaseTuple)
+    kinds = index.types if is_tuple else (index,)
+    if len(kinds) != kind.ndim or not all(isinstance(one, types.Integer) for one in kinds):
+        return None
+    model = context.data_model_manager[kind]
+    data, shape, strides = (  # numba first copies all of what describes an array
+        builder.extract_value(given[0], model.get_field_position(name))
+        for name in ("data", "shape", "strides")
+    )
+    shape, strides = (_tools.unpack_tuple(builder, each, kind.ndim) for each in (shape, strides))
+    places = _tools.unpack_tuple(builder, given[1], kind.ndim) if is_tuple else given[1:2]
+    places = [  # a negative one is from the end
+        _arrays.fix_integer_index(context, builder, *each)
+        for each in zip(kinds, places, shape, strict=True)
+    ]
+    return _tools.get_item_pointer2(context, builder, data, shape, strides, kind.layout, places)
 
 
 class _KernelLibrary(JITCodeLibrary):
@@ -426,10 +472,15 @@ class _KernelLibrary(JITCodeLibrary):
         numba.finalize()
 
     def _optimize_final_module(self) -> None:
-        """Optimize once; numba does twice, to find reference counts, which steps do not have."""
-        numba: Any = self
-        passes, builder = numba._codegen._module_pass_manager()  # noqa: SLF001
-        passes.run(self._final_module, builder)
+        """Optimize once and without copies of loop bodies, which gain nothing for their time.
+
+        Numba does twice, to find reference counts, which steps do not have.
+        """
+        library, numba = cast("Any", self), cast("Any", codegen)
+        settings = numba.ll.create_pipeline_tuning_options()
+        settings.loop_vectorization, settings.loop_unrolling = True, False
+        builder = numba.ll.create_pass_builder(library._codegen._tm, settings)  # noqa: SLF001
+        builder.getModulePassManager().run(library._final_module, builder)  # noqa: SLF001
 
 
 class _PartLibrary(_KernelLibrary):
@@ -496,6 +547,32 @@ class _Flags(Flags):
         return _lent.setdefault(lent.summary(), lent)
 
 
+_resolved: dict[object, Any] = {}
+
+
+@contextmanager
+def _resolving_once(typing: Any) -> Iterator[None]:  # noqa: ANN401
+    """Have numba infer the type of equal calls once, and not nine times; it locks compilation."""
+    infer, stack = typing.resolve_function_type, cast("Any", targetconfig.ConfigStack)
+
+    def resolve(function: object, given: Any, named: Any) -> Any:  # noqa: ANN401
+        counts_references = stack.top_or_none().nrt  # a step is refused what a maker may do
+        key = counts_references, function, tuple(given), tuple(sorted(dict(named).items()))
+        try:
+            found = _resolved.get(key) or infer(function, given, named)
+        except TypeError:  # of a slice with constant ends
+            return infer(function, given, named)
+        return _resolved.setdefault(key, found) if found is not None else None
+
+    own = vars(typing)
+    is_first = own.setdefault("resolve_function_type", resolve) is resolve
+    try:
+        yield
+    finally:
+        if is_first:
+            del own["resolve_function_type"]
+
+
 class _Compiler(Compiler):
     """Numba's compiler for a kernel, or for a part, which has no wrapper."""
 
@@ -510,5 +587,5 @@ class _Compiler(Compiler):
         make: Any = _PartLibrary if state.flags.no_cpython_wrapper else _KernelLibrary
         state.library = make(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
-        with _made_by(_PartLibrary, state.targetctx):
+        with _made_by(_PartLibrary, state.targetctx), _resolving_once(state.typingctx):
             return numba._compile_core()  # noqa: SLF001

@@ -39,6 +39,48 @@ def see(outer, place):
         count(outer.inner, place)
 
 
+LAYOUTS = {
+    "rows first": np.ascontiguousarray,
+    "columns first": np.asfortranarray,
+    "a part": lambda table: np.repeat(np.repeat(table, 2, axis=0), 3, axis=1)[::2, ::3],
+    "backwards": lambda table: np.ascontiguousarray(table[::-1, ::-1])[::-1, ::-1],
+}
+
+
+@kernel
+def moved(table, i, j, value):
+    """Exchange an item for a value by its row, its column and its place from the end."""
+    before = table[i, j], table[i][j], table[i - len(table), j - table.shape[1]]
+    table[i, j] = value
+    table[i - len(table), -1] += value
+    table[0, :] = table[len(table) - 1]
+    return before, table[i, j]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kind", [np.int32, np.int64, np.float32, np.float64, np.uint8])
+def test_items_are_those_of_numpy(layout, kind):
+    table = LAYOUTS[layout](np.arange(1, 13, dtype=kind).reshape(3, 4))
+    expected = table.copy()
+    seen, stored = moved(table, 1, 2, kind(5))
+    assert {expected[1, 2]} == set(seen)
+    expected[1, 2], expected[1, 3] = 5, expected[1, 3] + 5
+    expected[0] = expected[2]
+    assert (5, expected.tolist()) == (stored, table.tolist())
+
+
+@pytest.mark.exhaustive
+def test_truth_values_and_arrays_that_may_not_be_written_are_read():
+    @kernel
+    def either(flags, numbers):
+        return flags[1], flags[-1], numbers[np.uint8(2)], len(numbers)
+
+    numbers = np.array([4, 5, 6])
+    numbers.flags.writeable = False
+    assert (True, False, 6, 3) == either(np.array([False, True, False]), numbers)
+
+
 @pytest.mark.exhaustive
 def test_a_step_reads_records_where_its_caller_has_them():
     @kernel
@@ -60,10 +102,15 @@ def test_a_step_reads_records_where_its_caller_has_them():
 
 
 def test_a_step_that_makes_an_array_is_refused():
+    @kernel
+    def whole(n):
+        return np.empty(n).shape[0]
+
     @step
     def half(n):
         return np.empty(n).shape[0] // 2
 
+    assert whole(2) == 2  # by now it is known what the same call of a kernel does
     with pytest.raises(NumbaError):
         called(half)(2)
 
