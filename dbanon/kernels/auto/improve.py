@@ -57,8 +57,11 @@ if TYPE_CHECKING:
 
 IMPROVE, GROW, DIVIDE = 0, 1, 2  # tasks
 
+MILLIONTH = 1e-6
 NOISE = 0.3
 CUT_NOISE = 0.1
+# One pool in so many has the nearest clusters; if boxes are carved, those that rows fit gain more.
+NEAR, NEAR_CARVED = 2, 10
 # Boxes are carved if k is large, when growing far apart and cutting gain almost nothing.
 BUILDERS, GROW_FAR, CUT, RANDOM, CARVE = 3, 0, 1, 2, 3
 
@@ -135,7 +138,7 @@ def rebuild_clusters(
         if s.size[c] == 0 or s.cost[c] == 0.0:
             continue
         others = 1 + roll(w.dice, most - 1) if most > 1 else 0
-        near = roll(w.dice, 2) == 0
+        near = roll(w.dice, NEAR if carver is None else NEAR_CARVED) == 0
         found = choose_near(w, b, c, others) if near else choose_fitting(w, b, c, others)
         gain = _rebuild(w, b, carver, found, how)
         saved += gain
@@ -529,9 +532,6 @@ def _turn(w: Search, a: Ring, chosen: Int64s, first: int, length: int) -> None:
     for _ in range(length):
         refresh(w.o, w.s, chosen[j - 1])
         j = a.taken[j]
-
-
-MILLIONTH = 1e-6
 
 
 @kernel
