@@ -294,7 +294,8 @@ def kernel(function: F) -> F:
         return maker(function)
     compiler: Any = njit  # not all options are typed
     # A dispatcher, called like its function; it counts references for any first caller.
-    compiled: Any = compiler(nogil=True, _nrt=True, pipeline_class=_Compiler)(function)
+    options: Any = {"nogil": True, "_nrt": True, "no_cfunc_wrapper": True}
+    compiled: Any = compiler(pipeline_class=_Compiler, **options)(function)
     cache = cache_of(function)
     if cache is not None:
         compiled._cache = cache  # noqa: SLF001 - as Dispatcher.enable_caching does
@@ -436,24 +437,29 @@ def _set(context: Any, builder: Any, signature: Any, given: Any) -> None:  # noq
 
 
 def _item(context: Any, builder: Any, signature: Any, given: Any) -> object:  # noqa: ANN401
-    """Return the address of an item, None if the index is not a number for each dimension."""
+    """Return the address of an item of rows; None if the index is not a number for each dimension.
+
+    Numba first copies all of what describes an array.
+    """
     kind, index = signature.args[:2]
     is_tuple = isinstance(index, types.BaseTuple)
     kinds = index.types if is_tuple else (index,)
-    if len(kinds) != kind.ndim or not all(isinstance(one, types.Integer) for one in kinds):
+    are_numbers = all(isinstance(one, types.Integer) for one in kinds)
+    if kind.layout != "C" or len(kinds) != kind.ndim or not are_numbers:
         return None
-    model = context.data_model_manager[kind]
-    data, shape, strides = (  # numba first copies all of what describes an array
-        builder.extract_value(given[0], model.get_field_position(name))
-        for name in ("data", "shape", "strides")
-    )
-    shape, strides = (_tools.unpack_tuple(builder, each, kind.ndim) for each in (shape, strides))
-    places = _tools.unpack_tuple(builder, given[1], kind.ndim) if is_tuple else given[1:2]
-    places = [  # a negative one is from the end
-        _arrays.fix_integer_index(context, builder, *each)
-        for each in zip(kinds, places, shape, strict=True)
-    ]
-    return _tools.get_item_pointer2(context, builder, data, shape, strides, kind.layout, places)
+    position = context.data_model_manager[kind].get_field_position
+
+    def part(name: str, *axis: int) -> Any:  # noqa: ANN401
+        return builder.extract_value(given[0], [position(name), *axis])
+
+    at = None
+    for axis, one in enumerate(kinds):
+        place = builder.extract_value(given[1], axis) if is_tuple else given[1]
+        place = context.cast(builder, place, one, types.intp)
+        if one.signed and getattr(place, "constant", -1) < 0:  # if negative, from the end
+            place = _arrays.slicing.fix_index(builder, place, part("shape", axis))
+        at = place if at is None else builder.add(builder.mul(at, part("shape", axis)), place)
+    return builder.gep(part("data"), [at])
 
 
 class _KernelLibrary(JITCodeLibrary):
