@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import hashlib
 import operator
 import os
@@ -437,10 +438,7 @@ def _set(context: Any, builder: Any, signature: Any, given: Any) -> None:  # noq
 
 
 def _item(context: Any, builder: Any, signature: Any, given: Any) -> object:  # noqa: ANN401
-    """Return the address of an item of rows; None if the index is not a number for each dimension.
-
-    Numba first copies all of what describes an array.
-    """
+    """Return the address of an item, None unless the index is a number for each dimension."""
     kind, index = signature.args[:2]
     is_tuple = isinstance(index, types.BaseTuple)
     kinds = index.types if is_tuple else (index,)
@@ -557,8 +555,8 @@ _resolved: dict[object, Any] = {}
 
 
 @contextmanager
-def _resolving_once(typing: Any) -> Iterator[None]:  # noqa: ANN401
-    """Have numba infer the type of equal calls once, and not nine times; it locks compilation."""
+def _hurried(typing: Any) -> Iterator[None]:  # noqa: ANN401
+    """Infer equal calls once, not nine times, and collect no garbage, which takes a tenth."""
     infer, stack = typing.resolve_function_type, cast("Any", targetconfig.ConfigStack)
 
     def resolve(function: object, given: Any, named: Any) -> Any:  # noqa: ANN401
@@ -572,9 +570,12 @@ def _resolving_once(typing: Any) -> Iterator[None]:  # noqa: ANN401
 
     own = vars(typing)
     is_first = own.setdefault("resolve_function_type", resolve) is resolve
+    restore = gc.enable if gc.isenabled() else gc.disable
+    gc.disable()
     try:
         yield
     finally:
+        restore()
         if is_first:
             del own["resolve_function_type"]
 
@@ -593,5 +594,5 @@ class _Compiler(Compiler):
         make: Any = _PartLibrary if state.flags.no_cpython_wrapper else _KernelLibrary
         state.library = make(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
-        with _made_by(_PartLibrary, state.targetctx), _resolving_once(state.typingctx):
+        with _made_by(_PartLibrary, state.targetctx), _hurried(state.typingctx):
             return numba._compile_core()  # noqa: SLF001

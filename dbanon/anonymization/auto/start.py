@@ -526,10 +526,8 @@ def start_in_blocks(space: Space, *, seed: int, over: Callable[[], bool] = lambd
     block = max(_ROWS_OF_WIDE if space.codes.shape[1] >= WIDE else 500, 10 * space.k)
 
     def make(part: Space, _: Int64s) -> Int32s:
-        found = np.empty((1, part.n_rows), np.int32)
-        given = part.codes, part.sensitive, found, space.costs.flat
-        run(GROW, *given, space.k, seed, block)
-        label: Int32s = found[0]
+        label = np.empty(part.n_rows, np.int32)
+        run(GROW, part.codes, part.sensitive, label[None], space.costs.flat, space.k, seed, block)
         return label
 
     return _by_segments(space, make, most=max(SEGMENT, 40 * space.k), over=over)
