@@ -18,7 +18,7 @@ PERSONS, FIRST = 260, 120
 KINDS = ("one", "two", "due")
 FEW = [(kind, 0) for kind in KINDS]
 STREAMS = [*FEW, *(s for s in product(KINDS, range(334)) if s not in FEW)]
-REFUSED = ("would show nobody", "the same persons under other keys")  # a handful was left
+REFUSED = ("would show nobody", "the same persons with other keys")  # a handful was left
 SHOWN = "SELECT note, age::text, zone::text, disease FROM anon.{}"
 
 

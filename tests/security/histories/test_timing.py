@@ -53,7 +53,7 @@ def refreshed(database, name):
     return dict(database.execute(shown)), found.changed, replace(found.growth, due=None)
 
 
-REFUSED = ("none of its classes stays", "the same persons under other keys")  # few are left
+REFUSED = ("none of its classes stays", "the same persons with other keys")  # few are left
 
 
 def decided(database, name):
@@ -199,7 +199,7 @@ class Stream:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("seed", exhaustive_after(2, range(200)))
+@pytest.mark.parametrize("seed", exhaustive_after(2, [0, 30, *range(1, 30), *range(31, 200)]))
 def test_decisions_are_the_same_when_values_are_dealt_otherwise_within_classes(database, seed):
     stream = Stream(seed)
     for name, values in stream.come(8).items():
