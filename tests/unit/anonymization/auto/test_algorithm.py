@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -39,6 +40,8 @@ from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.outcomes import Stages
 from dbanon.domain.table import ColumnKind
 from dbanon.formats import policies, taxonomies
+from dbanon.kernels import compilation
+from dbanon.kernels.compilation import on_compile
 
 
 def assigned(table, k, l=1, *, seed=0, **options):
@@ -435,3 +438,17 @@ def test_what_is_published_keeps_the_policy(problem, effort):
     assert outcome.loss.smallest_class >= k
     for rows in naive.members(outcome.assignment):
         assert naive.is_diverse(table, rows, l)
+
+
+def test_who_waits_for_a_compilation_is_told(monkeypatch):
+    @contextmanager
+    def compiling(tell):
+        with on_compile(tell) as compiled:
+            tell()
+            yield compiled
+
+    monkeypatch.setattr(compilation, "on_compile", compiling)
+    told = []
+    table = encoded({"age": range(60)})
+    Auto(stages=Stages(on_step=told.append)).assign(table, Requirement(5), seed=1)
+    assert "compile, once on a machine" == told[0]
