@@ -53,7 +53,7 @@ def _without(*names: str) -> Iterator[None]:
 with _without("yaml", "scipy.linalg.cython_blas"):
     from numba import __version__ as numba_version
     from numba import extending, njit
-    from numba.core import caching, cgutils, codegen, config, event, imputils, targetconfig, types
+    from numba.core import caching, cgutils, codegen, config, event, imputils, types
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler, Flags
     from numba.core.typeconv.castgraph import Conversion
@@ -443,7 +443,9 @@ def _item(context: Any, builder: Any, signature: Any, given: Any) -> object:  # 
     is_tuple = isinstance(index, types.BaseTuple)
     kinds = index.types if is_tuple else (index,)
     are_numbers = all(isinstance(one, types.Integer) for one in kinds)
-    if kind.layout != "C" or len(kinds) != kind.ndim or not are_numbers:
+    if kind.layout != "C" or not 0 < len(kinds) == kind.ndim or not are_numbers:
+        return None
+    if context.enable_boundscheck:  # of others: kernels have no such option
         return None
     position = context.data_model_manager[kind].get_field_position
 
@@ -551,33 +553,15 @@ class _Flags(Flags):
         return _lent.setdefault(lent.summary(), lent)
 
 
-_resolved: dict[object, Any] = {}
-
-
 @contextmanager
-def _hurried(typing: Any) -> Iterator[None]:  # noqa: ANN401
-    """Infer equal calls once, not nine times, and collect no garbage, which takes a tenth."""
-    infer, stack = typing.resolve_function_type, cast("Any", targetconfig.ConfigStack)
-
-    def resolve(function: object, given: Any, named: Any) -> Any:  # noqa: ANN401
-        counts_references = stack.top_or_none().nrt  # a step is refused what a maker may do
-        key = counts_references, function, tuple(given), tuple(sorted(dict(named).items()))
-        try:
-            found = _resolved.get(key) or infer(function, given, named)
-        except TypeError:  # of a slice with constant ends
-            return infer(function, given, named)
-        return _resolved.setdefault(key, found) if found is not None else None
-
-    own = vars(typing)
-    is_first = own.setdefault("resolve_function_type", resolve) is resolve
+def _uncollected() -> Iterator[None]:
+    """Collect no garbage in the block: what is compiled is kept, and it would take a tenth."""
     restore = gc.enable if gc.isenabled() else gc.disable
     gc.disable()
     try:
         yield
     finally:
         restore()
-        if is_first:
-            del own["resolve_function_type"]
 
 
 class _Compiler(Compiler):
@@ -594,5 +578,5 @@ class _Compiler(Compiler):
         make: Any = _PartLibrary if state.flags.no_cpython_wrapper else _KernelLibrary
         state.library = make(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
-        with _made_by(_PartLibrary, state.targetctx), _hurried(state.typingctx):
+        with _made_by(_PartLibrary, state.targetctx), _uncollected():
             return numba._compile_core()  # noqa: SLF001

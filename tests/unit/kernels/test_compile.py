@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from compiled import called
+from numba import njit
 from numba.core.codegen import JITCodeLibrary
 from numba.core.errors import NumbaError
 
@@ -79,6 +80,38 @@ def test_truth_values_and_arrays_that_may_not_be_written_are_read():
     numbers = np.array([4, 5, 6])
     numbers.flags.writeable = False
     assert (True, False, 6, 3) == either(np.array([False, True, False]), numbers)
+
+
+@pytest.mark.exhaustive
+def test_what_is_not_an_item_of_a_kernel_is_left_to_numba():
+    @njit(boundscheck=True)
+    def guarded(numbers, place):
+        return numbers[place]
+
+    @njit
+    def only(number):
+        number[()] += 1
+        return number[()]
+
+    with pytest.raises(IndexError):
+        guarded(np.zeros(3), 5)
+    assert 6 == only(np.array(5))
+
+
+@pytest.mark.exhaustive
+def test_an_array_lives_on_after_a_step_has_read_it():
+    @step
+    def size_of(numbers):
+        return np.asarray(numbers).size
+
+    @kernel
+    def counted(n):
+        numbers = np.arange(n)
+        same = np.asarray(numbers)
+        size_of(numbers)
+        return same
+
+    assert [499500] * 5 == [counted(1000).sum() for _ in range(5)]
 
 
 @pytest.mark.exhaustive
