@@ -478,15 +478,10 @@ class _KernelLibrary(JITCodeLibrary):
         numba.finalize()
 
     def _optimize_final_module(self) -> None:
-        """Optimize once and without copies of loop bodies, which gain nothing for their time.
-
-        Numba does twice, to find reference counts, which steps do not have.
-        """
-        library, numba = cast("Any", self), cast("Any", codegen)
-        settings = numba.ll.create_pipeline_tuning_options()
-        settings.loop_vectorization, settings.loop_unrolling = True, False
-        builder = numba.ll.create_pass_builder(library._codegen._tm, settings)  # noqa: SLF001
-        builder.getModulePassManager().run(library._final_module, builder)  # noqa: SLF001
+        """Optimize once; numba does twice, to find reference counts, which steps do not have."""
+        numba: Any = self
+        passes, builder = numba._codegen._module_pass_manager()  # noqa: SLF001
+        passes.run(self._final_module, builder)
 
 
 class _PartLibrary(_KernelLibrary):
