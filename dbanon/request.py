@@ -154,7 +154,7 @@ class Request:
     params: a parameter of the algorithm
     block: split the rows of slow algorithms into blocks
     executor: processes or dask://HOST:PORT
-    rows_per_block: read and group the table in blocks
+    rows_per_block: group the table in blocks
     seed: seed of the search
     algorithms: algorithms that ``compare`` runs
     ks: values of k that ``compare`` runs

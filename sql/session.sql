@@ -81,12 +81,6 @@ SELECT r.rolname::text,
 -- Let ANALYZE sample few rows of temporary tables in this transaction, because they serve few statements.
 SELECT set_config('default_statistics_target', '10', true)
 
--- name: server_run
--- The identity of this run of the server, and of the database.
-SELECT pg_postmaster_start_time()::text || ' ' || d.oid::text
-  FROM pg_database AS d
- WHERE d.datname = current_database()
-
 -- name: session_settings
 -- Override the settings of role, database and server; unknown ones give NULL. Settings with the right value are
 -- skipped, because changing them might need rights.

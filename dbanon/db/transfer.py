@@ -1,16 +1,15 @@
-"""Read rows through Arrow, all, a sample or blocks of them, and write rows through COPY."""
+"""Read rows through Arrow, all or some of them, and write rows through COPY."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import adbc_driver_manager
 import adbc_driver_postgresql
 import numpy as np
-import psycopg
 import pyarrow as pa
 from adbc_driver_manager import AdbcConnection, AdbcStatement
 from adbc_driver_manager._reader import AdbcRecordBatchReader  # dbapi would import pandas
@@ -18,20 +17,18 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from pyarrow import csv
 
-from dbanon.db import catalog, identity
+from dbanon.db import identity
 from dbanon.db.failures import reading_failure
-from dbanon.db.queries import ALL, equal_text, identifiers, query, selected, template, text_of
+from dbanon.db.queries import ALL, equal_text, identifiers, selected, template, text_of
 from dbanon.db.session import Session, settings_statements
-from dbanon.domain.errors import DatabaseError, PolicyError
+from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import ColumnRule, Policy, Role
 from dbanon.domain.table import ColumnInfo, ColumnKind, TableInfo, quote_identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
-
-    from dbanon.domain.assignment import Slice
 
 
 # Casts for reading a quasi-identifier. real goes through text: its shortest decimal is the value
@@ -164,11 +161,23 @@ def require_one_text(session: Session, info: TableInfo, policy: Policy) -> None:
         )
 
 
-def read(session: Session, info: TableInfo, policy: Policy, *, within: Within = ALL) -> SourceRows:
+def _dictionary(_name: str, column: pa.Array) -> pa.Array:
+    return column.dictionary_encode()
+
+
+def read(
+    session: Session,
+    info: TableInfo,
+    policy: Policy,
+    *,
+    within: Within = ALL,
+    code: Callable[[str, pa.Array], pa.Array] = _dictionary,
+) -> SourceRows:
     """Read the keys and the columns to group and measure, on the transaction's snapshot.
 
     within: a further condition. Rows outside of the policy's conditions are excluded here, and
-    thereby everywhere: later steps use only the keys that were read.
+    thereby everywhere: later steps use only the keys that were read. code: replaces the values of
+    a column, some rows at a time.
     """
     keys = [info.column(name) for name in info.primary_key]
     rules = (*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE))
@@ -187,7 +196,7 @@ def read(session: Session, info: TableInfo, policy: Policy, *, within: Within = 
         within,
     )
     names = [*(column.name for column in keys), *(rule.column for rule in rules), *copied]
-    read = fetch(session, info, statement, names=names, keys=len(keys))
+    read = fetch(session, info, statement, names=names, keys=len(keys), code=code)
     first, last = len(keys), len(keys) + len(rules)
     return SourceRows(
         read.select(range(first)),
@@ -197,11 +206,17 @@ def read(session: Session, info: TableInfo, policy: Policy, *, within: Within = 
 
 
 def fetch(
-    session: Session, info: TableInfo, statement: sql.Composable, *, names: Sequence[str], keys: int
+    session: Session,
+    info: TableInfo,
+    statement: sql.Composable,
+    *,
+    names: Sequence[str],
+    keys: int,
+    code: Callable[[str, pa.Array], pa.Array] = _dictionary,
 ) -> pa.Table:
     """Run a query of one relation on the transaction's snapshot, over another connection.
 
-    names: its columns; all but the first ``keys`` are dictionary-encoded.
+    names: its columns; all but the first ``keys`` are encoded by ``code``.
     """
     row = session.one("SELECT pg_export_snapshot()")
     moved, opened = identity.questions(session, info)
@@ -209,7 +224,7 @@ def fetch(
         identity.require_nothing(_texts(connection, moved), [])
         with AdbcStatement(connection) as query:
             query.set_sql_query(statement.as_string(session.pg))
-            found = _fetch(query, names, keys=keys)
+            found = _fetch(query, names, keys=keys, code=code)
         identity.require_nothing(_texts(connection, moved), _texts(connection, opened))
     return found
 
@@ -241,13 +256,19 @@ def without_quasi(source: SourceRows, policy: Policy) -> SourceRows:
     return replace(source, columns=source.columns.select(sensitive))
 
 
-def _fetch(query: AdbcStatement, names: Sequence[str], *, keys: int) -> pa.Table:
+def _fetch(
+    query: AdbcStatement,
+    names: Sequence[str],
+    *,
+    keys: int,
+    code: Callable[[str, pa.Array], pa.Array] = _dictionary,
+) -> pa.Table:
     """Run a query in a thread: in the main thread the driver would catch Ctrl-C."""
 
     def run() -> pa.Table:
         stream, _ = query.execute_query()
         batches = AdbcRecordBatchReader._import_from_c(stream.address)  # noqa: SLF001
-        return _shrink(batches, names, keys=keys)
+        return _shrink(batches, names, keys=keys, code=code)
 
     with ThreadPoolExecutor(max_workers=1) as pool:
         try:
@@ -257,16 +278,22 @@ def _fetch(query: AdbcStatement, names: Sequence[str], *, keys: int) -> pa.Table
             raise
 
 
-def _shrink(batches: pa.RecordBatchReader, names: Sequence[str], *, keys: int) -> pa.Table:
-    """Copy keys and dictionary-encode the rest per batch, because the driver frees batches."""
-    types = batches.schema.types
-    kinds = [kind if i < keys else pa.dictionary(pa.int32(), kind) for i, kind in enumerate(types)]
-    schema, shrunk = pa.schema(list(zip(names, kinds, strict=True))), []
-    for batch in batches:
+def _shrink(
+    batches: pa.RecordBatchReader,
+    names: Sequence[str],
+    *,
+    keys: int,
+    code: Callable[[str, pa.Array], pa.Array],
+) -> pa.Table:
+    """Copy keys and encode the rest per batch, because the driver frees batches."""
+
+    def shrink(batch: pa.RecordBatch) -> pa.Table:
         copied = [pa.concat_arrays([column]) for column in batch.columns[:keys]]
-        coded = [column.dictionary_encode() for column in batch.columns[keys:]]
-        shrunk.append(pa.RecordBatch.from_arrays([*copied, *coded], schema=schema))
-    return pa.Table.from_batches(shrunk, schema).unify_dictionaries()
+        coded = map(code, names[keys:], batch.columns[keys:])
+        return pa.Table.from_arrays([*copied, *coded], names=list(names))
+
+    none = pa.RecordBatch.from_pylist([], schema=batches.schema)
+    return pa.concat_tables([*map(shrink, batches)] or [shrink(none)]).unify_dictionaries()
 
 
 def _key(column: ColumnInfo) -> sql.Composed:
@@ -411,41 +438,15 @@ def value_counts(session: Session, info: TableInfo, policy: Policy, rule: Column
     return fetch(session, info, statement, names=("rows", "value"), keys=1)
 
 
-def read_sample(
-    session: Session, info: TableInfo, policy: Policy, *, share: float, seed: int
-) -> SourceRows:
-    """Read a share of the rows, drawn by a hash of seed and keys, not by their order."""
-    drawn: sql.Composable = sql.Literal(seed)
+def drawn(info: TableInfo, *, share: float, seed: int) -> Within:
+    """Compose the condition of a share of the rows, by a hash of seed and keys."""
+    hashed: sql.Composable = sql.Literal(seed)
     for name in info.primary_key:
         key = text_of(info.column(name), sql.Identifier(name))
         exact = sql.SQL('({}) COLLATE pg_catalog."C"').format(key)
-        drawn = sql.SQL("hashtextextended({}, {})").format(exact, drawn)
+        hashed = sql.SQL("hashtextextended({}, {})").format(exact, hashed)
     most = sql.Literal(round(share * (_MASK + 1)))
-    within = template("persons.is_drawn", hash=drawn, mask=sql.Literal(_MASK), most=most)
-    return read(session, info, policy, within=within)
-
-
-def read_block(
-    session: Session, info: TableInfo, policy: Policy, slices: Iterable[Slice]
-) -> SourceRows:
-    """Read the rows with values in all of some slices."""
-    parts = [_within(info.column(one.column), one) for one in slices]
-    within = sql.SQL(" AND ").join([sql.SQL("true"), *parts])
-    return read(session, info, policy, within=within)
-
-
-def _within(column: ColumnInfo, values: Slice) -> sql.Composed:
-    value = _exact(column, Role.QUASI)
-    null = sql.SQL("{} IS NULL").format(value)
-    if values.among:
-        listed = sql.SQL(", ").join(_literal(column, one) for one in values.among)
-        some = sql.SQL("{} IN ({})").format(value, listed)
-    elif values.least is not None:
-        ends = [_literal(column, end) for end in (values.least, values.most)]
-        some = sql.SQL("{} BETWEEN {} AND {}").format(value, *ends)
-    else:
-        return null
-    return sql.SQL("({} OR {})").format(some, null) if values.nulls else some
+    return template("persons.is_drawn", hash=hashed, mask=sql.Literal(_MASK), most=most)
 
 
 def _exact(column: ColumnInfo, role: Role) -> sql.Composed:
@@ -454,55 +455,3 @@ def _exact(column: ColumnInfo, role: Role) -> sql.Composed:
     if role is Role.QUASI and column.kind.is_ordered:
         return value
     return sql.SQL('({})::text COLLATE pg_catalog."C"').format(value)
-
-
-def _literal(column: ColumnInfo, value: object) -> sql.Composable:
-    if column.kind in {ColumnKind.DECIMAL, ColumnKind.FLOAT}:
-        return sql.SQL("{}::float8").format(sql.Literal(value))
-    return sql.Literal(value)
-
-
-class Snapshot(NamedTuple):
-    """The name of a snapshot, and the identity of the server run that has it."""
-
-    name: str
-    run: str
-
-
-def export(session: Session) -> Snapshot:
-    """Export the snapshot of the open transaction, which others may use until it ends."""
-    row = session.one("SELECT pg_export_snapshot()")
-    return Snapshot(row[0], _run(session))
-
-
-@contextmanager
-def sharing(session: Session, snapshot: Snapshot, info: TableInfo) -> Iterator[TableInfo]:
-    """Open a transaction that reads a relation on another session's snapshot.
-
-    Raises DatabaseError if that does not exist here: another server or database, or already ended.
-    """
-    with session.transaction(snapshot=True, read_only=True, keep=False):
-        statement = sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot.name)
-        try:
-            session.pg.execute(statement)
-        except (psycopg.DataError, psycopg.ProgrammingError, psycopg.NotSupportedError):
-            raise _elsewhere() from None
-        if _run(session) != snapshot.run:
-            raise _elsewhere()
-        found = catalog.describe(session, info.name)
-        identity.require_same(info, found)
-        identity.admit(session, found)
-        yield info
-        identity.require_admitted(session)
-
-
-def _run(session: Session) -> str:
-    return str(session.one(query("session.server_run"))[0])
-
-
-def _elsewhere() -> DatabaseError:
-    return DatabaseError(
-        "a worker does not see the rows that are to be published: it reaches another server or"
-        " database, or the publication has ended meanwhile",
-        hint="give every worker the same DBANON_DSN, or the same of libpq's variables",
-    )

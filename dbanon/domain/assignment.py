@@ -198,17 +198,6 @@ class SensitiveDomain:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Slice:
-    """Some values of a quasi-identifier: ``least`` to ``most``, ``among`` a list, NULL, or none."""
-
-    column: str
-    least: object = None
-    most: object = None
-    among: tuple[object, ...] = ()
-    nulls: bool = False
-
-
-@dataclass(frozen=True, eq=False, slots=True)
 class EncodedTable:
     """The rows of a table in the form that algorithms take.
 

@@ -1,15 +1,17 @@
-"""Prepare a table in blocks that several processes read and group."""
+"""Prepare a table in blocks: one process reads the rows once, and several group them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dbanon.actions.distribution.executors import Executor, executor_named
-from dbanon.actions.distribution.tasks import Grouped, ImproveBorder, Job, ReadBlock
+from dbanon.actions.distribution.tasks import GroupBlock, Grouped, ImproveBorder, Job
 from dbanon.actions.preparation.prepare import (
     Prepared,
     as_drift,
@@ -26,13 +28,14 @@ from dbanon.anonymization.regions.cutting import (
     Values,
     cut_regions,
     domains_of,
-    slices_of,
+    rows_within,
 )
 from dbanon.anonymization.regions.grouping import Groups, join
 from dbanon.anonymization.registry import require_installed
 from dbanon.anonymization.threads import GivenUp
 from dbanon.db import transfer
-from dbanon.db.transfer import SourceRows
+from dbanon.db.queries import ALL
+from dbanon.db.transfer import SourceRows, Within
 from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError, Unsatisfiable
 from dbanon.domain.policy import Policy, Role
 from dbanon.formats.support import Mode, require
@@ -46,8 +49,10 @@ if TYPE_CHECKING:
     from dbanon.actions.preparation.inputs import InputTable
     from dbanon.actions.preparation.loading import Loaded
     from dbanon.anonymization.interfaces import Requirement
+    from dbanon.anonymization.regions.cutting import Places
     from dbanon.db.session import Session
     from dbanon.domain.outcomes import Stages
+    from dbanon.domain.table import TableInfo
     from dbanon.request import Request
 
     Blocks = list[tuple[Region, Grouped]]
@@ -66,6 +71,31 @@ class Division:
     rows_per_block: int
 
 
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Rows:
+    """All rows: keys and places of values; of: the rows of each region that was a block.
+
+    Keys are of ``large_string``, because Arrow takes rows of a ``string`` of 2 GB at most.
+    """
+
+    keys: pa.Table
+    places: Places
+    of: dict[Region, NDArray[Any]]
+
+    def block(self, region: Region) -> GroupBlock:
+        """Return the task of a region, its rows in the order of their keys."""
+        rows = np.concatenate([self.of[leaf] for leaf in region.leaves()])
+        names = [f"k{i}" for i in range(self.keys.num_columns)]
+        keys = self.keys.take(pa.array(rows)).rename_columns(names)
+        order = pc.sort_indices(keys, [(name, "ascending") for name in names])
+        self.of[region] = rows[np.asarray(order)]
+        return GroupBlock(self.take(self.of[region]))
+
+    def take(self, rows: NDArray[Any]) -> Places:
+        """Return the places of some rows, in the order given."""
+        return {name: places[rows] for name, places in self.places.items()}
+
+
 def division_of(executor: str, rows_per_block: int | None) -> Division:
     """Return the division of a table; raises ConfigError."""
     if rows_per_block is not None and rows_per_block < 1:
@@ -82,11 +112,10 @@ def prepare_in_blocks(
     division: Division,
     strict: bool,
 ) -> Prepared:
-    """Prepare a table without holding more of it here than keys and groups.
+    """Prepare a table without holding more of it here than keys, small codes and groups.
 
-    Every block is read and grouped by one process, on the snapshot of the open transaction; only
-    this process writes. Raises the errors of ``prepare``, and ConfigError for features that need
-    all rows at once.
+    The number of reads does not depend on the number of blocks. Other processes reach no database.
+    Raises the errors of ``prepare``, and ConfigError for features that need all rows at once.
     """
     policy, info, loaded = member.policy, member.info, member.loaded
     require(Mode.BLOCKS, request.for_table(policy, info))
@@ -95,8 +124,8 @@ def prepare_in_blocks(
     warnings = source_warnings(session, member, counted_texts(domains), strict=strict)
     requirement = _require_feasible(domains, policy)
     ordered = policy.with_orders(info)
-    job = Job(loaded.info, ordered, domains, transfer.export(session), request.seed)
-    outcome, rows = _grouped(session, job, requirement, division, stages=stages)
+    job = Job(ordered, domains, request.seed)
+    outcome, rows = _grouped(session, loaded.info, job, requirement, division, stages=stages)
     loss = replace(outcome.loss, n_filtered=transfer.count_left_out(session, info, policy))
     trees = trees_of(ordered, loaded.taxonomies)
     found = prepared(member, rows, replace(outcome, loss=loss), trees=trees)
@@ -112,20 +141,27 @@ def _read(session: Session, loaded: Loaded, policy: Policy, *, stages: Stages) -
 
 
 def _grouped(
-    session: Session, job: Job, requirement: Requirement, division: Division, *, stages: Stages
+    session: Session,
+    info: TableInfo,
+    job: Job,
+    requirement: Requirement,
+    division: Division,
+    *,
+    stages: Stages,
 ) -> tuple[Outcome, SourceRows]:
     """Return all rows, without their quasi-identifiers, and their groups."""
     with stages("cut"):
-        root = _cut(session, job, requirement, division, stages=stages)
+        root = _cut(session, info, job, requirement, division, stages=stages)
+        rows = _rows(session, info, job, root)
     with (
         stages("cluster"),
-        division.executor.opened(job, session.settings, stopped=lambda: stages.stopped) as run,
+        division.executor.opened(job, stopped=lambda: stages.stopped) as run,
     ):
-        blocks = _blocks(job, root, run, stages)
-        moved = repaired(blocks, root, run, most=division.rows_per_block, stages=stages)
+        blocks = _blocks(rows, root, run, stages)
+        moved = repaired(blocks, root, rows, run, most=division.rows_per_block, stages=stages)
     _require_shown(blocks, budget=requirement.budget(job.domains.n_rows))
     with stages("recode"):
-        return joined(job, blocks, moved)
+        return joined(job, blocks, moved, rows)
 
 
 def _domains(session: Session, loaded: Loaded, policy: Policy) -> Domains:
@@ -153,8 +189,42 @@ def _require_feasible(domains: Domains, policy: Policy) -> Requirement:
     return requirement
 
 
+def _coded(
+    session: Session, info: TableInfo, job: Job, within: Within = ALL
+) -> tuple[pa.Table, Places]:
+    """Return the keys of rows, and the places of their values."""
+
+    def code(name: str, column: pa.Array) -> pa.Array:
+        return job.domains.values[name].places(column)
+
+    policy = replace(job.policy, class_label=None)  # or it is read, too
+    found = transfer.read(session, info, policy, within=within, code=code)
+    columns = zip(found.columns.column_names, found.columns.columns, strict=True)
+    return found.keys, {name: column.to_numpy() for name, column in columns}
+
+
+def _rows(session: Session, info: TableInfo, job: Job, root: Region) -> Rows:
+    """Return all rows, and those of each block."""
+    keys, places = _coded(session, info, job)
+    every = np.arange(keys.num_rows, dtype=np.min_scalar_type(keys.num_rows))
+    within = dict(rows_within(root, job.domains, places, every))
+    return Rows(_with_texts(keys, pa.large_string()).combine_chunks(), places, within)
+
+
+def _with_texts(keys: pa.Table, kind: pa.DataType) -> pa.Table:
+    """Return keys with their texts as another type."""
+    fields = [one if pa.types.is_integer(one.type) else one.with_type(kind) for one in keys.schema]
+    return keys.cast(pa.schema(fields))
+
+
 def _cut(
-    session: Session, job: Job, requirement: Requirement, division: Division, *, stages: Stages
+    session: Session,
+    info: TableInfo,
+    job: Job,
+    requirement: Requirement,
+    division: Division,
+    *,
+    stages: Stages,
 ) -> Region:
     """Return the regions of the blocks, from a sample of the rows."""
     n_rows = job.domains.n_rows
@@ -162,11 +232,11 @@ def _cut(
     share = min(1.0, wanted / max(n_rows, 1))
     if n_rows <= division.rows_per_block:
         share = 0.0  # nothing is cut
-    rows = transfer.read_sample(session, job.info, job.policy, share=share, seed=job.seed)
-    sample = job.domains.encoded(rows.columns, class_label=job.policy.class_label)
+    drawn = transfer.drawn(info, share=share, seed=job.seed)
+    _, places = _coded(session, info, job, drawn)
     try:
         return cut_regions(
-            sample,
+            job.encoded(places),
             job.domains,
             requirement,
             rows_per_block=division.rows_per_block,
@@ -177,7 +247,7 @@ def _cut(
         raise KeyboardInterrupt from None
 
 
-def _blocks(job: Job, root: Region, run: Run, stages: Stages) -> list[tuple[Region, Grouped]]:
+def _blocks(rows: Rows, root: Region, run: Run, stages: Stages) -> Blocks:
     """Return the groups of all blocks, in the order of the regions.
 
     A block that does not meet the policy alone is replaced by the region that it was cut from,
@@ -187,7 +257,7 @@ def _blocks(job: Job, root: Region, run: Run, stages: Stages) -> list[tuple[Regi
     todo = list(root.leaves())
     while todo:
         widened: list[Region] = []
-        for number, result in run([ReadBlock(slices_of(one, job.domains)) for one in todo]):
+        for number, result in run([partial(rows.block, one) for one in todo]):
             region = todo[number]
             if isinstance(result, Grouped):
                 done[region] = result
@@ -195,32 +265,30 @@ def _blocks(job: Job, root: Region, run: Run, stages: Stages) -> list[tuple[Regi
                 widened.append(region)
             else:
                 raise result if isinstance(result, DbanonError) else DbanonError("a worker failed")
-            _tell(done.values(), job.domains.n_rows, stages)
+            _tell(done.values(), rows.keys.num_rows, stages)
         todo = _parents(root, widened, done)
         if todo:
             stages.remark(f"blocks that cannot stand alone: {len(widened)}, joined with others")
     blocks = sorted(done.items(), key=lambda one: tuple(one[0].lo.tolist()))
-    _require_all(blocks, job.domains.n_rows)
-    largest = max(grouped.keys.num_rows for _, grouped in blocks)
+    _require_all(blocks, rows)
+    largest = max(len(grouped.groups.group) for _, grouped in blocks)
     stages.remark(f"blocks: {len(blocks)}, the largest of {largest:,} rows")
     return blocks
 
 
 def _tell(done: Iterable[Grouped], n_rows: int, stages: Stages) -> None:
-    sizes = [(one.keys.num_rows, one.groups.ncp) for one in done]
+    sizes = [(len(one.groups.group), one.groups.ncp) for one in done]
     rows = sum(size for size, _ in sizes)
     if rows:
         stages.progress(rows / n_rows, sum(size * ncp for size, ncp in sizes) / rows)
 
 
-def _require_all(blocks: Iterable[tuple[Region, Grouped]], n_rows: int) -> None:
-    """Raise DatabaseError if the blocks are not the whole table."""
-    rows = sum(grouped.keys.num_rows for _, grouped in blocks)
-    if rows != n_rows:
+def _require_all(blocks: Blocks, rows: Rows) -> None:
+    """Raise DatabaseError if a block has other rows than its groups."""
+    if any(len(grouped.groups.group) != len(rows.of[region]) for region, grouped in blocks):
         raise DatabaseError(
-            f"the blocks have {rows:,} rows, and the table has {n_rows:,}; nothing was published",
-            hint="let every worker connect as a role that sees all rows, such as the one that"
-            " publishes",
+            "a worker did not return the rows of its block; nothing was published",
+            hint="install the same release on every worker as here",
         )
 
 
@@ -245,38 +313,32 @@ def _parents(root: Region, widened: Sequence[Region], done: dict[Region, Grouped
     return highest
 
 
-def repaired(blocks: Blocks, root: Region, run: Run, *, most: int, stages: Stages) -> Moved:
+def repaired(
+    blocks: Blocks, root: Region, rows: Rows, run: Run, *, most: int, stages: Stages
+) -> Moved:
     """Improve the costliest groups of neighbouring blocks together; return the improvements.
 
     most: maximum rows of the blocks that are improved at once.
     """
-    ends = np.cumsum([grouped.keys.num_rows for _, grouped in blocks])
+    ends = np.cumsum([len(grouped.groups.group) for _, grouped in blocks])
     first = dict(zip((region for region, _ in blocks), [0, *ends.tolist()], strict=False))
     grouped_by = dict(blocks)
-    tasks, rows = [], []
+    tasks, borders = [], []
     for regions in _neighbours(root, [region for region, _ in blocks], grouped_by, most=most):
-        borders = [grouped_by[region].border for region in regions]
-        rows.append(
-            np.concatenate([b.rows + first[r] for r, b in zip(regions, borders, strict=True)])
-        )
-        counts = [0, *np.cumsum([len(grouped_by[region].groups.lo) for region in regions])]
-        tasks.append(
-            ImproveBorder(
-                np.concatenate([border.codes for border in borders]),
-                np.concatenate([border.sensitive for border in borders]),
-                np.concatenate(
-                    [b.group + np.int32(at) for b, at in zip(borders, counts, strict=False)]
-                ),
-            )
-        )
-    found: dict[int, Groups] = {}
+        found = [(one, grouped_by[one].groups, grouped_by[one].border) for one in regions]
+        borders.append(np.concatenate([border + first[one] for one, _, border in found]))
+        counts = np.cumsum([0, *(len(groups.lo) for _, groups, _ in found)]).astype(np.int32)
+        before = [g.group[border] + at for (_, g, border), at in zip(found, counts, strict=False)]
+        places = rows.take(np.concatenate([rows.of[one][border] for one, _, border in found]))
+        tasks.append(partial(ImproveBorder, places, np.concatenate(before)))
+    better: dict[int, Groups] = {}
     for number, result in run(tasks):
         if isinstance(result, DbanonError):
             raise result
         if result is not None:
-            found[number] = result  # type: ignore[assignment] # of such a task
-    stages.remark(f"borders: {sum(len(rows[i]) for i in found):,} rows looked at again")
-    return [(rows[number], found[number]) for number in sorted(found)]
+            better[number] = result  # type: ignore[assignment] # of such a task
+    stages.remark(f"borders: {sum(len(borders[i]) for i in better):,} rows looked at again")
+    return [(borders[number], better[number]) for number in sorted(better)]
 
 
 def _neighbours(
@@ -288,7 +350,7 @@ def _neighbours(
 ) -> Iterator[list[Region]]:
     """Yield the blocks below the highest regions with few enough border rows."""
     below = [one for one in regions if one is region or region.parent_of(one) is not None]
-    sizes = [len(grouped[one].border.rows) for one in below]
+    sizes = [len(grouped[one].border) for one in below]
     if len(below) < 2 or not sum(sizes):  # noqa: PLR2004 - there is a border between two
         return
     if sum(sizes) <= most:
@@ -298,19 +360,20 @@ def _neighbours(
         yield from _neighbours(part, below, grouped, most=most)
 
 
-def joined(job: Job, blocks: Blocks, moved: Moved) -> tuple[Outcome, SourceRows]:
+def joined(job: Job, blocks: Blocks, moved: Moved, rows: Rows) -> tuple[Outcome, SourceRows]:
     """Return all rows, block by block, and their groups."""
     domains = job.domains
-    keys = pa.concat_tables([grouped.keys for _, grouped in blocks])
-    places = np.concatenate([grouped.places for _, grouped in blocks])
-    sensitive = np.empty_like(places)
+    of_blocks = [rows.of[region] for region, _ in blocks]
+    parts = [_with_texts(rows.keys.take(pa.array(one)), pa.string()) for one in of_blocks]
+    keys, order = pa.concat_tables(parts), np.concatenate(of_blocks)
+    sensitive = np.empty((len(order), len(domains.sensitive_names)), np.int32)
     columns = keys.select([])
     for i, name in enumerate(domains.sensitive_names):
-        values = domains.values[name]
-        sensitive[:, i] = values.codes[places[:, i]]
-        columns = columns.append_column(name, _texts(values, places[:, i]))
-    parts = [grouped.groups for _, grouped in blocks]
-    outcome = join(parts, moved, domains, sensitive, policy=job.policy)
+        values, places = domains.values[name], rows.places[name][order]
+        sensitive[:, i] = values.codes[places]
+        columns = columns.append_column(name, _texts(values, places.astype(np.int32)))
+    groups = [grouped.groups for _, grouped in blocks]
+    outcome = join(groups, moved, domains, sensitive, policy=job.policy)
     return outcome, SourceRows(keys, columns)
 
 

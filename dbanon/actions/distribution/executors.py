@@ -20,11 +20,10 @@ from dbanon.domain import errors
 from dbanon.domain.errors import ConfigError, DbanonError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from multiprocessing.process import BaseProcess
 
-    from dbanon.actions.distribution.tasks import Future, Job, Result, Run, Task
-    from dbanon.settings import Settings
+    from dbanon.actions.distribution.tasks import Future, Job, Make, Result, Run, Task
 
 
 THREADS, PROCESSES, DASK = "threads", "processes", "dask://"
@@ -34,9 +33,7 @@ _ATTEMPTS = 4
 class Executor(Protocol):
     """An executor of tasks."""
 
-    def opened(
-        self, job: Job, settings: Settings, *, stopped: Callable[[], bool]
-    ) -> AbstractContextManager[Run]:
+    def opened(self, job: Job, *, stopped: Callable[[], bool]) -> AbstractContextManager[Run]:
         """Open it for one job; it leaves nothing behind.
 
         stopped: polled; KeyboardInterrupt is raised when it returns True.
@@ -63,13 +60,13 @@ class Threads:
     """This process, one block after the other, each with the threads of a search."""
 
     @contextmanager
-    def opened(self, job: Job, settings: Settings, *, stopped: Callable[[], bool]) -> Iterator[Run]:
+    def opened(self, job: Job, *, stopped: Callable[[], bool]) -> Iterator[Run]:
         """Open it for one job."""
 
-        def run(tasks: Sequence[Task]) -> Iterator[tuple[int, Result]]:
-            for number, task in enumerate(tasks):
+        def run(tasks: Sequence[Make]) -> Iterator[tuple[int, Result]]:
+            for number, make in enumerate(tasks):
                 try:
-                    yield number, aside(partial(perform, job, task, settings), until=stopped)
+                    yield number, aside(partial(perform, job, make()), until=stopped)
                 except GivenUp:
                     raise KeyboardInterrupt from None
 
@@ -81,19 +78,19 @@ class Processes:
     """Local processes, one per processor."""
 
     @contextmanager
-    def opened(self, job: Job, settings: Settings, *, stopped: Callable[[], bool]) -> Iterator[Run]:
+    def opened(self, job: Job, *, stopped: Callable[[], bool]) -> Iterator[Run]:
         """Open them for one job."""
         others = frozenset(multiprocessing.active_children())
         pools: list[ProcessPoolExecutor] = []
 
-        def run(tasks: Sequence[Task]) -> Iterator[tuple[int, Result]]:
+        def run(tasks: Sequence[Make]) -> Iterator[tuple[int, Result]]:
             todo = dict(enumerate(tasks))
             for _ in range(_ATTEMPTS):
                 if not pools:
-                    pools.append(_pool(job, settings))
+                    pools.append(_pool(job))
+                submit = partial(_submitted, pools[0])
                 try:
-                    futures = _submitted(pools[0], todo)
-                    for number, result in completed(futures, stopped=stopped):
+                    for number, result in completed(todo, submit, room=_room, stopped=stopped):
                         del todo[number]
                         yield number, result
                 except BrokenProcessPool:  # the system, or somebody, has killed one of them
@@ -109,10 +106,14 @@ class Processes:
                 _end(pool, others)
 
 
-def _submitted(pool: ProcessPoolExecutor, todo: Mapping[int, Task]) -> dict[Future, int]:
-    """Submit tasks to a pool; raises BrokenProcessPool also if it breaks while a process starts."""
+def _room() -> int:
+    return 2 * processors()  # one is performed, and the next is there already
+
+
+def _submitted(pool: ProcessPoolExecutor, task: Task) -> Future:
+    """Submit a task; raises BrokenProcessPool also if the pool breaks while a process starts."""
     try:
-        return {pool.submit(_perform_here, task): number for number, task in todo.items()}
+        return pool.submit(_perform_here, task)
     except (OSError, ValueError) as error:  # its pipes are closed, or their numbers used again
         raise BrokenProcessPool from error
 
@@ -128,27 +129,26 @@ def _end(pool: ProcessPoolExecutor, others: Collection[BaseProcess]) -> None:
     pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _pool(job: Job, settings: Settings) -> ProcessPoolExecutor:
+def _pool(job: Job) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(
         processors(),
         mp_context=multiprocessing.get_context("spawn"),
         initializer=_begin,
-        initargs=(job, settings),
+        initargs=(job,),
     )
 
 
-_mine: list[tuple[Job, Settings]] = []
+_mine: list[Job] = []
 
 
-def _begin(job: Job, settings: Settings) -> None:
+def _begin(job: Job) -> None:
     """Store the shared data of all tasks of this process, which arrives through its own pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that began this one ends it
-    _mine.append((job, settings))
+    _mine.append(job)
 
 
 def _perform_here(task: Task) -> Result:
-    job, settings = _mine[-1]
-    return perform(job, task, settings)
+    return perform(_mine[-1], task)
 
 
 _CONNECTING = 10.0  # seconds to reach a scheduler
@@ -159,7 +159,7 @@ _CLOSING = 2.0  # seconds to take leave of it
 class Cluster:
     """A scheduler and its workers.
 
-    A lost worker is replaced by another, because it has written nothing. A lost scheduler ends the
+    The scheduler sends the blocks of a lost worker to another. A lost scheduler ends the
     publication.
     """
 
@@ -183,33 +183,32 @@ class Cluster:
             return cls(f"tls://{where}")
         if not _is_this_machine(host):
             raise ConfigError(
-                f"dask://{where} is another machine, and keys and sensitive values of rows would"
-                " travel to it as they are",
+                f"dask://{where} is another machine, and quasi-identifiers and sensitive values of"
+                " rows would travel to it as they are",
                 hint="let distributed.comm.require-encryption be true in the configuration of Dask,"
                 " with the certificates of distributed.comm.tls",
             )
         return cls(f"tcp://{where}")
 
     @contextmanager
-    def opened(
-        self,
-        job: Job,
-        settings: Settings,  # noqa: ARG002 - each worker has its own
-        *,
-        stopped: Callable[[], bool],
-    ) -> Iterator[Run]:
+    def opened(self, job: Job, *, stopped: Callable[[], bool]) -> Iterator[Run]:
         """Connect for one job."""
         client = self._client()
         name = uuid4().hex  # a key tells nothing of the job
 
-        def run(tasks: Sequence[Task]) -> Iterator[tuple[int, Result]]:
+        def submit(shared: Any, task: Task) -> Any:  # noqa: ANN401
+            return _submit(client, perform, shared, task, key=f"dbanon-{uuid4().hex}")
+
+        def room() -> int:
+            threads: int = sum(client.nthreads().values())
+            return 2 * max(1, threads)
+
+        def run(tasks: Sequence[Make]) -> Iterator[tuple[int, Result]]:
             shared = _submit(client, _kept, job, key=f"dbanon-job-{name}")
-            futures: dict[Future, int] = {
-                _submit(client, perform, shared, task, key=f"dbanon-{uuid4().hex}"): number
-                for number, task in enumerate(tasks)
-            }
             with _failures():
-                yield from completed(futures, stopped=stopped)
+                yield from completed(
+                    dict(enumerate(tasks)), partial(submit, shared), room=room, stopped=stopped
+                )
 
         try:
             yield run

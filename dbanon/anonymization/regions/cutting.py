@@ -2,33 +2,36 @@
 
 Works like a k-d tree (Bentley, CACM 1975), but cuts through the fewest groups of the sample instead
 of the median, because rows of different regions never share a group. Any part of the table is
-encoded by the columns of the whole (``Domains``).
+encoded by the columns of the whole (``Domains``): rows are the places of their values.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbanon.anonymization.auto.algorithm import Auto
-from dbanon.anonymization.encoding.encode import column_of, distinct_values, encode
+from dbanon.anonymization.encoding.encode import distinct_values, encode
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.threads import aside
-from dbanon.domain.assignment import EncodedColumn, EncodedTable, SensitiveDomain, Slice, Taxonomy
+from dbanon.domain.assignment import EncodedColumn, EncodedTable, SensitiveDomain, Taxonomy
 from dbanon.domain.errors import DatabaseError
-from dbanon.domain.policy import ColumnRule, Policy, Role
-from dbanon.domain.table import ColumnKind, Structure
+from dbanon.domain.policy import Policy, Role
 from dbanon.models.demands import rows_meet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
+
+    from dbanon.domain.table import ColumnKind
+
+    Places = Mapping[str, NDArray[Any]]  # of each column, (n,), indices of Values
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -39,14 +42,18 @@ class Values:
     codes: NDArray[np.int32]
     rows: NDArray[np.int64]
 
-    def places(self, column: pa.ChunkedArray) -> NDArray[np.int32]:
-        """Return the index of each row's value, m for NULL; DatabaseError for an unknown value."""
-        place, distinct = distinct_values(column)
+    def places(self, column: pa.Array) -> pa.Array:
+        """Return the index of each row's value, m for NULL, in the smallest type.
+
+        Raises DatabaseError for an unknown value.
+        """
+        place, distinct = distinct_values(pa.chunked_array([column]))
         found = pc.index_in(_exact(distinct), value_set=self.distinct)
         if found.null_count:
-            raise DatabaseError("a block has values that the table has not, on one snapshot")
-        known = found.to_numpy(zero_copy_only=False).astype(np.int32)
-        return np.append(known, np.int32(len(self.distinct)))[place]
+            raise DatabaseError("a row has a value that the table has not, on one snapshot")
+        m = len(self.distinct)
+        known = np.append(found.to_numpy(zero_copy_only=False), m)
+        return pa.array(known.astype(np.min_scalar_type(m))[place])
 
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
@@ -59,14 +66,13 @@ class Domains:
     values: Mapping[str, Values]
     n_rows: int
 
-    def encoded(self, columns: pa.Table, *, class_label: str | None) -> EncodedTable:
+    def encoded(self, places: Places, *, class_label: str | None) -> EncodedTable:
         """Encode some rows on the scales of the whole; O(n) a column."""
-        quasi = tuple(
-            replace(column, codes=self._codes(columns, column.rule)) for column in self.quasi
-        )
-        sensitive = np.empty((columns.num_rows, len(self.sensitive_names)), np.int32)
+        codes = {name: self.values[name].codes[place] for name, place in places.items()}
+        quasi = tuple(replace(column, codes=codes[column.name]) for column in self.quasi)
+        sensitive = np.empty((len(quasi[0].codes), len(self.sensitive_names)), np.int32)
         for i, name in enumerate(self.sensitive_names):
-            sensitive[:, i] = self.values[name].codes[self.values[name].places(columns[name])]
+            sensitive[:, i] = codes[name]
         return self.table(quasi, sensitive, class_label=class_label)
 
     def table(
@@ -82,24 +88,6 @@ class Domains:
         if names and (class_label is None or class_label in names):
             label = sensitive[:, names.index(class_label or names[0])]
         return EncodedTable(quasi, sensitive, names, len(sensitive), self.sensitive, label)
-
-    def coded(
-        self,
-        codes: NDArray[np.int32],
-        sensitive: NDArray[np.int32],
-        *,
-        class_label: str | None,
-    ) -> EncodedTable:
-        """Return the table of rows given by their codes only, (n, d) and (n, s)."""
-        quasi = tuple(
-            replace(column, codes=np.ascontiguousarray(codes[:, i]))
-            for i, column in enumerate(self.quasi)
-        )
-        return self.table(quasi, sensitive, class_label=class_label)
-
-    def _codes(self, columns: pa.Table, rule: ColumnRule) -> NDArray[np.int32]:
-        values = self.values[rule.column]
-        return values.codes[values.places(column_of(columns, rule))]
 
 
 def domains_of(
@@ -160,7 +148,6 @@ def _exact(values: pa.Array) -> pa.Array:
 
 _LEAST_SHARE = 0.25  # of the rows are on either side of a cut
 _UNEVEN = 0.02  # of the rows may rather be cut off their groups than all be on one side
-_MOST_LISTED = 10_000  # values that a condition lists
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -254,10 +241,6 @@ class _Cutting:
         groups, label = np.unique(self.group[rows], return_inverse=True)
         size = np.bincount(label, minlength=len(groups))
         for i, column in enumerate(self.sample.quasi):
-            is_listed = column.structure is not Structure.LINE
-            values = self.domains.values[column.name]
-            if is_listed and len(values.distinct) > _MOST_LISTED:
-                continue
             codes = column.codes[rows]
             lo = np.full(len(groups), np.iinfo(np.int32).max, np.int32)
             hi = np.full(len(groups), -1, np.int32)
@@ -283,19 +266,16 @@ class _Cutting:
         )
 
 
-def slices_of(region: Region, domains: Domains) -> tuple[Slice, ...]:
-    """Return the values of a region, for each column of which it does not have all values."""
-    slices = []
-    for lo, hi, column in zip(region.lo.tolist(), region.hi.tolist(), domains.quasi, strict=True):
-        if lo == 0 and hi == column.size:
-            continue
-        values = domains.values[column.name]
-        codes = values.codes[:-1]
-        within = values.distinct.take(np.flatnonzero((lo <= codes) & (codes <= hi)))
-        nulls = hi == column.size
-        if column.structure is Structure.LINE:
-            least, most = (within[i].as_py() if len(within) else None for i in (0, -1))
-            slices.append(Slice(column.name, least, most, nulls=nulls))
-        else:
-            slices.append(Slice(column.name, among=tuple(within.to_pylist()), nulls=nulls))
-    return tuple(slices)
+def rows_within(
+    region: Region, domains: Domains, places: Places, rows: NDArray[Any]
+) -> Iterator[tuple[Region, NDArray[Any]]]:
+    """Yield the leaves of a region with their rows, of some rows of the region."""
+    if not region.parts:
+        yield region, rows
+        return
+    below, above = region.parts
+    (i,) = np.flatnonzero(below.hi < region.hi)
+    name = domains.quasi[i].name
+    is_below = (domains.values[name].codes <= below.hi[i])[places[name][rows]]
+    yield from rows_within(below, domains, places, rows[is_below])
+    yield from rows_within(above, domains, places, rows[~is_below])

@@ -67,16 +67,6 @@ class Groups:
         return lost / (len(self.values) * len(self.group))
 
 
-@dataclass(frozen=True, eq=False, slots=True, repr=False)
-class Border:
-    """Rows that may lose less in groups with other regions, by index, and their present groups."""
-
-    rows: NDArray[np.int64]
-    codes: NDArray[np.int32]
-    sensitive: NDArray[np.int32]
-    group: NDArray[np.int32]
-
-
 def group_rows(table: EncodedTable, policy: Policy, *, seed: int, stages: Stages) -> Groups:
     """Group the rows of a region; raises Unsatisfiable if they do not meet the policy."""
     found = solve(Problem(table, policy), seed=seed, stages=stages)
@@ -90,7 +80,7 @@ def _groups(table: EncodedTable, assignment: Assignment, values: tuple[ValueColu
     return Groups(assignment.group, lo, hi, values)
 
 
-def border_of(table: EncodedTable, groups: Groups, policy: Policy) -> Border:
+def border_of(table: EncodedTable, groups: Groups, policy: Policy) -> NDArray[np.int64]:
     """Return the rows of the costliest groups, which gain most from rows outside the region.
 
     No rows if the algorithm is not ``auto``: other algorithms determine the shape of their groups.
@@ -103,8 +93,7 @@ def border_of(table: EncodedTable, groups: Groups, policy: Policy) -> Border:
     most = _HELD * table.n_rows if listens(algorithm_named(policy.algorithm)) else 0.0
     is_held = np.zeros(len(cost) + 1, np.bool_)
     is_held[order[(rows <= most) & (cost[order] > 0.0)]] = True
-    held = np.flatnonzero(is_held[groups.group])
-    return Border(held, table.codes[held], table.sensitive[held], groups.group[held])
+    return np.flatnonzero(is_held[groups.group])
 
 
 def improve_border(
@@ -130,7 +119,7 @@ def improve_border(
     return _groups(table, assignment, published.values.columns)
 
 
-# These compare each row with its published values, and no process has all rows.
+# These compare each row with its published values, which takes arrays of all rows.
 _OF_ROWS = frozenset(
     {"sse-ratio", "max-radius", "size-times-radius"}
     | {"il1", "il2", "il3", "il4", "il5", "il-overall", "il1s"}

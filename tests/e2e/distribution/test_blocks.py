@@ -19,8 +19,7 @@ import dbanon
 from dbanon.actions.distribution import tasks
 from dbanon.actions.distribution.executors import executor_named
 from dbanon.anonymization.regions import cutting
-from dbanon.db import transfer
-from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError, Unsatisfiable
+from dbanon.domain.errors import ConfigError, DatabaseError, Unsatisfiable
 from dbanon.domain.policy import ColumnRule, MaskingStep, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 
@@ -137,8 +136,8 @@ def test_blocks_that_do_not_meet_the_models_are_joined(patients, monkeypatch):
 
 
 @pytest.mark.parametrize("model", [("entropy-l-diversity", 6.0), ("recursive-l-diversity", 9)])
-def test_what_no_group_can_meet_is_said_before_a_block_is_read(patients, monkeypatch, model):
-    monkeypatch.setattr(tasks.ReadBlock, "perform", None)  # nobody gets there
+def test_what_no_group_can_meet_is_said_before_a_block_is_grouped(patients, monkeypatch, model):
+    monkeypatch.setattr(tasks.GroupBlock, "perform", None)  # nobody gets there
     name, l = model
     params = {"l": l, "c": 0.5} if name.startswith("recursive") else {"l": l}
     with pytest.raises(Unsatisfiable, match="impossible"):
@@ -295,48 +294,62 @@ def test_a_search_that_is_stopped_leaves_nothing_behind(patients, executor):
     assert patients.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
 
 
-def test_workers_that_see_fewer_rows_publish_nothing(patients, monkeypatch):
-    read = transfer.read_block
+def test_workers_that_group_fewer_rows_publish_nothing(patients, monkeypatch):
+    perform = tasks.GroupBlock.perform
 
-    def fewer(session, info, policy, slices):
-        source = read(session, info, policy, slices)
-        return source.take(np.arange(1, source.keys.num_rows))
+    def fewer(self, job):
+        block = perform(self, job)
+        return replace(block, groups=replace(block.groups, group=block.groups.group[1:]))
 
-    monkeypatch.setattr(transfer, "read_block", fewer)
-    with pytest.raises(DatabaseError, match=r"the table has 2,000"):
+    monkeypatch.setattr(tasks.GroupBlock, "perform", fewer)
+    with pytest.raises(DatabaseError, match="did not return the rows of its block"):
         publish(patients)
     assert patients.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
 
 
 def test_workers_that_leave_out_more_rows_than_they_may_publish_nothing(patients, monkeypatch):
-    perform = tasks.ReadBlock.perform
+    perform = tasks.GroupBlock.perform
 
-    def lazily(self, job, settings):
-        block = perform(self, job, settings)
+    def lazily(self, job):
+        block = perform(self, job)
         first = np.where(block.groups.group > 0, np.int32(-1), block.groups.group)
         return replace(block, groups=replace(block.groups, group=first))
 
-    monkeypatch.setattr(tasks.ReadBlock, "perform", lazily)
+    monkeypatch.setattr(tasks.GroupBlock, "perform", lazily)
     with pytest.raises(DatabaseError, match=r"are left out of 2,000 rows, and 0 may be"):
         publish(patients)
     assert patients.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
 
 
 def test_what_a_worker_raises_tells_no_value(patients, monkeypatch):
-    def fail(self, job, settings):
+    def fail(self, job):
         raise ValueError("cancer of patient 17")
 
-    monkeypatch.setattr(tasks.ReadBlock, "perform", fail)
+    monkeypatch.setattr(tasks.GroupBlock, "perform", fail)
     with pytest.raises(DatabaseError, match=r"^a worker failed: ValueError$"):
         publish(patients)
     assert patients.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
 
 
-def test_a_snapshot_of_another_database_is_refused(patients, copied, monkeypatch):
-    other = copied(define)
-    original = tasks.ReadBlock.perform
-    monkeypatch.setattr(
-        tasks.ReadBlock, "perform", lambda self, job, _: original(self, job, other.settings)
+def scanned(database):
+    """Return how often the table was scanned, once the statistics of all sessions are there."""
+    others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    while database.execute(f"{others} AND pid <> pg_backend_pid()") != [(0,)]:
+        time.sleep(0.01)
+    ((scans,),) = database.execute(
+        "SELECT seq_scan FROM pg_stat_user_tables WHERE relid = 'public.patients'::regclass"
     )
-    with pytest.raises(DbanonError, match="another server or database"):
-        publish(patients)
+    return scans
+
+
+def test_the_table_is_scanned_as_often_for_many_blocks_as_for_few(copied):
+    scans, blocks = [], []
+    for rows_per_block in (ROWS, 100):
+        database, stages = copied(define), _stages()
+        before = scanned(database)
+        publish(database, rows_per_block=rows_per_block, stages=stages)
+        scans.append(scanned(database) - before)
+        blocks.append(n_blocks(stages))
+    assert blocks[0] == 1
+    assert blocks[1] > 20
+    assert scans[0] == scans[1]

@@ -37,14 +37,14 @@ ANEW = ("--new-series", "--recipients-changed")
 BUSY = """
 import os, pathlib, time
 from dbanon.actions.distribution import tasks
-original = tasks.ReadBlock.perform
+original = tasks.GroupBlock.perform
 folder = pathlib.Path({folder!r})
-def perform(self, job, settings):
+def perform(self, job):
     (folder / str(os.getpid())).touch()
     while not (folder / "go").exists():
         time.sleep(0.01)
-    return original(self, job, settings)
-tasks.ReadBlock.perform = perform
+    return original(self, job)
+tasks.GroupBlock.perform = perform
 """
 
 
@@ -87,24 +87,17 @@ def run_everywhere(cluster, code):
 
 
 @pytest.fixture
-def connected(cluster, monkeypatch):
-    """Have the workers, and those that take their place, reach a database; return the executor."""
-
-    def connect(database):
-        monkeypatch.setenv("DBANON_DSN", database.dsn)
-        run_everywhere(cluster, f"import os; os.environ['DBANON_DSN'] = {database.dsn!r}")
-        return cluster.scheduler_address.replace("tcp://", "dask://")
-
-    return connect
+def executor(cluster):
+    """The executor of the cluster, whose workers know no database."""
+    return cluster.scheduler_address.replace("tcp://", "dask://")
 
 
 @pytest.mark.exhaustive
-def test_workers_publish_what_threads_do_and_no_log_tells_of_it(copied, cluster, connected):
+def test_workers_publish_what_threads_do_and_no_log_tells_of_it(copied, cluster, executor):
     from distributed import Client
 
     here, there = copied(define), copied(define)
     dbanon.publish("patients", settings=here.settings, rows_per_block=BLOCK)
-    executor = connected(there)
     release = dbanon.publish(
         "patients", settings=there.settings, rows_per_block=BLOCK, executor=executor
     )
@@ -117,10 +110,9 @@ def test_workers_publish_what_threads_do_and_no_log_tells_of_it(copied, cluster,
 
 
 @pytest.mark.exhaustive
-def test_a_killed_worker_is_replaced(copied, cluster, connected, tmp_path):
+def test_a_killed_worker_is_replaced(copied, cluster, executor, tmp_path):
     here, there = copied(define), copied(define)
     dbanon.publish("patients", settings=here.settings, rows_per_block=BLOCK)
-    executor = connected(there)
     run_everywhere(cluster, BUSY.format(folder=str(tmp_path)))
     killed = []
     killer = threading.Thread(target=kill_one, args=(tmp_path, killed))
@@ -246,16 +238,6 @@ def command(monkeypatch, *words):
     return ended.value.code
 
 
-def test_workers_that_reach_another_database_publish_nothing(copied, connected):
-    database, other = copied(define), copied(define)
-    executor = connected(other)
-    with pytest.raises(dbanon.DatabaseError, match="another server or database"):
-        dbanon.publish(
-            "patients", settings=database.settings, rows_per_block=BLOCK, executor=executor
-        )
-    assert database.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
-
-
 def test_another_machine_is_asked_over_an_encrypted_connection_only():
     import dask
 
@@ -281,11 +263,10 @@ def certified(certificate):
         yield
 
 
-def test_a_cluster_is_reached_over_tls_where_dask_says_so(copied, monkeypatch, certified):
+def test_a_cluster_is_reached_over_tls_where_dask_says_so(copied, certified):
     from distributed import LocalCluster, Security
 
     database = copied(define)
-    monkeypatch.setenv("DBANON_DSN", database.dsn)
     with LocalCluster(n_workers=1, security=Security(), **ALONE) as cluster:
         assert cluster.scheduler_address.startswith("tls://")
         executor = cluster.scheduler_address.replace("tls://", "dask://")

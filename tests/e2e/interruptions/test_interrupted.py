@@ -49,10 +49,10 @@ def proposals(self, table, requirement, *, seed):
             ready()
     return [RelaxedMondrian().assign(table, requirement, seed=seed)]
 
-def fetch(query, names, *, keys):
+def fetch(query, names, **options):
     query.set_sql_query("SELECT pg_sleep(60)")
     print("ready", flush=True)
-    return original_fetch(query, names, keys=keys)
+    return original_fetch(query, names, **options)
 
 if stage == "reading":
     from dbanon.db import transfer

@@ -30,5 +30,17 @@ def test_a_pool_that_breaks_while_it_begins_is_replaced(error, monkeypatch):
     pools = [Breaking(error), ThreadPoolExecutor(1)]
     monkeypatch.setattr(executors, "_pool", lambda *_: pools.pop(0))
     monkeypatch.setattr(executors, "_perform_here", str.upper)
-    with executors.Processes().opened(None, None, stopped=lambda: False) as run:
-        assert [(0, "A"), (1, "B")] == sorted(run(["a", "b"]))
+    with executors.Processes().opened(None, stopped=lambda: False) as run:
+        assert [(0, "A"), (1, "B")] == sorted(run([lambda: "a", lambda: "b"]))
+
+
+def test_no_more_blocks_are_made_than_are_performed_or_the_next(monkeypatch):
+    made, done = [], []
+    monkeypatch.setattr(executors, "_room", lambda: 3)
+    monkeypatch.setattr(executors, "_pool", lambda *_: ThreadPoolExecutor(2))
+    monkeypatch.setattr(executors, "_perform_here", str)
+    with executors.Processes().opened(None, stopped=lambda: False) as run:
+        for number, _ in run([lambda i=i: made.append(i) or i for i in range(20)]):
+            done.append(number)
+            assert len(made) <= len(done) + 2
+    assert sorted(done) == made == list(range(20))

@@ -14,7 +14,7 @@ from dbanon.anonymization.encoding.encode import encode
 from dbanon.anonymization.interfaces import Requirement
 from dbanon.anonymization.loss.metrics import publication, report
 from dbanon.anonymization.outcome import published_values
-from dbanon.anonymization.regions.cutting import cut_regions, domains_of, slices_of
+from dbanon.anonymization.regions.cutting import cut_regions, domains_of, rows_within
 from dbanon.anonymization.regions.grouping import border_of, group_rows, improve_border, join
 from dbanon.anonymization.registry import METRICS
 from dbanon.domain.assignment import Assignment
@@ -82,11 +82,19 @@ def domains(rows, policy):
     return domains_of(counted(rows), policy, kinds=KINDS, taxonomies={})
 
 
+def places(known, rows):
+    return {
+        name: known.values[name].places(rows[name].combine_chunks()).to_numpy()
+        for name in known.values
+    }
+
+
 def test_a_part_is_encoded_as_it_is_within_the_whole(rows):
     policy = make_policy()
     whole = encode(rows, policy, kinds=KINDS, taxonomies={})
     some = np.arange(0, ROWS, 7)
-    part = domains(rows, policy).encoded(rows.take(some), class_label=None)
+    known = domains(rows, policy)
+    part = known.encoded(places(known, rows.take(some)), class_label=None)
     for expected, found in zip(whole.quasi, part.quasi, strict=True):
         assert expected.size == found.size
         assert expected.codes[some].tolist() == found.codes.tolist()
@@ -98,7 +106,8 @@ def test_a_part_is_encoded_as_it_is_within_the_whole(rows):
 def test_a_part_is_compared_with_the_whole(rows):
     policy = make_policy(models=(ModelSpec("t-closeness", {"t": 0.2}),))
     whole = encode(rows, policy, kinds=KINDS, taxonomies={})
-    part = domains(rows, policy).encoded(rows.slice(0, 50), class_label=None)
+    known = domains(rows, policy)
+    part = known.encoded(places(known, rows.slice(0, 50)), class_label=None)
     (expected,) = wholes(whole, demands_of(whole, policy), np.arange(ROWS))
     (found,) = wholes(part, demands_of(part, policy), np.arange(50))
     assert expected.share.tolist() == found.share.tolist()
@@ -107,13 +116,13 @@ def test_a_part_is_compared_with_the_whole(rows):
 
 def test_a_value_that_the_whole_has_not_is_refused(rows):
     known = domains(rows.slice(0, 20), make_policy())
-    with pytest.raises(DatabaseError, match="values that the table has not"):
-        known.encoded(rows, class_label=None)
+    with pytest.raises(DatabaseError, match="a value that the table has not"):
+        places(known, rows)
 
 
 def cut(rows, policy, *, rows_per_block):
     known = domains(rows, policy)
-    sample = known.encoded(rows, class_label=None)
+    sample = known.encoded(places(known, rows), class_label=None)
     asked = Requirement(policy.k, policy.l, 0.0, demands_of(sample, policy))
     root = cut_regions(
         sample, known, asked, rows_per_block=rows_per_block, seed=0, until=lambda: False
@@ -137,22 +146,14 @@ def test_each_row_is_in_one_region_of_about_so_many_rows(rows):
     assert all(root.parent_of(leaf) is not None for leaf in leaves)
 
 
-@pytest.mark.exhaustive
-def test_the_slices_of_a_region_name_the_values_of_its_rows(rows):
+def test_the_rows_of_each_region_are_those_with_its_values(rows):
     known, sample, root = cut(rows, make_policy(), rows_per_block=500)
-    for leaf in root.leaves():
-        slices = slices_of(leaf, known)
-        assert slices
-        meant = [all(has(one, row[one.column]) for one in slices) for row in rows.to_pylist()]
-        assert np.flatnonzero(meant).tolist() == within(sample, leaf).tolist()
-
-
-def has(values, value):
-    if value is None:
-        return values.nulls
-    if values.among:
-        return value in values.among
-    return values.least is not None and values.least <= value <= values.most
+    small = places(known, rows)
+    assert {np.dtype("uint8"), np.dtype("uint16")} == {place.dtype for place in small.values()}
+    found = dict(rows_within(root, known, small, np.arange(ROWS)))
+    assert list(root.leaves()) == list(found)
+    for leaf, own in found.items():
+        assert own.tolist() == within(sample, leaf).tolist()
 
 
 def test_a_region_that_would_not_meet_the_models_is_not_cut_off(rows):
@@ -223,14 +224,13 @@ def test_groups_of_several_regions_are_improved_and_still_meet_the_models(rows, 
 def test_the_costliest_groups_are_those_at_the_border(rows):
     policy = make_policy(algorithm="auto", params={"effort": "fast"})
     known = domains(rows, policy)
-    table = known.encoded(rows.slice(0, 400), class_label=None)
+    table = known.encoded(places(known, rows.slice(0, 400)), class_label=None)
     groups = grouped(table, policy)
     border = border_of(table, groups, policy)
-    assert 0 < len(border.rows) <= 20
-    assert groups.group[border.rows].tolist() == border.group.tolist()
-    assert table.codes[border.rows].tolist() == border.codes.tolist()
-    assert set(np.bincount(border.group, minlength=len(groups.lo))) <= {0, *groups.sizes}
-    assert len(border_of(table, groups, replace(policy, algorithm="mondrian", params={})).rows) == 0
+    assert 0 < len(border) <= 20
+    held = np.bincount(groups.group[border], minlength=len(groups.lo))
+    assert set(held) <= {0, *groups.sizes}
+    assert len(border_of(table, groups, replace(policy, algorithm="mondrian", params={}))) == 0
 
 
 def grouped(table, policy):
