@@ -413,6 +413,15 @@ def _place(_: object, builder: Any, __: object, ___: object, record: Any) -> obj
     return record.operands[0] if is_variable else _tools.alloca_once_value(builder, record)
 
 
+@_extend.register_model(types.Array)
+class _ArrayModel(_extend.models.ArrayModel):  # type: ignore[misc]
+    """An array, whose references are counted where its first field points to."""
+
+    def traverse(self, builder: Any) -> Any:  # noqa: ANN401
+        """Return that field alone; numba reads every number of an array for each count."""
+        return super().traverse(builder)[:1]
+
+
 @_extend.lower_builtin(operator.getitem, types.Array, types.Integer)
 @_extend.lower_builtin(operator.getitem, types.Array, types.BaseTuple)
 def _get(context: Any, builder: Any, signature: Any, given: Any) -> object:  # noqa: ANN401

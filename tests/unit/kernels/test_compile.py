@@ -1,5 +1,6 @@
 """The decorators that compile a kernel."""
 
+import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -112,6 +113,29 @@ def test_an_array_lives_on_after_a_step_has_read_it():
         return same
 
     assert [499500] * 5 == [counted(1000).sum() for _ in range(5)]
+
+
+@pytest.mark.exhaustive
+def test_references_to_arrays_of_records_are_counted():
+    @maker
+    def hold(numbers):
+        return Outer(Inner(numbers, len(numbers)), np.zeros(3, np.bool_))
+
+    @kernel
+    def passed(numbers):
+        first = hold(numbers)
+        second = hold(first.inner.counts)
+        for _ in range(3):
+            first, second = second, hold(np.flip(first.inner.counts).copy())
+        return first.inner.counts, hold(numbers).inner.counts
+
+    numbers = np.arange(1000)
+    before = sys.getrefcount(numbers)
+    made = [passed(numbers) for _ in range(5)]
+    assert [(499500, 499500)] * 5 == [(first.sum(), second.sum()) for first, second in made]
+    assert before < sys.getrefcount(numbers)
+    del made
+    assert before == sys.getrefcount(numbers)
 
 
 @pytest.mark.exhaustive
