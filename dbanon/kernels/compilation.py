@@ -54,8 +54,11 @@ with _without("yaml", "scipy.linalg.cython_blas"):
     from numba import __version__ as numba_version
     from numba import extending, njit
     from numba.core import caching, cgutils, codegen, config, event, imputils, types
+    from numba.core import typed_passes as typed
+    from numba.core import untyped_passes as untyped
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler, Flags
+    from numba.core.compiler_machinery import PassManager
     from numba.core.typeconv.castgraph import Conversion
     from numba.core.typing.templates import AttributeTemplate
     from numba.np import arraymath, arrayobj  # noqa: F401 - the first looks for a BLAS
@@ -568,6 +571,22 @@ def _uncollected() -> Iterator[None]:
         restore()
 
 
+_PASSES: tuple[Any, ...] = (
+    untyped.TranslateByteCode,
+    untyped.FixupArgs,
+    untyped.IRProcessing,
+    untyped.DeadBranchPrune,
+    untyped.GenericRewrites,
+    untyped.ReconstructSSA,
+    typed.NopythonTypeInference,
+    typed.PreLowerStripPhis,
+    typed.IRLegalization,
+    typed.AnnotateTypes,
+    typed.NativeLowering,
+    typed.NoPythonBackend,
+)
+
+
 class _Compiler(Compiler):
     """Numba's compiler for a kernel, or for a part, which has no wrapper."""
 
@@ -575,6 +594,14 @@ class _Compiler(Compiler):
         typing, target, library, arguments, returned, flags, types = given
         numba, own = cast("Any", super()), cast("Any", _Flags)(flags)
         numba.__init__(typing, target, library, arguments, returned, own, types)
+
+    def define_pipelines(self) -> list[PassManager]:
+        """Return numba's passes without those for what no kernel has: closures, array formulas."""
+        passes = cast("Any", PassManager)("kernel")
+        for one in _PASSES:
+            passes.add_pass(one)
+        passes.finalize()
+        return [passes]
 
     def _compile_core(self) -> object:
         """Compile; what it calls of numba's own functions are parts."""
