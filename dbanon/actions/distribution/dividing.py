@@ -95,6 +95,14 @@ class Rows:
         """Return the places of some rows, in the order given."""
         return {name: places[rows] for name, places in self.places.items()}
 
+    def published(self, blocks: Blocks, names: Sequence[str]) -> Rows:
+        """Return all rows, block by block, with the named columns only."""
+        rows = [self.of[region] for region, _ in blocks]
+        keys = [_with_texts(self.keys.take(pa.array(one)), pa.string()) for one in rows]
+        order = np.concatenate(rows)
+        places = {name: self.places[name][order] for name in names}
+        return Rows(pa.concat_tables(keys), places, {})
+
 
 def division_of(executor: str, rows_per_block: int | None) -> Division:
     """Return the division of a table; raises ConfigError."""
@@ -161,6 +169,7 @@ def _grouped(
         moved = repaired(blocks, root, rows, run, most=division.rows_per_block, stages=stages)
     _require_shown(blocks, budget=requirement.budget(job.domains.n_rows))
     with stages("recode"):
+        rows = rows.published(blocks, job.domains.sensitive_names)  # frees all other codes
         return joined(job, blocks, moved, rows)
 
 
@@ -363,18 +372,15 @@ def _neighbours(
 def joined(job: Job, blocks: Blocks, moved: Moved, rows: Rows) -> tuple[Outcome, SourceRows]:
     """Return all rows, block by block, and their groups."""
     domains = job.domains
-    of_blocks = [rows.of[region] for region, _ in blocks]
-    parts = [_with_texts(rows.keys.take(pa.array(one)), pa.string()) for one in of_blocks]
-    keys, order = pa.concat_tables(parts), np.concatenate(of_blocks)
-    sensitive = np.empty((len(order), len(domains.sensitive_names)), np.int32)
-    columns = keys.select([])
-    for i, name in enumerate(domains.sensitive_names):
-        values, places = domains.values[name], rows.places[name][order]
+    sensitive = np.empty((rows.keys.num_rows, len(rows.places)), np.int32)
+    columns = rows.keys.select([])
+    for i, (name, places) in enumerate(rows.places.items()):
+        values = domains.values[name]
         sensitive[:, i] = values.codes[places]
         columns = columns.append_column(name, _texts(values, places.astype(np.int32)))
     groups = [grouped.groups for _, grouped in blocks]
     outcome = join(groups, moved, domains, sensitive, policy=job.policy)
-    return outcome, SourceRows(keys, columns)
+    return outcome, SourceRows(rows.keys, columns)
 
 
 def counted_texts(domains: Domains) -> pa.Table:

@@ -186,7 +186,7 @@ def _numbered(
 ) -> tuple[NDArray[np.int32], list[NDArray[np.int32]]]:
     """Return the group of each row without gaps, and the remaining groups of each table."""
     ends = np.cumsum([len(one.lo) for one in tables])
-    first = ends - [len(one.lo) for one in tables]
+    first = (ends - [len(one.lo) for one in tables]).astype(np.int32)
     group = np.concatenate(
         [np.where(one.group < 0, -1, one.group + at) for one, at in zip(parts, first, strict=False)]
     )
