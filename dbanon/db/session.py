@@ -444,6 +444,8 @@ _SETTINGS = {
     "default_transaction_isolation": "read committed",
     "default_transaction_read_only": "off",
     "default_transaction_deferrable": "off",
+    # What a publication knows of persons is in temporary tables, which are read several times.
+    "temp_buffers": "256MB",
     # A savepoint is not the end of the session.
     "exit_on_error": "off",
     # The meaning of statements and of the values in them.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +24,7 @@ from dbanon.models.base import Bound, OfPersons, Scope
 from dbanon.models.registry import MODELS, model_of, of_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from dbanon.db.releases.relations import Promise
     from dbanon.domain.assignment import Taxonomy
@@ -226,22 +227,27 @@ def require_unique(session: Session, publication: Publication) -> None:
     An index may be corrupt, for example after a collation upgrade. Copies of a person would count
     as several, and a suppressed row could be published in the place of one with the same key.
     """
-    asked = [(_by_key(publication), identifiers(publication.key_columns, of="r"))]
+    asked = [(publication.rows, partial(identifiers, publication.key_columns))]
     if publication.reading == publication.stage:
-        asked.append((publication.stage, sql.SQL(", ").join(publication.keys(of="r"))))
+        asked.append((publication.stage, partial(_keys, publication)))
     with at_once(session.pg):
-        found = [session.pg.execute(_proof(rows, keys)) for rows, keys in asked]
+        found = [session.pg.execute(_proof_by_key(publication, *one)) for one in asked]
     if any(proof.fetchone() != (True,) for proof in found):
         raise _no_key(publication.info, publication.policy)
 
 
-def _by_key(publication: Publication) -> sql.Composable:
-    """Return the membership, sorted by integer keys, which makes the proof faster."""
-    names = publication.info.primary_key
-    if any(publication.info.column(name).kind is not ColumnKind.INTEGER for name in names):
-        return publication.rows
-    keys = identifiers(publication.key_columns, of="o")
-    return template("proofs.sorted_by_keys", rows=publication.rows, keys=keys)
+def _keys(publication: Publication, *, of: str) -> sql.Composed:
+    return sql.SQL(", ").join(publication.keys(of=of))
+
+
+def _proof_by_key(
+    publication: Publication, rows: sql.Composable, keys: Callable[..., sql.Composable]
+) -> sql.Composed:
+    """Compose the proof of keys, sorted first if they are integers, which makes it faster."""
+    columns = map(publication.info.column, publication.info.primary_key)
+    if all(column.kind is ColumnKind.INTEGER for column in columns):
+        rows = template("proofs.sorted_by_keys", rows=rows, keys=keys(of="o"))
+    return _proof(rows, keys(of="r"))
 
 
 def require_key(

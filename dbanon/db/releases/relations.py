@@ -135,10 +135,11 @@ def number_statements(publication: Publication) -> Iterator[sql.Composed]:
         groups=publication.groups,
         key=sql.Literal(publication.key),
     )
+    # Without statistics PostgreSQL expects many groups of one number, and sorts to join.
+    counted = [sql.SQL("{} (group_id)").format(publication.groups)]
     if publication.drafted:
-        # Without statistics PostgreSQL expects many groups of one number, and sorts to join.
-        tables = publication.groups, publication.draft
-        yield sql.SQL("ANALYZE {} (group_id), {} (code)").format(*tables)
+        counted.append(sql.SQL("{} (code)").format(publication.draft))
+    yield sql.SQL("ANALYZE {}").format(sql.SQL(", ").join(counted))
 
 
 def drop_draft(publication: Publication) -> Iterator[sql.Composed]:
