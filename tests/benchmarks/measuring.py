@@ -45,16 +45,18 @@ class Run:
 
 @dataclass(frozen=True)
 class Bar:
-    """What is required: seconds, bytes if memory matters, CPU seconds with those of the server."""
+    """What is required: seconds, bytes if memory matters, CPU seconds of both or of the server."""
 
     wall: float | None = None
     peak: float | None = None
     cpu: float | None = None
+    server: float | None = None
 
     def judge(self, run: Run) -> str:
         bars = [
             (self.wall, run.wall, 1, "{:g} s"),
             (self.cpu, run.cpu + run.server, 1, "{:.2f} CPU s"),
+            (self.server, run.server, 1, "{:.2f} server s"),
             (self.peak, run.peak, MEBIBYTE, "{:,.0f} MiB"),
         ]
         asked = [
