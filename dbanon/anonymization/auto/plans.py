@@ -11,6 +11,7 @@ from dbanon.anonymization.auto.rounds import (
     LIGHT,
     MANY_COLUMNS,
     MOVES,
+    PERSONS,
     SELDOM,
     TURNS,
     Effort,
@@ -79,10 +80,11 @@ class Plan(NamedTuple):
         return Phase(rounds, each, begun in _DENSE and n > _MANY and space.k < _REBUILT)
 
     def hot_rounds(self, space: Space) -> int:
-        """Return the maximum number of initially hot rounds."""
-        n, wide = space.n_rows, space.codes.shape[1] >= WIDE
-        affordable = self.annealing * (1 + SMALL / n) / n / (_WIDE_TAKES if wide else 1)
-        return int(min(self._most(n), affordable))
+        """Return the maximum number of initially hot rounds; persons of many rows have twice."""
+        n, each = space.n_rows, _hot(space)
+        takes = {MANY_COLUMNS: 6.0, PERSONS: 0.5, LARGE: 1 + space.k / _LARGE_TAKES}.get(each, 1.0)
+        affordable = self.annealing * (1 + SMALL / n) / n / takes
+        return int(min(self.most / 2 if each == PERSONS else self._most(n), affordable))
 
     def _most(self, n: int) -> float:
         return min(self.most * (1 + _MORE * SMALL / max(n, SMALL)), _FEW + n / _ROWS_OF_A_ROUND)
@@ -116,8 +118,8 @@ _WIDE_LONGER = 1.25
 SMALL = 10_000
 """So many rows can afford more rounds, and all candidates."""
 _FEW, _ROWS_OF_A_ROUND, _MORE = 10, 50, 4
-# Fewer rounds than these have no time to cool; one of many columns takes as long as some others.
-_LEAST_HOT, _WIDE_TAKES, _MIDDLE = 10, 6, 8
+# Fewer rounds than these have no time to cool; those of very large clusters take much longer.
+_LEAST_HOT, _LARGE_TAKES, _MIDDLE = 10, 40_000, 8
 # Of more rows, changing places gains less in its time than moving.
 _TURNED = 100_000
 # More rows than these have fewer rounds.
@@ -135,4 +137,6 @@ def _hot(space: Space) -> Effort:
     """Return the effort of a hot round."""
     if space.codes.shape[1] >= WIDE:
         return MANY_COLUMNS
-    return LARGE if can_be_carved(space) else ANNEALED
+    if can_be_carved(space):
+        return LARGE
+    return PERSONS if space.surplus and space.n_rows > SMALL else ANNEALED

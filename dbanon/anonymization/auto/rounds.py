@@ -38,7 +38,8 @@ class Effort(NamedTuple):
     """Content of a round: row passes, rebuilds per cluster, most clusters in a rebuild.
 
     turns: swaps of a row of each cluster with several others at once; heat: accepted relative rise
-    of a rebuild's cost; anywhere: share of rebuilds whose rows may move to other clusters.
+    of a rebuild's cost; anywhere: share of rebuilds whose rows may move to other clusters; fitting:
+    whether rebuilt clusters mostly are those that their rows fit, and grown anew.
     """
 
     passes: int
@@ -47,6 +48,7 @@ class Effort(NamedTuple):
     turns: int = 0
     heat: float = 0.0
     anywhere: float = 0.0
+    fitting: bool = False
 
 
 MOVES = Effort(passes=1, tries=0, pool=6)  # what gains most in its time, at first
@@ -56,6 +58,7 @@ TURNS = LIGHT._replace(turns=1)
 ANNEALED = Effort(passes=1, tries=4, pool=6, turns=1, heat=0.05)
 # Rows that may go anywhere open and close clusters; if all might, it would gain less.
 LARGE = Effort(passes=1, tries=6, pool=3, turns=1, heat=0.045, anywhere=0.3)
+PERSONS = Effort(passes=1, tries=4, pool=3, heat=0.025, anywhere=0.2, fitting=True)
 MANY_COLUMNS = Effort(passes=1, tries=4, pool=3, turns=1, heat=0.1, anywhere=1.0)
 
 
@@ -88,7 +91,7 @@ def improve(
 
     tries = effort.tries if space.k >= OFTEN_REBUILT or number % SELDOM == 0 else 0
     each = effort.passes, tries, effort.pool
-    how = effort.turns, round(effort.heat * 1e6), round(effort.anywhere * 1e6)
+    how = effort.turns, round(effort.heat * 1e6), round(effort.anywhere * 1e6), effort.fitting
     draw = (seed * 1_000_003 + number) % 2**63
     random = np.random.default_rng((seed, number))
     rows, row_ends, n_clusters = _blocks(space, label, points, random)
@@ -113,10 +116,9 @@ def runner(space: Space) -> Callable[..., None]:
     from dbanon.kernels.auto.improve import work_on
 
     levels = ladders(space) if can_be_carved(space) else None
-    layout, rules = space.costs.layout, space.rules
 
     def run(task: int, codes: Int32s, of: Int32s, found: Int32s, flat: Floats, *n: int) -> None:
-        given = codes, of, flat.copy(), layout.copy(), rules, levels
+        given = codes, of, flat, space.costs.layout, space.rules, levels
         work_on(task, *given, found, np.array(n, np.int64))
 
     return run

@@ -499,15 +499,7 @@ def start_by_carving(
     numbers = np.array((space.k, seeds, _NEAR, _TRIES, seed), np.int64)
 
     def make(part: Space, _: Int64s) -> Int32s:
-        carved = carve(
-            part.codes,
-            part.sensitive,
-            space.costs.flat.copy(),
-            space.costs.layout.copy(),
-            space.rules,
-            levels,
-            numbers,
-        )
+        carved = carve(part.codes, part.sensitive, *space.costs, space.rules, levels, numbers)
         return complete(part, carved, seed=seed, over=over)
 
     return _by_segments(space, make, most=segment, over=over, in_order=True)

@@ -25,7 +25,13 @@ from dbanon.kernels.auto.clusters import (
 )
 from dbanon.kernels.auto.cuts import Cutter, cut_all, make_cutter
 from dbanon.kernels.auto.diversity import forget, make_rules_of_slots
-from dbanon.kernels.auto.insertion_costs import add_costs, cost_without, refresh, union_offers
+from dbanon.kernels.auto.insertion_costs import (
+    add_costs,
+    cheapest_offers,
+    cost_without,
+    refresh,
+    union_offers,
+)
 from dbanon.kernels.auto.moves import (
     FRUITLESS,
     LEAST_GAIN,
@@ -61,7 +67,7 @@ MILLIONTH = 1e-6
 NOISE = 0.3
 CUT_NOISE = 0.1
 # One pool in so many has the nearest clusters; if boxes are carved, those that rows fit gain more.
-NEAR, NEAR_CARVED = 2, 10
+NEAR, SELDOM_NEAR = 2, 10
 # Boxes are carved if k is large, when growing far apart and cutting gain almost nothing.
 BUILDERS, GROW_FAR, CUT, RANDOM, CARVE = 3, 0, 1, 2, 3
 
@@ -70,11 +76,13 @@ class Ways(NamedTuple):
     """How pools are rebuilt.
 
     heat: accepted relative rise of a pool's cost; anywhere: share of pools whose rows without a
-    group of k may go to any cluster of the block.
+    group of k may go to any cluster of the block; fitting: whether most have clusters that rows
+    fit, and none is cut.
     """
 
     heat: float
     anywhere: float
+    fitting: bool
 
 
 class Rebuild(NamedTuple):
@@ -138,7 +146,7 @@ def rebuild_clusters(
         if s.size[c] == 0 or s.cost[c] == 0.0:
             continue
         others = 1 + roll(w.dice, most - 1) if most > 1 else 0
-        near = roll(w.dice, NEAR if carver is None else NEAR_CARVED) == 0
+        near = roll(w.dice, SELDOM_NEAR if how.fitting or carver is not None else NEAR) == 0
         found = choose_near(w, b, c, others) if near else choose_fitting(w, b, c, others)
         gain = _rebuild(w, b, carver, found, how)
         saved += gain
@@ -181,7 +189,8 @@ def choose_fitting(w: Search, b: Rebuild, c: int, others: int) -> int:
         row = w.s.head[c]
         for _ in range(roll(w.dice, w.s.size[c])):
             row = w.s.following[row]
-        if find_cheapest(w, row, c, np.inf) > 0 and w.best[0] not in b.chosen[:found]:
+        fits = cheapest_offers(w.o, w.s, row, c, np.inf, w.best[:1], w.rise)
+        if fits > 0 and w.best[0] not in b.chosen[:found]:
             b.chosen[found] = w.best[0]
             found += 1
     return found
@@ -201,7 +210,8 @@ def _rebuild(w: Search, b: Rebuild, carver: Carver | None, found: int, how: Ways
             n += 1
             row = s.following[row]
     anywhere = how.anywhere == 1.0 or (how.anywhere > 0.0 and uniform(w.dice) < how.anywhere)
-    groups = _group(w, b, carver, n, max(found - roll(w.dice, 2), 1) if anywhere else n)
+    most = max(found - roll(w.dice, 2), 1) if anywhere else n
+    groups = _group(w, b, carver, n, most, how.fitting)
     if groups == 0:
         return 0.0
     heat = paid * how.heat * uniform(w.dice) if how.heat > 0.0 else 0.0
@@ -222,10 +232,13 @@ def _rebuild(w: Search, b: Rebuild, carver: Carver | None, found: int, how: Ways
 
 
 @step
-def _group(w: Search, b: Rebuild, carver: Carver | None, n: int, most: int) -> int:
+def _group(w: Search, b: Rebuild, carver: Carver | None, n: int, most: int, grown: bool) -> int:
     """Group the pool by a random method, all its n rows if ``most`` is n; return the number."""
     p = b.p
-    builder = RANDOM + roll(w.dice, 2) if carver is not None else roll(w.dice, BUILDERS)
+    if carver is not None or grown:
+        builder = RANDOM + (roll(w.dice, 2) if carver is not None else ZERO)
+    else:
+        builder = ZERO + roll(w.dice, BUILDERS)
     if builder == CUT:
         return _cut_pool(w, b, n)
     groups = ZERO
@@ -549,10 +562,10 @@ def work_on(
     """Run a round on the rows of a block, or grow or cut clusters; ``found`` is replaced.
 
     codes: (n, d), sensitive: (n, s); levels: of ``Ladders``, None without carving; found: (1, n),
-    their clusters, or (2, n); numbers: (10,) k, clusters, row passes, tries per cluster, most
+    their clusters, or (2, n); numbers: (11,) k, clusters, row passes, tries per cluster, most
     clusters in a pool, seed, block, rotations, heat in millionths, and so is the share of pools
-    whose rows may go anywhere; or those of ``grow_blocks`` and ``cut_blocks``, which are parts of
-    this kernel because each kernel has machine code of its own of all that it calls.
+    whose rows may go anywhere, and 1 if fitting; or those of ``grow_blocks`` and ``cut_blocks``,
+    which are parts of this kernel because each has machine code of its own of all that it calls.
     """
     if task != IMPROVE:
         if task == GROW:
@@ -571,7 +584,7 @@ def work_on(
         saved += pass_rows(w, order)
     for _ in range(numbers[7]):
         saved += rotate(w, make_ring(n_slots, codes.shape[1]))
-    how = Ways(numbers[8] * MILLIONTH, numbers[9] * MILLIONTH)
+    how = Ways(numbers[8] * MILLIONTH, numbers[9] * MILLIONTH, numbers[10] != 0)
     patient = patience(s, saved, how.heat)
     # Hardly any large cluster dissolves in a hot round.
     dissolve_clusters(w, order, FRUITLESS if levels is not None and how.heat > 0.0 else patient)

@@ -10,6 +10,7 @@ from dbanon.kernels.auto.clusters import (
     NONE,
     Clusters,
     cluster_holds,
+    costs_alone,
     exchanged_cost,
     join,
     leave,
@@ -49,7 +50,8 @@ class Search(NamedTuple):
     """A block under search.
 
     s: clusters; k: least size; dice: random state; best, rise: (CANDIDATES,) cheapest
-    clusters for a row and their rises; o: costs with one more row.
+    clusters for a row and their rises; o: costs with one more row; alone: (n,) cost of each row
+    alone, which it costs at least in any cluster.
     """
 
     s: Clusters
@@ -58,12 +60,14 @@ class Search(NamedTuple):
     best: Int64s
     rise: Floats
     o: Offers
+    alone: Floats
 
 
 @maker
 def make_search(s: Clusters, k: int, dice: UInt64s) -> Search:
     """Return a search over clusters, with work memory."""
-    return Search(s, k, dice, np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES), make_offers(s))
+    best, rise = np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES)
+    return Search(s, k, dice, best, rise, make_offers(s), costs_alone(s.codes, s.flat, s.layout))
 
 
 @step
@@ -282,10 +286,12 @@ def _dissolve(w: Search, c: int, members: Int64s, budget: float) -> float:
     row = s.head[c]
     while row != NONE:
         members[n] = row
+        budget -= w.alone[row]
         n += 1
         row = s.following[row]
     for i in range(n):
         row = members[i]
+        budget += w.alone[row]
         target = NONE
         for j in range(find_cheapest(w, row, c, budget)):
             if cluster_holds(s, w.best[j], NONE, row):

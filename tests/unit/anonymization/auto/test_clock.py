@@ -11,7 +11,16 @@ from dbanon.anonymization.auto import algorithm
 from dbanon.anonymization.auto import start as starting
 from dbanon.anonymization.auto.algorithm import Auto
 from dbanon.anonymization.auto.plans import EFFORTS, Phase
-from dbanon.anonymization.auto.rounds import LARGE, LIGHT, MOVES, TURNS, coordinates, improve
+from dbanon.anonymization.auto.rounds import (
+    ANNEALED,
+    LARGE,
+    LIGHT,
+    MOVES,
+    PERSONS,
+    TURNS,
+    coordinates,
+    improve,
+)
 from dbanon.anonymization.auto.space import freeze, make_space, total_cost
 from dbanon.anonymization.auto.start import (
     BLOCKS,
@@ -23,6 +32,7 @@ from dbanon.anonymization.auto.start import (
     start_in_blocks,
 )
 from dbanon.anonymization.interfaces import Requirement
+from dbanon.anonymization.persons import profiles
 from dbanon.domain.outcomes import Stages
 
 
@@ -113,6 +123,27 @@ def test_rounds_of_many_rows_mostly_move_rows_where_k_is_small():
     assert [LIGHT] * 6 == efforts(many._replace(k=10), BLOCKS)
     assert [TURNS] * 6 == efforts(large(30_000), PEELING)
     assert 0.0 == EFFORTS["best"].long_phase(many).each.heat
+
+
+def test_many_persons_of_several_rows_are_searched_hot_with_the_clusters_that_rows_fit():
+    days = np.random.default_rng(0).integers(0, 99, 1_000).tolist()
+    table = profiles(encoded({"day": days}), np.repeat(np.arange(500, dtype=np.int32), 2))
+    persons = make_space(table, Requirement(5), loss="ncp")
+
+    def phase(n, effort="balanced", k=5):
+        space = persons._replace(k=k).take(np.zeros(n, np.int64))
+        return EFFORTS[effort].phase(space, begun=BLOCKS)
+
+    assert [PERSONS] * 2 == [phase(n).each for n in (11_000, 200_000)]
+    assert [50, 48, 10] == [phase(n).rounds for n in (11_000, 50_000, 200_000)]
+    assert [ANNEALED, LIGHT] == [phase(n).each for n in (10_000, 300_000)]
+    assert [TURNS, LARGE] == [phase(50_000, "fast").each, phase(50_000, k=20).each]
+
+
+def test_the_largest_clusters_have_fewer_hot_rounds():
+    rows, plan = random_table(500, seed=0, names=("letter", "wide")), EFFORTS["balanced"]
+    space = make_space(rows, Requirement(20), loss="ncp").take(np.zeros(60_000, np.int64))
+    assert [19, 19, 18] == [plan.hot_rounds(space._replace(k=k)) for k in (20, 100, 1_000)]
 
 
 def test_hot_rounds_cool_down_with_their_number_or_the_time():

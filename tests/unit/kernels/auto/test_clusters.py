@@ -291,7 +291,8 @@ def test_one_more_row_may_break_a_rule_about_shares(kind):
     assert not cluster_holds(state, 0, NONE, 2)
 
 
-WAYS = st.builds(improving.Ways, st.sampled_from([0.0, 0.5]), st.sampled_from([0.0, 0.5, 1.0]))
+HEATS, SHARES = st.sampled_from([0.0, 0.5]), st.sampled_from([0.0, 0.5, 1.0])
+WAYS = st.builds(improving.Ways, HEATS, SHARES, st.booleans())
 
 
 @pytest.mark.exhaustive
