@@ -14,7 +14,6 @@ import numpy as np
 
 from dbanon.anonymization.auto.rounds import coordinates
 from dbanon.anonymization.threads import in_threads
-from dbanon.kernels.layout import DISTINCT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +45,7 @@ def is_pressed(space: Space) -> bool:
     from dbanon.kernels.auto.blocks import halve
     from dbanon.kernels.auto.diversity import make_rules, rows_hold
 
-    if (space.rules[0] == DISTINCT).all():
+    if space.counts_distinct:
         return False
     order, ends = halve(coordinates(space), max(2 * _SEVERAL * space.k - 1, 2))
     rules = make_rules(*space.rules, space.sensitive)
@@ -94,8 +93,9 @@ def cut_large(space: Space, label: Int32s, *, over: Callable[[], bool] = lambda:
     """Cut clusters of many times k rows; label: (n,) 0..g-1 without gaps, as the result.
 
     A block whose greedy groups violate the rules is one cluster, which local search hardly divides.
+    Greedy groups have the distinct values that they need.
     """
-    if not space.has_rules:
+    if space.counts_distinct:
         return label
     large = [rows for rows in _members(label) if len(rows) >= _CROWD * space.k]
     shares = shares_of(space) if large else None

@@ -59,6 +59,11 @@ class Space(NamedTuple):
     k: int
 
     @property
+    def counts_distinct(self) -> bool:
+        """Return True if the rules ask for nothing but numbers of distinct values."""
+        return bool((self.rules[0] == DISTINCT).all())
+
+    @property
     def has_rules(self) -> bool:
         """True if sensitive values matter."""
         return len(self.rules[0]) > 0

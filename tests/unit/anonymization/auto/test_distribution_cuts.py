@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dbanon.anonymization.adjusting import repair
 from dbanon.anonymization.auto.distribution_cuts import (
+    cut_large,
     is_pressed,
     recut,
     shares_of,
@@ -175,6 +176,24 @@ def test_a_block_whose_greedy_groups_break_a_rule_is_cut(spec, effort):
         for name, params in (("auto", {"effort": effort}), ("mondrian", {}))
     }
     assert lost["auto"] <= 1.5 * lost["mondrian"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_cut"),
+    [
+        (ModelSpec("l-diversity", {"l": 2}), False),
+        (ModelSpec("p-sensitivity", {"p": 2}), False),
+        (ModelSpec("alpha-k-anonymity", {"alpha": 0.6}), True),
+    ],
+)
+def test_large_clusters_are_cut_unless_distinct_values_suffice(spec, is_cut):
+    table = alike(400)
+    requirement = asked(table, spec)
+    space = make_space(table, requirement, loss="ncp")
+    whole = np.zeros(space.n_rows, np.int32)
+    label = cut_large(space, whole, over=lambda: False)
+    assert meets(table, requirement, label)
+    assert is_cut == (label.max() > 30)
 
 
 def test_searches_whose_rows_mostly_fail_share_the_cuts_that_replace_their_groups(monkeypatch):
