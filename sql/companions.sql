@@ -2,11 +2,14 @@
 
 -- name: create_buckets
 -- The number of persons with each sensitive value per bucket. Rows in the order of their own values tell no other.
+-- They are sorted before they are counted, as few buckets have a value twice.
 CREATE TABLE {buckets} AS
-SELECT g.q1 AS bucket, {value} AS {sensitive}, count(*) AS count
-  FROM {source} AS s
-  JOIN {rows} AS r ON {join}
-  JOIN {groups} AS g ON g.group_id = r.group_id
+SELECT b.bucket, b.{sensitive}, count(*) AS count
+  FROM (SELECT g.q1 AS bucket, {value} AS {sensitive}
+          FROM {source} AS s
+          JOIN {rows} AS r ON {join}
+          JOIN {groups} AS g ON g.group_id = r.group_id
+         ORDER BY 1, 2) AS b
  GROUP BY 1, 2
  ORDER BY 1, 2
 
