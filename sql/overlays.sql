@@ -252,12 +252,34 @@ SELECT r.release_id, f.persons, f.smallest, f.below, f.in_both, e.below, e.to_on
          WHERE a.release_id = r.release_id) AS e
 
 -- name: compare_first
--- Compare the first release of a series with itself, as others will be with it.
+-- Compare the first release of a series with itself, as others will be with it: the sizes of its classes, and the
+-- number of values of a column that each shows. The values of a class are bits of words of 32, as in "compare".
+WITH coded AS MATERIALIZED (
+    SELECT r.value_id, r.code / 32 AS word, 1 << (r.code %% 32)::integer AS mask
+      FROM (SELECT c.value_id, dense_rank() OVER (ORDER BY c.value) AS code
+              FROM (SELECT v.value_id, v.value -> %(column)s::text AS value
+                      FROM (SELECT DISTINCT o.value_id FROM pg_temp.history_counted AS o) AS s
+                      JOIN dbanon.history_value AS v ON v.value_id = s.value_id
+                    OFFSET 0) AS c
+             WHERE c.value IS NOT NULL) AS r
+),
+shown AS (
+    SELECT o.class, c.word, bit_or(c.mask) AS mask, sum(o.persons) AS persons
+      FROM pg_temp.history_counted AS o
+      LEFT JOIN coded AS c ON c.value_id = o.value_id
+     GROUP BY o.class, c.word
+),
+class AS (
+    SELECT sum(s.persons::double precision)::bigint AS persons,
+           sum(length(replace(s.mask::bit(32)::text, '0', ''))) AS candidates
+      FROM shown AS s
+     GROUP BY s.class
+)
 SELECT coalesce(sum(c.persons), 0)::bigint, min(c.persons)::bigint,
-       coalesce(sum(c.persons) FILTER (WHERE c.persons < %(k)s), 0)::bigint
-  FROM (SELECT sum(o.persons) AS persons
-          FROM pg_temp.history_counted AS o
-         GROUP BY o.class) AS c
+       coalesce(sum(c.persons) FILTER (WHERE c.persons < %(k)s), 0)::bigint,
+       coalesce(sum(c.persons) FILTER (WHERE c.candidates < %(l)s), 0)::bigint,
+       coalesce(sum(c.persons) FILTER (WHERE c.candidates = 1), 0)::bigint
+  FROM class AS c
 
 -- name: count_all_cells
 -- Count the persons of every cell, and those in too small cells, when only persons that the newest release may
@@ -472,32 +494,6 @@ cells AS (
       FROM overlay AS o
      GROUP BY {run}, {quasi}, o.{code}
 )
-
--- name: intersect_first
--- Compare the values of the first release of a series with themselves: a person has one of the values that the class
--- shows of a column.
-WITH coded AS MATERIALIZED (
-    SELECT c.value_id, dense_rank() OVER (ORDER BY c.value) AS code
-      FROM (SELECT v.value_id, v.value -> %(column)s::text AS value
-              FROM (SELECT DISTINCT o.value_id FROM pg_temp.history_counted AS o) AS s
-              JOIN dbanon.history_value AS v ON v.value_id = s.value_id
-            OFFSET 0) AS c
-     WHERE c.value IS NOT NULL
-),
-shown AS (
-    SELECT o.class, c.code, sum(o.persons) AS persons
-      FROM pg_temp.history_counted AS o
-      LEFT JOIN coded AS c ON c.value_id = o.value_id
-     GROUP BY o.class, c.code
-),
-left_over AS (
-    SELECT sum(s.persons::double precision)::bigint AS persons, count(s.code) AS candidates
-      FROM shown AS s
-     GROUP BY s.class
-)
-SELECT coalesce(sum(l.persons) FILTER (WHERE l.candidates BETWEEN 1 AND %(l)s - 1), 0)::bigint,
-       coalesce(sum(l.persons) FILTER (WHERE l.candidates = 1), 0)::bigint
-  FROM left_over AS l
 
 -- name: judge
 -- What cells achieve of a model by the values that releases show, those of each run of releases once. Values are

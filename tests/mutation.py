@@ -117,7 +117,7 @@ TARGETS = {
     "sql/histories.sql#shown": _OVERLAYS,
     "sql/overlays.sql#cells": _OVERLAYS,
     "sql/overlays.sql#compare": _OVERLAYS,
-    "sql/overlays.sql#intersect_first": _OVERLAYS,
+    "sql/overlays.sql#compare_first": _OVERLAYS,
     "sql/overlays.sql#link": _JOINT,
     "sql/overlays.sql#linked_cells": _JOINT,
     "sql/proofs.sql#cell_members": _JOINT,

@@ -360,10 +360,10 @@ def _asked(required: Mapping[int, Mapping[str, int]]) -> dict[str, sql.Literal]:
 def first_pair(session: Session, known: Memory, policy: Policy) -> Against:
     """Compare the first release of a series with itself: its classes are the cells."""
     ((number, relation),) = known.relations.items()
-    persons, smallest, below = session.one(query("overlays.compare_first"), {"k": policy.k})
-    exposures = []
-    for column, l in required_of(policy, policy).items():
-        few = session.one(query("overlays.intersect_first"), {"column": column, "l": l})
+    required, exposures = required_of(policy, policy), []
+    for column, l in (required or {"": _LEAST}).items():
+        asked = {"column": column, "l": l, "k": policy.k}
+        persons, smallest, below, *few = session.one(query("overlays.compare_first"), asked)
         exposures.append(Exposure(column, l, *few))
     return Against(
         release=number,
@@ -373,7 +373,7 @@ def first_pair(session: Session, known: Memory, policy: Policy) -> Against:
         required=policy.k,
         smallest=smallest or 0,
         below=below,
-        exposures=tuple(exposures),
+        exposures=tuple(exposures) if required else (),
     )
 
 
