@@ -492,7 +492,7 @@ SELECT {columns}
 SELECT {columns}
   FROM {rows} AS r
   JOIN {groups} AS g ON g.group_id = r.group_id
-  JOIN {draft} AS s ON s.code = r.value
+  JOIN {source} AS s ON {join}
 {made_up}
 
 -- name: replacement_code

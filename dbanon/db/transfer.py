@@ -78,9 +78,9 @@ _BEFORE_ALL = "-c search_path=pg_catalog,pg_temp -c quote_all_identifiers=off"
 class SourceRows:
     """The rows of one snapshot: ``keys`` as COPY takes them, ``columns`` as encode does.
 
-    ``copied``: columns published unchanged and the subject, as COPY takes them, for a source that
-    is read only once or masked; otherwise None. All but keys are dictionary-encoded, with one
-    dictionary per column. ``frozen``: positions of rows with ``columns`` of an earlier release
+    ``copied``: columns published unchanged and the subject, as COPY takes them, by anatomy, or of a
+    source that is read only once or masked; otherwise None. All but keys are dictionary-encoded,
+    one dictionary per column. ``frozen``: positions of rows with ``columns`` of an earlier release
     instead of the source.
     """
 
@@ -250,10 +250,11 @@ def _copied(info: TableInfo, policy: Policy) -> list[str]:
     return [c.name for c in info.columns if c.name in copied and c.name not in info.primary_key]
 
 
-def without_quasi(source: SourceRows, policy: Policy) -> SourceRows:
-    """Drop the quasi-identifiers, which only the search needs."""
+def without_quasi(source: SourceRows, policy: Policy, *, are_copied: bool) -> SourceRows:
+    """Drop the quasi-identifiers, which only the search needs unless all columns are copied."""
     sensitive = [rule.column for rule in policy.with_role(Role.SENSITIVE)]
-    return replace(source, columns=source.columns.select(sensitive))
+    copied = source.columns if policy.anatomy and are_copied else source.copied
+    return replace(source, columns=source.columns.select(sensitive), copied=copied)
 
 
 def _fetch(

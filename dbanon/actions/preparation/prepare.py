@@ -34,6 +34,7 @@ from dbanon.anonymization.registry import (
 from dbanon.db import catalog, queries, transfer
 from dbanon.db.models.functions import TreeDocument, order_document, shown_trees, tree_document
 from dbanon.db.proofs.subjects import describe_population
+from dbanon.db.releases.publication import is_restored
 from dbanon.domain.errors import DriftError, PolicyError, TaxonomyError, Unsatisfiable
 from dbanon.domain.policy import Policy, Role
 from dbanon.domain.release import ReleaseKind
@@ -282,7 +283,7 @@ def _encoded(
         subjects, owners = subjects_of(rows.columns, policy) if several else (None, None)
         drawn = draws(session, rows, policy, subjects)
     return Source(
-        rows=transfer.without_quasi(rows, policy),
+        rows=transfer.without_quasi(rows, policy, are_copied=is_restored(policy, info)),
         encoded=encoded,
         trees=trees_of(ordered, taxonomies),
         subjects=subjects,

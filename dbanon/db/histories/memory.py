@@ -16,7 +16,7 @@ from psycopg import sql
 from dbanon.db import catalog
 from dbanon.db.person_hashes import HASHED, fill_places, members
 from dbanon.db.proofs import subjects
-from dbanon.db.queries import named, query, template
+from dbanon.db.queries import identifiers, named, query, template
 from dbanon.db.releases import copies, immutability, relations
 from dbanon.db.session import at_once
 from dbanon.domain.errors import DatabaseError
@@ -586,19 +586,15 @@ def of_copy(publication: Publication) -> dict[str, sql.Composable]:
 
     alike: columns and texts that group rows of a class; class_column: the stored number.
     """
-    quasi, alike, published = (list[sql.Composable]() for _ in range(3))
-    for (name, _), stored in zip(publication.recodings, publication.stored_types, strict=True):
+    quasi, alike = [name for name, _ in publication.recodings], list[sql.Composable]()
+    for name, stored in zip(quasi, publication.stored_types, strict=True):
         column = sql.Identifier("s", name)
-        quasi.append(column)
-        published.append(sql.SQL("{}, {}").format(sql.Literal(f"q{len(quasi)}"), column))
         alike.append(column)
         if stored.startswith(_OF_SEVERAL_TEXTS):
             alike.append(sql.SQL("{}::text").format(column))
     return {
-        "class": publication.class_number(
-            sql.SQL("jsonb_build_object({})").format(sql.SQL(", ").join(published))
-        ),
-        "quasi": sql.SQL(", ").join(quasi),
+        "class": publication.class_number("s", quasi),
+        "quasi": identifiers(quasi, of="s"),
         "alike": sql.SQL(", ").join(alike),
         "class_column": publication.class_column,
         "release": publication.release,
@@ -650,8 +646,7 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
     opened = immutability.open_statements(publication.release)
     session.run([*opened, *relations.number_statements(publication)])
     rows, cells, numbers = map(int, session.one(extended))
-    closed = immutability.close_statements(publication.release)
-    session.run([*relations.drop_draft(publication), *closed])
+    session.run(immutability.close_statements(publication.release))
     return replace(publication, gained=Sums(rows, cells, numbers))
 
 

@@ -15,7 +15,7 @@ from psycopg import sql
 from dbanon.db import catalog, identity, rights
 from dbanon.db.locks import LockNotGranted, patiently, unless_held
 from dbanon.db.metadata import ledger, spending
-from dbanon.db.queries import identifiers, lasting_value, query, relation, template
+from dbanon.db.queries import identifiers, query, relation, template
 from dbanon.db.releases import aside, relations
 from dbanon.db.releases.copies import same_shape
 from dbanon.db.releases.publication import private_statement
@@ -248,17 +248,18 @@ def _fill(session: Session, name: TableName, columns: Iterable[ValueColumn]) -> 
 
 
 def bucket_statements(publication: Publication) -> Iterator[sql.Composed]:
-    """Yield the statement that creates the candidate's relation, if the policy uses anatomy."""
-    if not publication.policy.anatomy:
-        return
-    buckets = relation(BUCKETS.name(publication.candidate))
-    yield template("companions.create_buckets", buckets=buckets, **_value_slots(publication))
+    """Yield the statements that create the candidate's relation, if any, and drop the draft."""
+    if publication.policy.anatomy:
+        buckets = relation(BUCKETS.name(publication.candidate))
+        yield template("companions.create_buckets", buckets=buckets, **_value_slots(publication))
+    if publication.drafted:
+        yield sql.SQL("DROP TABLE {}").format(publication.draft)
 
 
 def _value_slots(publication: Publication) -> dict[str, sql.Composable]:
     name = bucket_column(publication) or ""
-    value = lasting_value(publication.info.column(name), sql.Identifier("s", name))
-    return {"value": value, "sensitive": sql.Identifier(name), **publication.joined}
+    slots = {"value": publication.value(name), "sensitive": sql.Identifier(name)}
+    return {**slots, **publication.copied_from}
 
 
 def bucket_column(publication: Publication) -> str | None:

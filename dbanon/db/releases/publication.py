@@ -15,7 +15,7 @@ from dbanon.domain.policy import BOUNDS, BUCKET, CENTER, GLOBAL, PAIRS, Role
 from dbanon.domain.table import ColumnKind, TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from uuid import UUID
 
     from dbanon.domain.policy import Policy
@@ -169,14 +169,21 @@ class Publication:
         return tuple(f"k{i}" for i in range(1, len(self.info.primary_key) + 1))
 
     @property
-    def draft_columns(self) -> tuple[str, ...]:
-        """The columns of ``draft``."""
-        return ("code", *(f"v{i}" for i in range(1, len(self.copied) + 1)))
+    def coded(self) -> Mapping[str, str]:
+        """The columns that a draft has by code, each with its name there."""
+        rules = self.policy.with_role(Role.SENSITIVE) if self.drafted else ()
+        return {rule.column: f"v{i}" for i, rule in enumerate(rules, 1)}
+
+    @property
+    def written(self) -> Mapping[str, str]:
+        """The columns that ``rows`` has until they are copied, each with its name there."""
+        names = [name for name in self.copied if self.drafted and name not in self.coded]
+        return {name: f"v{i}" for i, name in enumerate(names, 1)}
 
     @property
     def noted_columns(self) -> tuple[str, ...]:
         """The columns of ``rows`` that are dropped once the membership is stored in the history."""
-        return () if self.kind.is_live else ("value",)
+        return () if self.kind.is_live else (*self.written.values(), "value")
 
     def keys(self, *, of: str) -> list[sql.Composed]:
         """Compose the primary key of the relation ``of`` in base types, without domain code."""
@@ -199,6 +206,12 @@ class Publication:
     def joined(self) -> dict[str, sql.Composable]:
         """The slots of a statement that joins the source with the membership and the groups."""
         return {"source": self.reading, "rows": self.rows, "groups": self.groups, "join": self.join}
+
+    @property
+    def copied_from(self) -> dict[str, sql.Composable]:
+        """The same slots for the copy and its companions, which may be made from a draft."""
+        draft = {"source": self.draft, "join": sql.SQL("s.code = r.value")}
+        return {**self.joined, **(draft if self.drafted else {})}
 
     @property
     def members(self) -> TableName:
@@ -274,34 +287,29 @@ class Publication:
 
     @property
     def drafted(self) -> bool:
-        """True if the copy can be built from memory: texts that restore the exact values."""
-        sensitive = {rule.column for rule in self.policy.with_role(Role.SENSITIVE)}
-        columns = [self.info.column(name) for name in self.copied]
-        if self.kind.is_live or (self.policy.linking and not self.policy.is_one_row(self.info)):
-            return False
-        return all(
-            column.name in sensitive
-            and column.base_type in _EXACT_TEXTS
-            and column.base_schema == "pg_catalog"
-            and column.shown is None
-            and not column.foreign_collation
-            for column in columns
-        )
+        """True if the copy can be built from memory."""
+        return not self.kind.is_live and is_restored(self.policy, self.info)
 
     @property
     def class_column(self) -> sql.Identifier:
         """The column of the private copy with the class number; readers do not see it."""
         return class_column(self.names)
 
-    def class_number(self, published: sql.Composable) -> sql.Composed:
-        """Compose the number of a class from its values, a jsonb object of q1, q2 and so on."""
-        columns = sql.Literal(repr([column for column, _ in self.recodings]))
-        return template("histories.class_number", columns=columns, published=published)
+    def class_number(self, of: str, columns: Sequence[str]) -> sql.Composed:
+        """Compose the number of a class from the values of its columns in the relation ``of``."""
+        values = [
+            (sql.Literal(f"q{i}"), sql.Identifier(of, one)) for i, one in enumerate(columns, 1)
+        ]
+        pairs = [sql.SQL("{}, {}").format(*value) for value in values]
+        parts = [sql.SQL(", ").join(pairs[i : i + _PAIRS]) for i in range(0, len(pairs), _PAIRS)]
+        published = sql.SQL(" || ").join(map(sql.SQL("jsonb_build_object({})").format, parts))
+        names = sql.Literal(repr([column for column, _ in self.recodings]))
+        return template("histories.class_number", columns=names, published=published)
 
     @property
     def number_of_group(self) -> sql.Composed:
         """The class number of a group ``g``, by the key ``k``."""
-        return self.class_number(_VALUES_OF_GROUP)
+        return self.class_number("g", [f"q{i}" for i, _ in enumerate(self.recodings, 1)])
 
     def columns(self) -> sql.Composed:
         """Compose the select list: recoded columns from the groups, all others from ``s``."""
@@ -309,16 +317,17 @@ class Publication:
         values |= {name: self._person("releases.pseudonym") for name in self._pseudonyms}
         for rule in self.policy.replaced:
             values[rule.column] = made_up(self.policy, rule, self.key)
-        for i, name in enumerate(self.copied, 1):
-            own = sql.Identifier("s", name)
-            values[name] = (
-                sql.Identifier("s", f"v{i}")
-                if self.drafted
-                else lasting_value(self.info.column(name), own)
-            )
+        values |= {name: self.value(name) for name in self.copied}
         return sql.SQL(", ").join(
             sql.SQL("{} AS {}").format(values[name], sql.Identifier(name)) for name in self.names
         )
+
+    def value(self, name: str) -> sql.Composable:
+        """Compose the value of a column that is published unchanged."""
+        if self.drafted:
+            of, names = ("r", self.written) if name in self.written else ("s", self.coded)
+            return sql.Identifier(of, names[name])
+        return lasting_value(self.info.column(name), sql.Identifier("s", name))
 
     @property
     def person(self) -> tuple[str, ...]:
@@ -355,14 +364,26 @@ class Publication:
                 yield rule.column, value
 
 
-_VALUES_OF_GROUP = sql.SQL("to_jsonb(g) - '{group_id,shown,version,release,class}'::text[]")
-
-# Types with values that their text restores exactly, and that the source is read in as text.
-# Not numeric, which is read without trailing zeros, nor char, which is read without its blanks.
+_PAIRS = 50  # that a function takes at most
+# Types that texts restore: not numeric, read without trailing zeros, nor char, without blanks.
 _EXACT_TEXTS = frozenset(
     {"bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "name", "uuid"}
     | {"date", "timestamp", "timestamptz"}
 )
+
+
+def is_restored(policy: Policy, info: TableInfo) -> bool:
+    """Return True if what is read restores the published values, by anatomy of integers or text."""
+    quasi = [info.column(rule.column) for rule in policy.with_role(Role.QUASI) if policy.anatomy]
+    is_rounded = any(c.kind.is_ordered and c.kind is not ColumnKind.INTEGER for c in quasi)
+    is_linked = policy.linking and not policy.is_one_row(info)
+    columns = [*quasi, *(info.column(rule.column) for rule in policy.with_role(Role.SENSITIVE))]
+    return not (is_rounded or is_linked or policy.with_role(Role.INSENSITIVE)) and all(
+        (column.base_schema, column.shown) == ("pg_catalog", None)
+        and column.base_type in _EXACT_TEXTS
+        and not column.foreign_collation
+        for column in columns
+    )
 
 
 def private_statement(made: sql.Identifier) -> sql.Composed:

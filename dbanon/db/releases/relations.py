@@ -78,27 +78,28 @@ def build_statements(publication: Publication) -> Iterator[sql.Composed]:
     )
     yield private_statement(publication.groups)
     if publication.drafted:
-        copied = [
-            sql.SQL(", s.{} AS {}").format(sql.Identifier(name), sql.Identifier(f"v{i}"))
-            for i, name in enumerate(publication.copied, 1)
-        ]
         yield template(
             "releases.create_draft",
             draft=publication.draft,
-            columns=sql.SQL("").join(copied),
+            columns=_named(publication.coded),
             source=publication.reading,
         )
 
 
+def _named(columns: Mapping[str, str]) -> sql.Composed:
+    """Compose columns of the source under the names that private tables have for them."""
+    name, form = sql.Identifier, sql.SQL(", s.{} AS {}")
+    return sql.SQL("").join(form.format(name(one), name(own)) for one, own in columns.items())
+
+
 def _rows_statement(publication: Publication) -> sql.Composed:
-    last = "".join(f", 0 AS {name}" for name in publication.noted_columns)
-    if publication.kind.is_live and publication.info.leaves:
-        last = ", 0 AS leaf"
+    leaf = ", 0 AS leaf" if publication.info.leaves else ""
+    last = sql.SQL(leaf if publication.kind.is_live else ", 0 AS value")
     return template(
         "releases.create_rows",
         rows=publication.rows,
         keys=sql.SQL(", ").join(publication.named_keys(of="s")),
-        last=sql.SQL(last),
+        last=_named(publication.written) + last,
         source=publication.reading,
     )
 
@@ -124,7 +125,6 @@ def copy_statements(publication: Publication, name: str) -> Iterator[sql.Compose
     """Yield the statements that fill the private copy by a template."""
     yield from number_statements(publication)
     yield template(name, release=publication.release, served=served_rows(publication))
-    yield from drop_draft(publication)
 
 
 def number_statements(publication: Publication) -> Iterator[sql.Composed]:
@@ -142,31 +142,16 @@ def number_statements(publication: Publication) -> Iterator[sql.Composed]:
     yield sql.SQL("ANALYZE {}").format(sql.SQL(", ").join(counted))
 
 
-def drop_draft(publication: Publication) -> Iterator[sql.Composed]:
-    """Yield the statement that drops the draft of a copy, if it has one."""
-    if publication.drafted:
-        yield sql.SQL("DROP TABLE {}").format(publication.draft)
-
-
 def served_rows(publication: Publication) -> sql.Composed:
     """Compose the query of the rows of the private copy."""
-    groups, column = publication.groups, publication.class_column
-    columns = sql.SQL("{}, g.class AS {}").format(publication.columns(), column)
-    if publication.drafted:
-        return template(
-            "releases.release_rows_of_draft",
-            columns=columns,
-            rows=publication.rows,
-            draft=publication.draft,
-            groups=groups,
-            made_up=publication.made_up,
-        )
+    columns = sql.SQL("{}, g.class AS {}").format(publication.columns(), publication.class_column)
+    name = "releases.release_rows_of_draft" if publication.drafted else "releases.release_rows"
     return template(
-        "releases.release_rows",
+        name,
         columns=columns,
         made_up=publication.made_up,
         order=template("releases.random_order"),
-        **publication.joined,
+        **publication.copied_from,
     )
 
 

@@ -36,11 +36,12 @@ def copy_statements(publication: Publication) -> Iterator[sql.Composed]:
     yield copy_statement(publication.rows, _row_columns(publication))
     yield copy_statement(publication.groups, _group_columns(publication))
     if publication.drafted:
-        yield copy_statement(publication.draft, publication.draft_columns)
+        yield copy_statement(publication.draft, ["code", *publication.coded.values()])
 
 
 def _row_columns(publication: Publication) -> list[str]:
-    return [*publication.key_columns, "group_id", *publication.noted_columns]
+    given = [*publication.key_columns, *publication.written.values()]
+    return [*given, "group_id", *([] if publication.kind.is_live else ["value"])]
 
 
 def _group_columns(publication: Publication) -> list[str]:
@@ -137,14 +138,17 @@ def fill(
         if drafted:
             mixed = shuffled(len(objects))
             codes, objects = _inverse(mixed)[codes], [objects[i] for i in mixed]
-            kept = source.columns.select(publication.copied).take(pa.array(first[mixed])).columns
+            kept = source.columns.select([*publication.coded]).take(pa.array(first[mixed])).columns
             numbered = [pa.array(np.arange(len(mixed), dtype=np.int32)), *kept]
-            drafts.append(pa.table(numbered, names=[*publication.draft_columns]))
+            drafts.append(pa.table(numbered, names=["code", *publication.coded.values()]))
             shown = shown[shuffled(len(shown))]
         write_codes(session, publication.codes, objects)
         numbers.append(codes)
     into_rows, into_groups, *into_draft = copy_statements(publication)
-    send(session, into_rows, _rows(source.keys, numbers, shown, _row_columns(publication)))
+    copied = source.columns if source.copied is None else source.copied
+    given = [*source.keys.columns, *(copied.column(name) for name in publication.written)]
+    columns = [*(column.combine_chunks() for column in given), *map(pa.array, numbers)]
+    send(session, into_rows, _rows(columns, shown, _row_columns(publication)))
     try:
         send(session, into_groups, _groups(values, order, _group_columns(publication)))
     except psycopg.DataError as error:
@@ -165,14 +169,12 @@ def _parts(size: int) -> Iterator[slice]:
 
 
 def _rows(
-    keys: pa.Table, numbers: list[NDArray[np.int32]], shown: NDArray[np.int64], names: list[str]
+    columns: list[pa.Array], shown: NDArray[np.int64], names: list[str]
 ) -> Iterator[pa.Table]:
     """Yield the published rows in the given order."""
-    keys = keys.combine_chunks()
     for part in _parts(len(shown)):
-        rows = shown[part]
-        taken = keys.take(pa.array(rows)).columns
-        yield pa.table([*taken, *(pa.array(number[rows]) for number in numbers)], names=names)
+        rows = pa.array(shown[part])
+        yield pa.table([column.take(rows) for column in columns], names=names)
 
 
 def _groups(values: GroupValues, order: NDArray[np.int64], names: list[str]) -> Iterator[pa.Table]:

@@ -13,7 +13,8 @@ from tables import make_patients, patients_policy
 import dbanon
 from dbanon.db.proofs import checks
 from dbanon.domain.errors import ConfigError, DbanonError, PolicyError, Unsatisfiable
-from dbanon.domain.policy import ColumnRule, ModelSpec
+from dbanon.domain.policy import ColumnRule, ModelSpec, Role
+from dbanon.domain.table import TableName
 
 SOURCE = "public.patients"
 MEANT = ("anatomy: presence is no secret here",)
@@ -78,6 +79,29 @@ def test_an_analyst_reads_exact_rows_and_the_values_of_buckets_and_proves_both(p
         assert [expected] == found
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             reader.execute("TABLE public.patients")
+
+
+def test_exact_texts_and_integers_are_published_as_they_were_read(patients):
+    notes = "'', NULL, E'a \"b\",\\n\\\\.', ' x '"
+    patients.execute(f"UPDATE public.patients SET note = (ARRAY[{notes}])[id % 4 + 1]")
+    policy = policy_of(TableName("public", "patients"))
+    roles = {"born": Role.IDENTIFIER, "weight": Role.IDENTIFIER, "note": Role.QUASI}
+    rules = (ColumnRule(r.column, roles.get(r.column, r.role)) for r in policy.columns)
+    changed(patients, columns=tuple(rules))
+    publish(patients, keep_assignment=True)
+    joined = (
+        " FROM public.patients AS p JOIN dbanon_data.rows_1 AS r ON r.k1 = p.id"
+        " JOIN dbanon_data.groups_1 AS g USING (group_id)"
+    )
+    expected = patients.execute(f"SELECT age, sex, note, q1{joined}")
+    shown = patients.execute("SELECT age, sex, note, bucket FROM anon.patients")
+    assert sorted(map(str, expected)) == sorted(map(str, shown))
+    expected = patients.execute(f"SELECT q1, disease, count(*){joined} GROUP BY 1, 2")
+    dealt = patients.execute("SELECT bucket, disease, count FROM anon.patients_sensitive")
+    assert sorted(map(str, expected)) == sorted(map(str, dealt))
+    kept = patients.execute("SELECT * FROM dbanon_data.rows_1 LIMIT 1")
+    assert [2] == [*map(len, kept)]  # the key and the group: no value of a person is kept
+    assert [] == patients.execute("SELECT FROM pg_class WHERE relname LIKE 'draft%'")
 
 
 def test_an_analyst_checks_both_with_no_right_on_anything_else(patients):
