@@ -83,10 +83,12 @@ SELECT set_config('default_statistics_target', '10', true)
 
 -- name: session_settings
 -- Override the settings of role, database and server; unknown ones give NULL. Settings with the right value are
--- skipped, because changing them might need rights.
+-- skipped, because changing them might need rights; and so is the memory for temporary tables once the session has
+-- such a schema, as after a login trigger that uses one, because it is then fixed.
 SELECT pg_catalog.set_config(s.name, s.value, false)
   FROM (VALUES {settings}) AS s (name, value)
  WHERE pg_catalog.current_setting(s.name, true) OPERATOR(pg_catalog.<>) s.value
+   AND (s.name OPERATOR(pg_catalog.<>) 'temp_buffers' OR pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.=) 0)
 UNION ALL
 SELECT pg_catalog.set_config('synchronous_commit', 'local', false)
  WHERE pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'off'

@@ -122,6 +122,18 @@ def test_every_session_goes_by_settings_of_its_own(patients, server):
             assert ("0",) == other.execute("SELECT current_setting('statement_timeout')").fetchone()
 
 
+@pytest.mark.pg(">= 17")
+def test_a_login_that_uses_a_temporary_table_stops_nothing(patients):
+    """Afterwards, a session can no longer change how much of these is in memory."""
+    with patients.admin() as admin:
+        admin.execute(
+            "CREATE FUNCTION public.greet() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN"
+            " CREATE TEMPORARY TABLE greeted AS SELECT 1; END $$;"
+            " CREATE EVENT TRIGGER greet ON login EXECUTE FUNCTION public.greet()"
+        )
+    assert dbanon.publish("patients", settings=patients.settings).id == 1
+
+
 def test_what_is_published_does_not_depend_on_settings(patients):
     columns = tuple(
         ColumnRule("weight", Role.QUASI, recoding="set") if rule.column == "weight" else rule
