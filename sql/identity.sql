@@ -39,6 +39,13 @@ WITH RECURSIVE reached (class, id) AS (
              FROM pg_depend AS d
             WHERE d.classid = r.class
               AND d.objid = r.id
+              -- Until PostgreSQL 14, a generated column itself depends on its functions; only writing calls them.
+              AND NOT EXISTS (SELECT
+                                FROM pg_attribute AS a
+                               WHERE d.classid = 'pg_class'::regclass
+                                 AND a.attrelid = d.objid
+                                 AND a.attnum = d.objsubid
+                                 AND a.attgenerated = 's')
               AND (d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
                    OR d.refclassid IN ('pg_class'::regclass, 'pg_type'::regclass)
                       AND r.class IN ('pg_rewrite'::regclass, 'pg_policy'::regclass))
