@@ -195,7 +195,7 @@ class Database:
             cursor = connection.execute(statement, parameters)
             while cursor.nextset():
                 pass
-            return cursor.fetchall() if cursor.description else []
+            return cursor.fetchall() if cursor.description is not None else []
         except psycopg.Error:
             connection.close()
             raise

@@ -55,6 +55,11 @@ def test_settings_reach_the_database_as_its_owner(database):
     assert (database.name, database.server.owner) == found
 
 
+def test_rows_without_columns_are_rows(bare_database):
+    assert [(), ()] == bare_database.execute("SELECT FROM generate_series(1, 2)")
+    assert [] == bare_database.execute("SET work_mem = '5MB'")
+
+
 def test_databases_do_not_see_each_other(server):
     with server.database() as one, server.database() as other:
         one.execute("CREATE TABLE only_here (n integer)")

@@ -108,12 +108,13 @@ KEYS = {
 def test_a_key_is_proved_by_its_own_equality(database, case):
     columns, values, is_key = KEYS[case]
     if "caseless" in columns:
-        if database.execute("SELECT FROM pg_collation WHERE collprovider = 'i' LIMIT 1") == []:
+        try:
+            database.execute(
+                "CREATE COLLATION public.caseless"
+                " (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
+            )
+        except psycopg.errors.FeatureNotSupported:
             pytest.skip("this server was built without ICU")
-        database.execute(
-            "CREATE COLLATION public.caseless"
-            " (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
-        )
     database.execute("CREATE TYPE public.pair AS (a int, b int)")
     database.execute(f"CREATE TABLE public.keys ({columns})")
     if values is not None:
