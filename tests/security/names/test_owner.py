@@ -163,6 +163,8 @@ def test_what_is_published_runs_nothing_of_its_owner(owner, database, trap):
 
 @pytest.mark.parametrize("trap", REFUSED)
 def test_a_table_that_cannot_be_read_without_running_others_code_is_not_read(owner, database, trap):
+    if trap == "statistics" and database.server.version < 14:
+        pytest.skip("needs PostgreSQL 14")
     make(owner, database)
     owner.execute(REFUSED[trap])
     database.execute(READ)
@@ -177,7 +179,6 @@ def test_a_table_that_cannot_be_read_without_running_others_code_is_not_read(own
 BESIDE = """
 CREATE TABLE public.beside (id int, age int, disease text);
 CREATE INDEX ON public.beside (age) WHERE public.spy(1);
-CREATE STATISTICS public.t ON (age + public.spy_zero(1)), id FROM public.beside;
 CREATE POLICY p ON public.beside USING (public.spy(age));
 CREATE TABLE public.under () INHERITS (public.beside);
 CREATE INDEX ON public.under (age) WHERE public.spy(1);
@@ -189,6 +190,8 @@ CREATE VIEW public.watched AS SELECT * FROM public.people WHERE public.spy(age);
 def test_what_calls_others_code_beside_the_table_is_no_matter(owner, database):
     make(owner, database)
     owner.execute(BESIDE)
+    if database.server.version >= 14:
+        owner.execute(REFUSED["statistics"].replace("people", "beside"))
     with connect(database.settings) as session, session.transaction(keep=False):
         assert [] == found_in(session, "people")
         for name in ("beside", "under", "watched"):

@@ -55,8 +55,10 @@ def test_a_view_shows_nothing_that_neither_its_owner_nor_its_readers_may_read(da
     database.execute(f"GRANT CREATE ON DATABASE {database.name} TO stranger")
     ((publisher,),) = database.execute("SELECT current_user")
     stranger.execute(CLINIC)
+    # Older servers have no such views; pg_stats checks the reader in every view.
+    option = " WITH (security_invoker)" if database.server.version >= 15 else ""
     stranger.execute(
-        "CREATE VIEW clinic.people WITH (security_invoker) AS SELECT id, age,"
+        f"CREATE VIEW clinic.people{option} AS SELECT id, age,"
         f" CASE WHEN id < 50 THEN disease ELSE {READING[how]} END AS disease"
         " FROM clinic.patient AS p;"
         f'GRANT SELECT ON clinic.people, clinic.patient TO "{publisher}"'
