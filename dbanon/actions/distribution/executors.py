@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import multiprocessing
+import os
 import signal
+import threading
 import warnings
 from concurrent.futures import CancelledError, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -130,12 +132,8 @@ def _end(pool: ProcessPoolExecutor, others: Collection[BaseProcess]) -> None:
 
 
 def _pool(job: Job) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(
-        processors(),
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_begin,
-        initargs=(job,),
-    )
+    spawn = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(processors(), spawn, initializer=_begin, initargs=(job,))
 
 
 _mine: list[Job] = []
@@ -144,6 +142,8 @@ _mine: list[Job] = []
 def _begin(job: Job) -> None:
     """Store the shared data of all tasks of this process, which arrives through its own pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that began this one ends it
+    parent: Any = multiprocessing.parent_process()  # it may be killed; then nobody ends this one
+    threading.Thread(target=lambda: parent.join() or os._exit(1), daemon=True).start()
     _mine.append(job)
 
 
@@ -258,9 +258,7 @@ def _failures() -> Iterator[None]:
 
 
 def _is_this_machine(host: str) -> bool:
-    if host == "localhost":
-        return True
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
-        return False
+        return host == "localhost"

@@ -1,6 +1,11 @@
 """Processes in which blocks are grouped, and may be lost."""
 
+import os
+import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 from selection import exhaustive_after
@@ -44,3 +49,31 @@ def test_no_more_blocks_are_made_than_are_performed_or_the_next(monkeypatch):
             done.append(number)
             assert len(made) <= len(done) + 2
     assert sorted(done) == made == list(range(20))
+
+
+# Performs one task by processes, and waits to be killed while they have no other.
+KILLED = """
+import functools, multiprocessing, os, time, types
+from dbanon.actions.distribution.executors import Processes
+task = types.SimpleNamespace(perform=functools.partial(os.write, 1))
+with Processes().opened(b"performed ", stopped=lambda: False) as run:
+    list(run([lambda: task]))
+    print(*[child.pid for child in multiprocessing.active_children()], flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_processes_end_with_a_command_that_is_killed(number):
+    command = [sys.executable, "-c", KILLED]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        performed, *others = process.stdout.readline().split()
+        process.send_signal(number)
+        try:
+            assert ("", None) == process.communicate(timeout=20)  # all have closed it
+        finally:
+            for other in others:
+                with suppress(ProcessLookupError):
+                    os.kill(int(other), signal.SIGKILL)
+    assert performed == "performed"
+    assert others
