@@ -88,27 +88,26 @@ asked AS MATERIALIZED (
       FROM unnest({numbers}::bigint[], {places}::integer[], {columns}::text[], {least}::bigint[])
            AS a (release_id, place, name, l)
 ),
-valued AS MATERIALIZED (
-    SELECT DISTINCT e.relation, e.shown, e.release_id AS since, coalesce(e.until, {never}) AS until, e.value_id
-      FROM {shown} AS e
-     WHERE e.class <> 0
-       AND e.relation = ANY (ARRAY(SELECT r.relation FROM release AS r))
-),
-valued_now AS MATERIALIZED (
-    SELECT DISTINCT b.shown, b.value_id
-      FROM {now} AS b
-),
 coded AS MATERIALIZED (
     SELECT r.number, r.value_id, r.code / 32 AS word, 1 << (r.code % 32)::integer AS mask
       FROM (SELECT c.number, c.value_id, dense_rank() OVER (ORDER BY c.number, c.value) AS code
               FROM (SELECT n.number, v.value_id, v.value -> n.name AS value
-                      FROM (SELECT s.value_id FROM valued AS s
+                      FROM (SELECT e.value_id FROM {shown} AS e
                              UNION
-                            SELECT s.value_id FROM valued_now AS s) AS s
+                            SELECT b.value_id FROM {now} AS b) AS s
                       JOIN dbanon.history_value AS v ON v.value_id = s.value_id
                      CROSS JOIN (SELECT DISTINCT a.number, a.name FROM asked AS a) AS n
                     OFFSET 0) AS c
              WHERE c.value IS NOT NULL) AS r
+),
+valued AS MATERIALIZED (
+    SELECT e.relation, e.shown, e.release_id AS since, coalesce(e.until, {never}) AS until,
+           o.number, o.word, bit_or(o.mask) AS mask
+      FROM {shown} AS e
+      LEFT JOIN coded AS o ON o.value_id = e.value_id
+     WHERE e.class <> 0
+       AND e.relation = ANY (ARRAY(SELECT r.relation FROM release AS r))
+     GROUP BY e.relation, e.shown, e.release_id, e.until, o.number, o.word
 ),
 counted AS MATERIALIZED (
     SELECT e.relation, e.shown, e.release_id AS since, coalesce(e.until, {never}) AS until, n.shown AS now,
@@ -195,7 +194,7 @@ sized AS MATERIALIZED (
      GROUP BY c.relation, c.since, c.until, c.is_in_both, c.persons
 ),
 possible AS MATERIALIZED (
-    SELECT u.stage, o.number, o.word, bit_or(o.mask) AS mask
+    SELECT u.stage, v.number, v.word, bit_or(v.mask) AS mask
       FROM valued AS v
       LEFT JOIN course AS c
         ON c.relation = v.relation
@@ -203,14 +202,14 @@ possible AS MATERIALIZED (
        AND c.since = v.since
        AND c.until = v.until
      CROSS JOIN LATERAL unnest(c.stages) AS u (stage)
-      JOIN coded AS o ON o.value_id = v.value_id
-     GROUP BY u.stage, o.number, o.word
+     WHERE v.number IS NOT NULL
+     GROUP BY u.stage, v.number, v.word
 ),
 possible_now AS MATERIALIZED (
-    SELECT v.shown, o.number, o.word, bit_or(o.mask) AS mask
-      FROM valued_now AS v
-      JOIN coded AS o ON o.value_id = v.value_id
-     GROUP BY v.shown, o.number, o.word
+    SELECT b.shown, o.number, o.word, bit_or(o.mask) AS mask
+      FROM {now} AS b
+      JOIN coded AS o ON o.value_id = b.value_id
+     GROUP BY b.shown, o.number, o.word
 ),
 shared AS MATERIALIZED (  -- else the values of all classes might be joined with those of all first
     SELECT d.stage, d.relation, d.since, d.until, d.now, d.persons, p.number, p.word, p.mask
@@ -487,12 +486,13 @@ SELECT c.person
     OR s.shown IN (SELECT n.shown FROM changed AS n)
 
 -- name: input_of_overlay
--- The input of a model of a sensitive column: a class is a cell in a run of releases.
+-- The input of a model of a sensitive column: a class is a cell in a run of releases. Cells come first, so that one
+-- sort groups and numbers them.
 cells AS (
     SELECT {class} AS class, o.{code} AS value,
            {label} AS label, {number} AS number, sum(o.{persons})::bigint AS members
       FROM overlay AS o
-     GROUP BY {run}, {quasi}, o.{code}
+     GROUP BY {quasi}, {run}, o.{code}
 )
 
 -- name: judge
