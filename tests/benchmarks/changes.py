@@ -19,8 +19,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import measuring
-from measuring import Bar, apart, connected, measure, own_server, report_command, report_head, say
+from measuring import (
+    Bar,
+    apart,
+    by_checkout,
+    connected,
+    measure,
+    own_server,
+    report_command,
+    report_head,
+    say,
+)
 from psycopg import sql
 from samples.resampled import HARD, LARGE, prepare
 
@@ -70,13 +79,9 @@ def prepared(sample: Sample, rows: int, options: list[str]) -> None:
 
 def of_checkout(checkout: Path, sample: Sample, rows: int, options: list[str]) -> Run:
     """Publish the table for the first time by another checkout."""
-    own = measuring.DBANON
-    measuring.DBANON = (str(checkout / ".venv/bin/python"), "-m", "dbanon")
-    with own_server():
+    with by_checkout(checkout), own_server():
         prepared(sample, rows, options)
-        run = measure("publish", sample.name, *options, "--timings")
-    measuring.DBANON = own
-    return run
+        return measure("publish", sample.name, *options, "--timings")
 
 
 def main() -> None:

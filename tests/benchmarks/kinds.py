@@ -20,9 +20,18 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import measuring
 from linked import persons_of, tables_of
-from measuring import Bar, apart, connected, measure, own_server, report_command, report_head, say
+from measuring import (
+    Bar,
+    apart,
+    by_checkout,
+    connected,
+    measure,
+    own_server,
+    report_command,
+    report_head,
+    say,
+)
 from samples.resampled import LARGE, prepare
 from samples.strict import EACH, visits
 
@@ -162,12 +171,10 @@ def main() -> None:
     report_head()
     plain: Run | None = None
     if arguments.before:
-        own = measuring.DBANON
-        measuring.DBANON = (str(arguments.before / ".venv/bin/python"), "-m", "dbanon")
-        for kind, run in published(arguments.share).items():
-            plain = plain or run
-            report_command(f"{kind}, before", run)
-        measuring.DBANON = own
+        with by_checkout(arguments.before):
+            for kind, run in published(arguments.share).items():
+                plain = plain or run
+                report_command(f"{kind}, before", run)
     for kind, run in published(arguments.share).items():
         plain = plain or run
         most = plain.cpu + plain.server if kind == "by anatomy" else BARS.get(kind)

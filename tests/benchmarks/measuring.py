@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     import psycopg
 
-DBANON = (sys.executable, "-m", "dbanon")
+_COMMAND = ("-P", "-m", "dbanon")  # not from the current folder, which may be another checkout
+DBANON = (sys.executable, *_COMMAND)
 STAGE = re.compile(r"^ *(\S.*?) +(\d+\.\d+) s$", re.MULTILINE)
 MEBIBYTE = 2**20
 UTIME, STIME, CUTIME, CSTIME = 11, 12, 13, 14  # of /proc/<pid>/stat, after the name
@@ -102,6 +103,18 @@ def measure(*arguments: str) -> Run:
     unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss
     cpu = usage.ru_utime + usage.ru_stime
     return Run(wall, cpu, server, usage.ru_maxrss * unit, output, stages)
+
+
+@contextmanager
+def by_checkout(checkout: Path) -> Iterator[None]:
+    """Run the commands of another checkout, with its own .venv, in the block."""
+    global DBANON  # noqa: PLW0603
+    own = DBANON
+    DBANON = (str(checkout / ".venv/bin/python"), *_COMMAND)
+    try:
+        yield
+    finally:
+        DBANON = own
 
 
 def server_cpu() -> float:
