@@ -488,11 +488,12 @@ SELECT {columns}
  ORDER BY {order}
 
 -- name: release_rows_of_draft
--- The published rows; the order of rows, groups and codes is independent of the source.
+-- The published rows; the order of rows, groups and codes is independent of the source. By anatomy, rows are not joined
+-- with their sensitive values: the order in which they are joined would tell which rows have the same.
 SELECT {columns}
   FROM {rows} AS r
   JOIN {groups} AS g ON g.group_id = r.group_id
-  JOIN {source} AS s ON {join}
+{sensitive}
 {made_up}
 
 -- name: replacement_code

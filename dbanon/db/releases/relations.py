@@ -145,14 +145,12 @@ def number_statements(publication: Publication) -> Iterator[sql.Composed]:
 def served_rows(publication: Publication) -> sql.Composed:
     """Compose the query of the rows of the private copy."""
     columns = sql.SQL("{}, g.class AS {}").format(publication.columns(), publication.class_column)
-    name = "releases.release_rows_of_draft" if publication.drafted else "releases.release_rows"
-    return template(
-        name,
-        columns=columns,
-        made_up=publication.made_up,
-        order=template("releases.random_order"),
-        **publication.copied_from,
-    )
+    slots = {"columns": columns, "made_up": publication.made_up, **publication.copied_from}
+    if publication.drafted:
+        joined = "" if publication.policy.anatomy else "  JOIN {source} AS s ON {join}"
+        sensitive = sql.SQL(joined).format(**publication.copied_from)
+        return template("releases.release_rows_of_draft", sensitive=sensitive, **slots)
+    return template("releases.release_rows", order=template("releases.random_order"), **slots)
 
 
 def seen_statements(publication: Publication) -> Iterator[sql.Composed]:
