@@ -73,12 +73,12 @@ classes AS (
 -- name: compare
 -- Compare releases with the newest, in "now", as a reader of both can: the sizes of the sets of persons in a class of
 -- both, or of one and not the other; and the values of both, because a class of one may show fewer values of a column
--- than that of the other, and a person in both has one of the values of both. All releases are compared at once: a
--- stage is a class for as long as it has the same rows, and is counted once for all releases that show it. shown: the
--- membership of the classes of the persons in "before". Persons are counted before they are joined with stages, and
--- the values of a class are bits of words of 32: there are fewer of these than of persons and values. Values are found
--- by their numbers, as the planner does not know how many a table has; left joins keep it from expecting none. Numbers
--- of persons are added as floating point, which is exact up to 2 ^ 53 and needs no numeric.
+-- than that of the other, and a person in both has one of the values of both. All releases are compared at once: from
+-- 0, before the first compared release, to "never", after the last, most sets and classes stay the same. shown: the
+-- membership of the classes, with the persons to count. The values of a class are bits of words of 32: there are fewer
+-- of these than of persons and values. Values are found by their numbers, as the planner does not know how many a table
+-- has; left joins keep it from expecting none. Numbers of persons are added as floating point, which is exact up to
+-- 2 ^ 53 and needs no numeric.
 WITH release AS MATERIALIZED (
     SELECT r.release_id, r.shown_id, r.relation, r.k
       FROM {releases}
@@ -89,150 +89,155 @@ asked AS MATERIALIZED (
            AS a (release_id, place, name, l)
 ),
 coded AS MATERIALIZED (
-    SELECT r.number, r.value_id, r.code / 32 AS word, 1 << (r.code % 32)::integer AS mask
-      FROM (SELECT c.number, c.value_id, dense_rank() OVER (ORDER BY c.number, c.value) AS code
+    SELECT r.number, r.value_id, r.code / 32 AS word,
+           CASE WHEN r.value IS NULL THEN 0 ELSE 1 << (r.code % 32)::integer END AS mask
+      FROM (SELECT c.*, dense_rank() OVER (ORDER BY c.number, c.value) AS code
               FROM (SELECT n.number, v.value_id, v.value -> n.name AS value
-                      FROM (SELECT e.value_id FROM {shown} AS e
-                             UNION
-                            SELECT b.value_id FROM {now} AS b) AS s
+                      FROM (SELECT DISTINCT e.value_id FROM {shown} AS e) AS s
                       JOIN dbanon.history_value AS v ON v.value_id = s.value_id
                      CROSS JOIN (SELECT DISTINCT a.number, a.name FROM asked AS a) AS n
-                    OFFSET 0) AS c
-             WHERE c.value IS NOT NULL) AS r
+                    OFFSET 0) AS c) AS r
 ),
-valued AS MATERIALIZED (
-    SELECT e.relation, e.shown, e.release_id AS since, coalesce(e.until, {never}) AS until,
-           o.number, o.word, bit_or(o.mask) AS mask
-      FROM {shown} AS e
-      LEFT JOIN coded AS o ON o.value_id = e.value_id
-     WHERE e.class <> 0
-       AND e.relation = ANY (ARRAY(SELECT r.relation FROM release AS r))
-     GROUP BY e.relation, e.shown, e.release_id, e.until, o.number, o.word
-),
-counted AS MATERIALIZED (
-    SELECT e.relation, e.shown, e.release_id AS since, coalesce(e.until, {never}) AS until, n.shown AS now,
-           sum(e.persons::double precision) AS persons
-      FROM {shown} AS e
-      LEFT JOIN {now} AS n ON n.person = e.person AND n.place = 1
-     WHERE e.place = 1
-       AND e.class <> 0
-       AND e.relation = ANY (ARRAY(SELECT r.relation FROM release AS r)){among}
-     GROUP BY e.relation, e.shown, e.release_id, e.until, n.shown
-),
-span AS MATERIALIZED (
-    SELECT DISTINCT v.relation, v.shown, v.since, v.until
-      FROM valued AS v
-),
-stage AS MATERIALIZED (
-    SELECT row_number() OVER () AS stage, b.relation, b.shown, b.since,
-           lead(b.since) OVER (PARTITION BY b.relation, b.shown ORDER BY b.since) AS until
-      FROM (SELECT s.relation, s.shown, s.since
-              FROM span AS s
-             UNION
-            SELECT s.relation, s.shown, s.until
-              FROM span AS s) AS b
-),
-course AS MATERIALIZED (
-    SELECT s.relation, s.shown, s.since, s.until,
-           c.stages[array_position(c.bounds, s.since):array_position(c.bounds, s.until) - 1] AS stages
-      FROM span AS s
-      LEFT JOIN (SELECT t.relation, t.shown, array_agg(t.since ORDER BY t.since) AS bounds,
-                        array_agg(t.stage ORDER BY t.since) AS stages
-                   FROM stage AS t
-                  GROUP BY t.relation, t.shown) AS c ON c.relation = s.relation AND c.shown = s.shown
-),
-pair AS MATERIALIZED (
-    SELECT u.stage, n.now, sum(n.persons) AS persons
-      FROM counted AS n
-      LEFT JOIN course AS c
-        ON c.relation = n.relation
-       AND c.shown = n.shown
-       AND c.since = n.since
-       AND c.until = n.until
-     CROSS JOIN LATERAL unnest(c.stages) AS u (stage)
-     GROUP BY u.stage, n.now
-),
-dated AS MATERIALIZED (
-    SELECT p.stage, t.relation, t.since, t.until, p.now, p.persons
-      FROM pair AS p
-      LEFT JOIN (SELECT DISTINCT ON (t.stage) t.stage, t.relation, t.since, t.until
-                   FROM stage AS t) AS t ON t.stage = p.stage
-),
-met AS MATERIALIZED (
-    SELECT d.relation, d.now, d.since, d.until, sum(d.persons) AS persons
-      FROM dated AS d
-     WHERE d.now IS NOT NULL
-     GROUP BY d.relation, d.now, d.since, d.until
-),
-missing AS (
-    SELECT m.relation, m.since, lead(m.since, 1, {never}) OVER moments AS until,
-           sum(m.persons) OVER moments AS persons
-      FROM (SELECT u.relation, u.now, u.since, sum(u.persons) AS persons
-              FROM (SELECT r.relation, n.shown AS now, 0::bigint AS since, n.persons
-                      FROM (SELECT DISTINCT r.relation FROM release AS r) AS r
-                     CROSS JOIN (SELECT n.shown, sum(n.persons::double precision) AS persons
-                                   FROM {now} AS n
-                                  WHERE n.place = 1
-                                  GROUP BY n.shown) AS n
-                     UNION ALL
-                    SELECT m.relation, m.now, m.since, -m.persons
-                      FROM met AS m
-                     UNION ALL
-                    SELECT m.relation, m.now, m.until, m.persons
-                      FROM met AS m) AS u
-             GROUP BY u.relation, u.now, u.since) AS m
-    WINDOW moments AS (PARTITION BY m.relation, m.now ORDER BY m.since)
-),
-sized AS MATERIALIZED (
-    SELECT c.relation, c.since, c.until, c.is_in_both, c.persons, count(*) AS cells
-      FROM (SELECT d.relation, d.since, d.until, d.now IS NOT NULL AS is_in_both, d.persons
-              FROM dated AS d
-             UNION ALL
-            SELECT m.relation, m.since, m.until, false, m.persons
-              FROM missing AS m
-             WHERE m.persons > 0) AS c
-     GROUP BY c.relation, c.since, c.until, c.is_in_both, c.persons
-),
-possible AS MATERIALIZED (
-    SELECT u.stage, v.number, v.word, bit_or(v.mask) AS mask
-      FROM valued AS v
-      LEFT JOIN course AS c
-        ON c.relation = v.relation
-       AND c.shown = v.shown
-       AND c.since = v.since
-       AND c.until = v.until
-     CROSS JOIN LATERAL unnest(c.stages) AS u (stage)
-     WHERE v.number IS NOT NULL
-     GROUP BY u.stage, v.number, v.word
-),
-possible_now AS MATERIALIZED (
-    SELECT b.shown, o.number, o.word, bit_or(o.mask) AS mask
+now AS MATERIALIZED (
+    SELECT b.shown, o.number, o.word, bit_or(o.mask) AS mask,
+           sum(b.persons::double precision) FILTER (WHERE b.place = 1) AS persons
       FROM {now} AS b
-      JOIN coded AS o ON o.value_id = b.value_id
+      LEFT JOIN coded AS o ON o.value_id = b.value_id
      GROUP BY b.shown, o.number, o.word
 ),
+counted AS MATERIALIZED (  -- each person once for the first column, or for none
+    SELECT e.relation, e.shown, CASE WHEN e.release_id > r.first THEN e.release_id ELSE 0 END AS since,
+           CASE WHEN e.until <= r.last THEN e.until ELSE {never} END AS until,
+           n.shown AS now, o.number, o.word, bit_or(o.mask) AS mask,
+           sum(e.persons::double precision) FILTER (WHERE e.place = 1 AND e.is_counted) AS persons
+      FROM {shown} AS e
+      JOIN (SELECT r.relation, min(r.shown_id) AS first, max(r.shown_id) AS last
+              FROM release AS r
+             GROUP BY r.relation) AS r ON r.relation = e.relation
+      LEFT JOIN coded AS o ON o.value_id = e.value_id
+      LEFT JOIN {now} AS n ON n.person = e.person AND n.place = 1
+     WHERE e.class <> 0
+       AND e.release_id <= r.last
+       AND (e.until > r.first OR e.until IS NULL)
+     GROUP BY e.relation, e.shown, 3, 4, n.shown, o.number, o.word
+),
+met AS (
+    SELECT c.relation, c.shown, c.now, c.since, c.until, c.persons
+      FROM counted AS c
+     WHERE c.persons > 0
+       AND (c.number = 1 OR c.number IS NULL)
+),
+change AS (
+    SELECT c.relation, c.shown, c.now, c.since, sum(c.persons) AS persons
+      FROM (SELECT m.relation, m.shown, m.now, m.since, m.persons
+              FROM met AS m
+             UNION ALL
+            SELECT m.relation, m.shown, m.now, m.until, -m.persons
+              FROM met AS m
+             WHERE m.until < {never}
+             UNION ALL
+            SELECT r.relation, NULL, n.shown, 0, n.persons
+              FROM (SELECT DISTINCT r.relation FROM release AS r) AS r
+             CROSS JOIN now AS n
+             WHERE n.number = 1
+                OR n.number IS NULL
+             UNION ALL
+            SELECT m.relation, NULL, m.now, m.since, -m.persons
+              FROM met AS m
+             WHERE m.now IS NOT NULL
+             UNION ALL
+            SELECT m.relation, NULL, m.now, m.until, m.persons
+              FROM met AS m
+             WHERE m.now IS NOT NULL
+               AND m.until < {never}) AS c
+     GROUP BY c.relation, c.shown, c.now, c.since
+),
+pair AS MATERIALIZED (
+    SELECT p.relation, p.shown, p.now, p.since, p.until, p.persons
+      FROM (SELECT c.relation, c.shown, c.now, c.since, lead(c.since, 1, {never}) OVER moments AS until,
+                   sum(c.persons) OVER moments AS persons
+              FROM change AS c
+            WINDOW moments AS (PARTITION BY c.relation, c.shown, c.now ORDER BY c.since)) AS p
+     WHERE p.persons > 0
+),
+sized AS MATERIALIZED (
+    SELECT p.relation, p.since, p.until, p.is_in_both, p.persons, count(*) AS sets
+      FROM (SELECT p.relation, p.since, p.until, p.persons,
+                   num_nulls(p.shown, p.now) = 0 AS is_in_both
+              FROM pair AS p) AS p
+     GROUP BY p.relation, p.since, p.until, p.is_in_both, p.persons
+),
+valued AS MATERIALIZED (
+    SELECT c.relation, c.shown, c.since, c.until, c.number, c.word, bit_or(c.mask) AS mask
+      FROM counted AS c
+     WHERE c.mask <> 0
+     GROUP BY c.relation, c.shown, c.since, c.until, c.number, c.word
+),
+passing AS MATERIALIZED (  -- values that not all compared releases show of the class
+    SELECT v.relation, v.shown, v.since, v.until, v.number, v.word, v.mask
+      FROM valued AS v
+      LEFT JOIN valued AS s
+        ON s.relation = v.relation
+       AND s.shown = v.shown
+       AND s.number = v.number
+       AND s.word = v.word
+       AND s.since = 0
+       AND s.until = {never}
+     WHERE v.mask & ~coalesce(s.mask, 0) <> 0
+),
+stage AS MATERIALIZED (
+    SELECT b.relation, b.shown, b.since,
+           lead(b.since, 1, {never}) OVER (PARTITION BY b.relation, b.shown ORDER BY b.since) AS until
+      FROM (SELECT p.relation, p.shown, 0 AS since FROM passing AS p
+             UNION
+            SELECT p.relation, p.shown, p.since FROM passing AS p
+             UNION
+            SELECT p.relation, p.shown, p.until FROM passing AS p) AS b
+),
+possible AS MATERIALIZED (
+    SELECT v.relation, v.shown, coalesce(t.since, 0) AS since, coalesce(t.until, {never}) AS until,
+           v.number, v.word, bit_or(v.mask) AS mask
+      FROM (SELECT v.relation, v.shown, v.since, v.until, v.number, v.word, v.mask
+              FROM valued AS v
+             WHERE v.since = 0
+               AND v.until = {never}
+             UNION ALL
+            SELECT p.relation, p.shown, p.since, p.until, p.number, p.word, p.mask
+              FROM passing AS p) AS v
+      LEFT JOIN stage AS t
+        ON t.relation = v.relation
+       AND t.shown = v.shown
+       AND t.since >= v.since
+       AND t.since < v.until
+     GROUP BY v.relation, v.shown, t.since, t.until, v.number, v.word
+),
 shared AS MATERIALIZED (  -- else the values of all classes might be joined with those of all first
-    SELECT d.stage, d.relation, d.since, d.until, d.now, d.persons, p.number, p.word, p.mask
-      FROM dated AS d
-      JOIN possible AS p ON p.stage = d.stage
-     WHERE d.now IS NOT NULL
+    SELECT p.relation, p.shown, p.now, greatest(p.since, v.since) AS since, least(p.until, v.until) AS until,
+           p.persons, v.number, v.word, v.mask
+      FROM pair AS p
+      JOIN possible AS v
+        ON v.relation = p.relation
+       AND v.shown = p.shown
+       AND v.since < p.until
+       AND v.until > p.since
+     WHERE p.now IS NOT NULL
 ),
 left_over AS MATERIALIZED (
     SELECT c.relation, c.since, c.until, c.number, c.candidates, sum(c.persons) AS persons
       FROM (SELECT s.relation, s.since, s.until, s.number, s.persons,
                    sum(length(replace((s.mask & n.mask)::bit(32)::text, '0', ''))) AS candidates
               FROM shared AS s
-              JOIN possible_now AS n ON n.shown = s.now AND n.number = s.number AND n.word = s.word
-             GROUP BY s.stage, s.now, s.number, s.relation, s.since, s.until, s.persons
+              JOIN now AS n ON n.shown = s.now AND n.number = s.number AND n.word = s.word
+             GROUP BY s.relation, s.shown, s.now, s.since, s.until, s.number, s.persons
             HAVING bit_or(s.mask & n.mask) <> 0) AS c
      GROUP BY c.relation, c.since, c.until, c.number, c.candidates
 )
 SELECT r.release_id, f.persons, f.smallest, f.below, f.in_both, e.below, e.to_one
   FROM release AS r
  CROSS JOIN LATERAL (
-        SELECT coalesce(sum(s.persons * s.cells), 0)::bigint AS persons, min(s.persons)::bigint AS smallest,
-               coalesce(sum(s.persons * s.cells) FILTER (WHERE s.persons < r.k), 0)::bigint AS below,
-               coalesce(sum(s.persons * s.cells) FILTER (WHERE s.is_in_both), 0)::bigint AS in_both
+        SELECT coalesce(sum(s.persons * s.sets), 0)::bigint AS persons, min(s.persons)::bigint AS smallest,
+               coalesce(sum(s.persons * s.sets) FILTER (WHERE s.persons < r.k), 0)::bigint AS below,
+               coalesce(sum(s.persons * s.sets) FILTER (WHERE s.is_in_both), 0)::bigint AS in_both
           FROM sized AS s
          WHERE s.relation = r.relation
            AND s.since <= r.shown_id
@@ -377,6 +382,17 @@ SELECT coalesce(sum(e.persons), 0)::bigint
                     WHERE w.relation = %(relation)s
                       AND w.until = %(newest)s
                       AND w.class <> 0)
+
+-- name: counted_all
+-- The membership of persons who are all to be counted.
+(SELECT s.*, true AS is_counted
+   FROM {shown} AS s)
+
+-- name: counted_among
+-- The membership of persons of whom only some are to be counted.
+(SELECT s.*, b.person IS NOT NULL AS is_counted
+   FROM {shown} AS s
+   LEFT JOIN (SELECT DISTINCT b.person FROM {before} AS b) AS b ON b.person = s.person)
 
 -- name: create_linked
 -- The persons of the tables of a dataset, with all that is shown of the classes of each in one of them.

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 CELLS = sql.Identifier("pg_temp", "history_cells")
 NOW = sql.Identifier("pg_temp", "history_now")
-_AMONG = sql.SQL("\n       AND e.person IN (SELECT b.person FROM {} AS b)")
 _VALUES = sql.SQL("(SELECT e.value_id FROM {} AS e WHERE e.relation = ANY ({}))")
 _LEAST = 2  # values that a person is to have where a policy asks for no number of them
 
@@ -320,13 +319,13 @@ def against(
     k = {number: max(policies[number].k, policies[newest].k) for number in compared}
     rows = [(number, one, first[one], k[number]) for number, one in compared.items()]
     required = {number: required_of(policies[number], policies[newest]) for number in compared}
+    counted = "overlays.counted_all" if before == shown else "overlays.counted_among"
     statement = template(
         "overlays.compare",
         **_asked(required),
         releases=memory.listed(rows, "release_id", "shown_id", "relation", "k"),
         now=now,
-        among=sql.SQL("") if before == shown else _AMONG.format(before),
-        shown=shown,
+        shown=template(counted, shown=shown, before=before),
         never=NEVER,
     )
     found = {}
