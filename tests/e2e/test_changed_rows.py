@@ -61,6 +61,7 @@ POLICY = Policy(
     columns=COLUMNS,
     models=(ModelSpec(K_ANONYMITY, {"k": 3}),),
     algorithm="mondrian",
+    pool_size=10,
     rest=DROP,
 )
 DIVERSE = ModelSpec(L_DIVERSITY, {"l": 2})
