@@ -486,12 +486,13 @@ CREATE TEMPORARY TABLE {rows} ON COMMIT DROP AS
 
 -- name: same_members
 -- Test if a copy has as many rows as the stored membership, in total and in each touched class, and if the class
--- number of each row of these classes belongs to its published values. touched: the classes that lost or gained rows.
+-- number of each row of these classes belongs to its published values. touched: the classes that lost or gained rows,
+-- of which this transaction has written every row.
 WITH touched AS MATERIALIZED ({touched}),
 shown AS MATERIALIZED (  -- a published column may have any other name
     SELECT {quasi}, ARRAY[s.{class_column}, count(*)] AS {class_column}
       FROM ONLY {release} AS s
-     WHERE s.{class_column} IN (SELECT t.class FROM touched AS t)
+     WHERE {is_written}
      GROUP BY {alike}, s.{class_column}
 ),
 counted AS (

@@ -222,7 +222,7 @@ SELECT NOT (c.relhasrules OR c.relrowsecurity OR c.relforcerowsecurity)
 -- name: extend_release
 -- Withdraw classes from the private copy and add rows, and rewrite all rows of changed classes with them in random
 -- order. The physical order then discloses which classes changed, like their rows, and nothing else. Returns by how
--- much the sums of ``copy_sums`` change.
+-- much the sums of ``copy_sums`` change, and the number of former classes of which rows were deleted.
 WITH removed AS (
     DELETE FROM ONLY {release} AS t
      WHERE t.{class_column} IN (SELECT g.class FROM {groups} AS g)
@@ -240,7 +240,8 @@ added AS (
 )
 SELECT coalesce(sum(s.sign), 0),
        coalesce(sum(s.sign * hashtextextended('' COLLATE "C", s.cells)::numeric), 0),
-       coalesce(sum(s.sign * hashtextextended('' COLLATE "C", s.cells # hashint8extended(s.class, 0))::numeric), 0)
+       coalesce(sum(s.sign * hashtextextended('' COLLATE "C", s.cells # hashint8extended(s.class, 0))::numeric), 0),
+       (SELECT count(*) FROM (SELECT FROM removed AS o GROUP BY o.{class_column}) AS c)
   FROM (SELECT -1 AS sign, {cells} AS cells, o.{class_column} AS class
           FROM removed AS o
          WHERE o.{class_column} = ANY ({withdrawn}::bigint[])
@@ -265,6 +266,10 @@ SELECT c.oid::regclass::text,
    AND (c.relpersistence <> 'p' OR c.relrowsecurity)
  ORDER BY c.oid
  LIMIT 1
+
+-- name: is_written
+-- Test if this transaction has written a row. As a CASE, PostgreSQL expects many, and groups them without sorting texts.
+CASE s.xmin WHEN (SELECT pg_current_xact_id()::xid) THEN true END
 
 -- name: kept_guards
 -- Test if the source has exactly the required guards of a live view.
@@ -341,10 +346,11 @@ SELECT n.*
   FROM {new} AS n
 
 -- name: number_classes
--- The class number and the sensitive values of each row of a private copy.
+-- The class number and the sensitive values of each row of a private copy that this transaction has written.
 CREATE TEMPORARY VIEW {view} AS
 SELECT {columns}
-  FROM ONLY {release}
+  FROM ONLY {release} AS s
+ WHERE {is_written}
 
 -- name: number_groups
 -- Give every group its class number.

@@ -6,12 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dbanon.actions.preparation.inputs import (
-    fingerprint,
-    input_tables,
-    last_of_classes,
-    of_classes,
-)
+from dbanon.actions.preparation.inputs import fingerprint, input_tables, last_of_classes, of_classes
 from dbanon.actions.preparation.loading import Loaded, find_source
 from dbanon.actions.publish import carry_out, keep, publishing, withdraw
 from dbanon.db.metadata import ledger
@@ -158,11 +153,7 @@ def _attempt(releases: Sequence[Release], again: Callable[[], list[Refreshed]]) 
 
 
 def _again(
-    releases: Sequence[Release],
-    now: Request,
-    *,
-    if_changed: bool,
-    unless_since: Mark | None,
+    releases: Sequence[Release], now: Request, *, if_changed: bool, unless_since: Mark | None
 ) -> list[Refreshed]:
     """Publish a release or dataset again, with its options and those of this refresh."""
     asked = Request.from_ledger(releases[0].overrides)

@@ -19,6 +19,7 @@ from dbanon.actions.publication import plan
 from dbanon.db import catalog, person_hashes
 from dbanon.db.histories import memory
 from dbanon.db.metadata import ledger
+from dbanon.db.proofs import checks
 from dbanon.db.releases import immutability
 from dbanon.db.session import connect
 from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError, DriftError
@@ -880,24 +881,88 @@ def test_a_proof_by_class_numbers_finds_what_one_by_published_values_does(people
     assert counted.results == proved.results
 
 
-@pytest.mark.exhaustive
-def test_a_class_of_too_few_rows_fails_the_proof_by_class_numbers(people, monkeypatch):
+def losing(monkeypatch, *, is_written):
+    """Have each refresh leave one row of a class that it has written, or has not."""
     extend = memory.extend
 
-    def losing(session, publication, previous):
+    def extended(session, publication, previous):
         made = extend(session, publication, previous)
         session.run(immutability.open_statements(made.release))
         session.pg.execute(
             sql.SQL(
                 "DELETE FROM {0} AS r USING (SELECT dbanon_class AS class, min(ctid) AS place"
-                " FROM {0} GROUP BY dbanon_class LIMIT 1) AS c"
+                " FROM {0} WHERE (xmin = pg_current_xact_id()::xid) = {1}"
+                " GROUP BY dbanon_class LIMIT 1) AS c"
                 " WHERE r.dbanon_class = c.class AND r.ctid <> c.place"
-            ).format(made.release)
+            ).format(made.release, sql.Literal(is_written))
         )
         session.run(immutability.close_statements(made.release))
         return made
 
-    monkeypatch.setattr(memory, "extend", losing)
+    monkeypatch.setattr(memory, "extend", extended)
+
+
+@pytest.mark.exhaustive
+def test_a_class_of_too_few_rows_fails_the_proof_by_class_numbers(people, monkeypatch):
+    losing(monkeypatch, is_written=True)
     people.execute(CHANGE)
     with pytest.raises(CheckFailed, match="k-anonymity requires 3, the worst class has 1"):
         refresh(people)
+
+
+@pytest.mark.exhaustive
+def test_a_class_that_was_proved_before_loses_no_row(people, monkeypatch):
+    losing(monkeypatch, is_written=False)
+    people.execute(CHANGE)
+    with pytest.raises(DatabaseError, match="other classes than are remembered"):
+        refresh(people)
+
+
+LOSE = """
+ALTER TABLE dbanon_data.release_1 DISABLE TRIGGER released_table_is_immutable;
+GRANT DELETE ON dbanon_data.release_1 TO CURRENT_USER;
+DELETE FROM dbanon_data.release_1 AS r
+ USING (SELECT dbanon_class AS class, min(ctid) AS place
+          FROM dbanon_data.release_1 GROUP BY 1 ORDER BY 1 LIMIT 3) AS c
+ WHERE r.dbanon_class = c.class AND r.ctid <> c.place;
+REVOKE DELETE ON dbanon_data.release_1 FROM CURRENT_USER;
+ALTER TABLE dbanon_data.release_1 ENABLE ALWAYS TRIGGER released_table_is_immutable
+"""
+
+
+@pytest.mark.exhaustive
+def test_the_proof_of_a_class_does_not_outlast_its_rows(people, obstacles):
+    """A refresh proves what it writes, and relies on the seal for the rest."""
+    people.execute(LOSE)
+    with pytest.raises(CheckFailed, match="3 of 40 classes fail"):
+        dbanon.check("anon.people", settings=people.settings)
+    people.execute(CHANGE)
+    assert refresh(people).changed
+    assert ["it was changed after publication"] == obstacles
+    assert dbanon.check("anon.people", settings=people.settings).passed
+
+
+FORMER = {
+    "none": "'[]'",
+    "less": "jsonb_set(checks::jsonb, '{0,required}', '2')",
+    "failed": """jsonb_set(checks::jsonb, '{0,verdict}', '"failed"')""",
+    "another model": """jsonb_set(checks::jsonb, '{0,model}', '"p-sensitivity"')""",
+}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("former", FORMER)
+def test_all_classes_are_proved_if_the_former_ones_have_no_proof_like_that(
+    people, monkeypatch, former
+):
+    proved, prove = [], checks.prove
+    listed = lambda *given, **more: proved.append(prove(*given, **more)) or proved[-1]  # noqa: E731
+    monkeypatch.setattr(checks, "prove", listed)
+    people.execute(CHANGE)
+    assert refresh(people).changed
+    people.execute(
+        "INSERT INTO people SELECT i, 31, 'F', 'sad' FROM generate_series(801, 812) AS i"
+    )
+    people.execute(f"UPDATE dbanon.release SET checks = ({FORMER[former]})::json")
+    assert refresh(people).changed
+    assert [False, False, True] == [one.results[0].n_rows == 624 for one in proved]

@@ -56,11 +56,7 @@ class PublicationPlan:
 
 
 def resolve(
-    session: Session,
-    loaded: Sequence[Loaded],
-    request: Request,
-    *,
-    present: Sequence[Release] = (),
+    session: Session, loaded: Sequence[Loaded], request: Request, *, present: Sequence[Release] = ()
 ) -> PublicationPlan:
     """Resolve the policies in force, the joined series and the mode; reads no source row.
 

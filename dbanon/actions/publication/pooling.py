@@ -90,8 +90,7 @@ def pooled(
         found.append(replace(tried, places=places[rows]))
     # The pool that lacks fewest persons.
     nearest = min(
-        found,
-        key=lambda o: (not o.pending, o.required is None, (o.required or 0) - o.pending),
+        found, key=lambda o: (not o.pending, o.required is None, (o.required or 0) - o.pending)
     )
     return Pooled(
         places=np.concatenate([one.places for one in found]),

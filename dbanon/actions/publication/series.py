@@ -155,11 +155,7 @@ def placed(session: Session, info: TableInfo, request: Request) -> Placement:
 
 
 def _joined(
-    table: TableName,
-    request: Request,
-    known: Mapping[int, tuple[int, TableName]],
-    *,
-    starts: bool,
+    table: TableName, request: Request, known: Mapping[int, tuple[int, TableName]], *, starts: bool
 ) -> TableName:
     """Return the relation whose series fits; known: series and relation of each release."""
     view, joined = request.view(table), request.joined
@@ -218,8 +214,7 @@ def _require_coherent(request: Request) -> None:
         )
     if not request.new_series:
         raise ConfigError(
-            "--recipients-changed is for a new series",
-            hint="--new-series --recipients-changed",
+            "--recipients-changed is for a new series", hint="--new-series --recipients-changed"
         )
 
 
@@ -239,11 +234,7 @@ def _require_own_name(session: Session, info: TableInfo, request: Request) -> No
 
 
 def _require_one(
-    table: TableName,
-    view: TableName,
-    known: Mapping[int, tuple[int, TableName]],
-    *,
-    of_table: bool,
+    table: TableName, view: TableName, known: Mapping[int, tuple[int, TableName]], *, of_table: bool
 ) -> None:
     """Raise ConfigError if a table has several series; known: series and relation by release."""
     series: dict[int, dict[TableName, list[int]]] = {}
@@ -453,12 +444,7 @@ def require_enough_changed(
 
 
 def _too_few(
-    publication: Publication,
-    one: Apart,
-    column: str,
-    found: Difference,
-    *,
-    previous: Entry | None,
+    publication: Publication, one: Apart, column: str, found: Difference, *, previous: Entry | None
 ) -> CheckFailed:
     """Return the error of a release that differs too little from an earlier one."""
     columns, k = found.earlier[one.number]

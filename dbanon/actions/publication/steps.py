@@ -41,8 +41,7 @@ from dbanon.domain.messages import set_aside_in_words
 from dbanon.domain.release import CheckFailed, Release, Sums
 from dbanon.domain.text import command
 from dbanon.formats.support import Mode
-from dbanon.models.base import Scope
-from dbanon.models.registry import MODELS
+from dbanon.models import registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -58,13 +57,7 @@ if TYPE_CHECKING:
     from dbanon.db.session import Session
     from dbanon.domain.assignment import LossReport
     from dbanon.domain.outcomes import Stages
-    from dbanon.domain.release import (
-        CheckReport,
-        Composition,
-        Delta,
-        Entry,
-        SourceState,
-    )
+    from dbanon.domain.release import CheckReport, Composition, Delta, Entry, SourceState
     from dbanon.domain.table import TableInfo, TableName
 
     Run = Callable[["Sender", PublicationPlan, Sequence["Work"]], list["Work"]]
@@ -235,10 +228,13 @@ def _copy(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
     return replace(work, publication=publication, differs=differs, candidate=candidate)
 
 
-def _check(to: Sender, _plan: PublicationPlan, work: Work) -> Work:
+def _check(to: Sender, plan: PublicationPlan, work: Work) -> Work:
     """Prove the candidate; raises CheckFailed."""
     proof = checks.proof(work.publication.view)
-    return replace(work, report=to.do(partial(_prove, to.session, work), printed=[proof]))
+    is_new = work.publication.withdrawn is None
+    former = None if is_new else plan.present[plan.members.index(work.member)].checks
+    prove = partial(_prove, to.session, work, former=former)
+    return replace(work, report=to.do(prove, printed=[proof]))
 
 
 def _remember(to: Sender, plan: PublicationPlan, work: Work) -> Work:
@@ -582,14 +578,15 @@ def _put_in_place(session: Session, work: Work, create: Statement) -> TableName 
         ) from None
 
 
-def _prove(session: Session, work: Work) -> CheckReport:
+def _prove(session: Session, work: Work, *, former: CheckReport | None = None) -> CheckReport:
     """Prove the candidate view with the function that readers use, before it is served.
 
-    Counts that need the source, of persons and of the population, are added.
+    former: the proof of the copy that it extends. Counts that need the source, of persons and of
+    the population, are added.
     """
     assert work.candidate is not None  # noqa: S101 - a step before made it
     publication, published, prepared = work.publication, work.candidate, work.prepared
-    report = _verify(session, publication, published)
+    report = _verify(session, publication, published, former)
     _require_same_classes(publication, report, prepared.outcome.loss)
     if publication.withdrawn is None and not publication.policy.anatomy:
         # else they are proved by what is remembered of all rows, or each has one row
@@ -609,17 +606,23 @@ def _prove(session: Session, work: Work) -> CheckReport:
     return report
 
 
-def _verify(session: Session, publication: Publication, published: TableInfo) -> CheckReport:
-    """Prove the rows of a view by their classes, or by class numbers where these are sealed.
+def _verify(
+    session: Session, publication: Publication, published: TableInfo, former: CheckReport | None
+) -> CheckReport:
+    """Prove the rows of a view by their classes, of an extended copy those that were written.
 
-    The next step refuses a copy in which a number is not that of the published values.
+    The plan has found that nobody changed the rows of its other classes since they were proved. The
+    next step refuses a copy in which a class has other rows, or a number is not that of its values.
     """
-    scopes = {MODELS[spec.name].scope for spec in publication.policy.models}
-    if publication.withdrawn is None or scopes - {Scope.CLASSES, Scope.SENSITIVE}:
-        return checks.prove(session, published, promise_of(publication))
-    promise = relations.numbered_promise(publication)
-    with relations.numbering(session, publication) as oid:
-        return checks.prove(session, replace(published, oid=oid), promise, own=False)
+    gained, is_strict = publication.gained, any(map(registry.is_strict, publication.policy.models))
+    if former is not None and gained is not None and not is_strict:
+        with relations.numbering(session, publication) as oid:
+            by_number = replace(published, oid=oid), relations.numbered_promise(publication)
+            found = checks.prove(session, *by_number, own=False)
+        of_all = checks.extended(former, found, rows=gained.rows, lost=publication.lost)
+        if of_all is not None:
+            return of_all
+    return checks.prove(session, published, promise_of(publication))
 
 
 def _require_same_classes(publication: Publication, report: CheckReport, loss: LossReport) -> None:

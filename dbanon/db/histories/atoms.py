@@ -84,12 +84,7 @@ def columns(session: Session, table: TableName) -> frozenset[str]:
 
 
 def _placed(
-    session: Session,
-    known: memory.Memory,
-    relation: TableName,
-    persons: pa.Table,
-    *,
-    counts: bool,
+    session: Session, known: memory.Memory, relation: TableName, persons: pa.Table, *, counts: bool
 ) -> Remembered:
     """Look up persons and their history by keyed hash."""
     person = write_persons(session, _READ, persons, beside={})

@@ -440,10 +440,7 @@ def _shows_same(
 
 
 def _is_same(
-    session: Session,
-    names: Sequence[str],
-    served: sql.Composable,
-    release: sql.Composable,
+    session: Session, names: Sequence[str], served: sql.Composable, release: sql.Composable
 ) -> bool:
     """Return True if two relations have equal values in some columns, with equal frequencies."""
     values = [sql.SQL("format('%L', s.{})").format(sql.Identifier(name)) for name in names]

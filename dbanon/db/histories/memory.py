@@ -161,9 +161,7 @@ def unpack_with_new(session: Session, known: Memory, publication: Publication) -
     """
     view, several = publication.view, not publication.policy.is_one_row(publication.info)
     joined = replace(
-        known,
-        relations={**known.relations, publication.id: view},
-        several=known.several or several,
+        known, relations={**known.relations, publication.id: view}, several=known.several or several
     )
     if not known.relations:
         return joined
@@ -611,7 +609,8 @@ def require_same_members(session: Session, publication: Publication, key: UUID |
     touched = sql.SQL("SELECT g.class FROM {} AS g UNION SELECT unnest({}::bigint[])")
     touched_classes = touched.format(publication.groups, gone)
     slots = {**of_copy(publication), "key": sql.Literal(key), "touched": touched_classes}
-    same = template("histories.same_members", **slots)
+    is_written = template("releases.is_written")
+    same = template("histories.same_members", is_written=is_written, **slots)
     if session.pg.execute(same).fetchone() != (True,):
         raise DatabaseError(
             f"{publication.view} shows other classes than are remembered of it; nothing was"
@@ -645,9 +644,9 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
     )
     opened = immutability.open_statements(publication.release)
     session.run([*opened, *relations.number_statements(publication)])
-    rows, cells, numbers = map(int, session.one(extended))
+    rows, cells, numbers, lost = map(int, session.one(extended))
     session.run(immutability.close_statements(publication.release))
-    return replace(publication, gained=Sums(rows, cells, numbers))
+    return replace(publication, gained=Sums(rows, cells, numbers), lost=lost)
 
 
 # Deleted persons that are still published, and pools of new persons that failed the models.

@@ -620,13 +620,7 @@ def _find_moved(session: Session, near: sql.Identifier) -> psycopg.Cursor:
 
 
 def _find_paired(
-    session: Session,
-    known: Memory,
-    newest: int,
-    *,
-    former: int,
-    near: sql.Identifier,
-    most: float,
+    session: Session, known: Memory, newest: int, *, former: int, near: sql.Identifier, most: float
 ) -> bool:
     """Write persons affected in pairs, before and after; return False if there are too many."""
     with at_once(session.pg):

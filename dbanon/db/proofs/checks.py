@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import psycopg
@@ -10,11 +11,12 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from dbanon.db.models.functions import demands
+from dbanon.db.proofs.subjects import verdict
 from dbanon.db.queries import relation as relation_name
 from dbanon.domain.errors import DatabaseError, SchemaOutOfDate
 from dbanon.domain.release import CheckReport, CheckResult, Verdict
 from dbanon.formats.policies import model_documents
-from dbanon.models.base import Scope
+from dbanon.models.base import Bound, Scope
 from dbanon.models.registry import MODELS, model_of
 
 if TYPE_CHECKING:
@@ -67,6 +69,39 @@ def prove(session: Session, info: TableInfo, promise: Promise, *, own: bool = Tr
             hint="dbanon doctor, and ask who owns the schema dbanon who has replaced the function",
         )
     return CheckReport(info.name, results)
+
+
+def extended(
+    former: CheckReport, found: CheckReport, *, rows: int, lost: int
+) -> CheckReport | None:
+    """Return the proof of an extended copy; None if its former classes have no proof like that.
+
+    former: of the copy before; found: of the classes that were written; rows: how many it gained;
+    lost: number of former classes that it lost. Achieved is the worst of both, of which a class may
+    be gone by now.
+    """
+    pairs = [*zip(former.results, found.results, strict=False)]
+    is_alike = all(
+        (one.model, one.column, one.required) == (new.model, new.column, new.required)
+        for one, new in pairs
+    )
+    if not (former.passed and is_alike and len(pairs) == len(found.results)):
+        return None
+    results = (_extended(one, new, rows=rows, lost=lost) for one, new in pairs)
+    return CheckReport(found.relation, tuple(results))
+
+
+def _extended(one: CheckResult, new: CheckResult, *, rows: int, lost: int) -> CheckResult:
+    worst = min if MODELS[one.model].bound is Bound.AT_LEAST else max
+    classes = one.classes - lost + new.classes
+    achieved = [each.achieved for each in (one, new) if each.achieved is not None]
+    return replace(
+        new,
+        achieved=worst(achieved, default=None),
+        classes=classes,
+        n_rows=one.n_rows + rows,
+        verdict=verdict(classes, new.failing_classes),
+    )
 
 
 class _Verified(NamedTuple):

@@ -380,8 +380,7 @@ def _values(spec: ModelSpec) -> dict[str, sql.Composable]:
     known = MODELS[spec.name].parameters()
     return {
         name: sql.SQL("CAST({} AS {})").format(
-            sql.Literal(list(value) if isinstance(value, tuple) else value),
-            TYPES[known[name].kind],
+            sql.Literal(list(value) if isinstance(value, tuple) else value), TYPES[known[name].kind]
         )
         for name, value in arguments(spec).items()
     }

@@ -87,6 +87,8 @@ class Publication:
     """The number of the empty table for the places of its rows, None if they are not stored."""
     gained: Sums | None = None
     """By how much the sums of the rows of the former copy have changed, None when it is new."""
+    lost: int = 0
+    """The number of classes of the former copy that are withdrawn, or written again with others."""
 
     @property
     def data_id(self) -> int:

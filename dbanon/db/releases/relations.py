@@ -29,13 +29,7 @@ from dbanon.domain.messages import (
     is_of_steward,
     pseudonym_in_words,
 )
-from dbanon.domain.policy import (
-    K_ANONYMITY,
-    L_DIVERSITY,
-    ModelSpec,
-    Role,
-    replaced,
-)
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ModelSpec, Role, replaced
 from dbanon.formats.policies import model_documents, models_of
 
 if TYPE_CHECKING:
@@ -442,10 +436,14 @@ def numbered_promise(publication: Publication) -> Promise:
 
 @contextmanager
 def numbering(session: Session, publication: Publication) -> Iterator[int]:
-    """Provide a view of the class numbers and sensitive values of a copy in the block, by OID."""
+    """Provide a view of class numbers and sensitive values in the block, by OID.
+
+    It has the rows of a copy that this transaction has written.
+    """
     promise, view = numbered_promise(publication), publication.numbered
-    columns = identifiers((*promise.quasi, *promise.sensitive))
+    columns = identifiers((*promise.quasi, *promise.sensitive), of="s")
     slots = {"view": view, "columns": columns, "release": publication.release}
+    slots["is_written"] = template("releases.is_written")
     session.pg.execute(template("releases.number_classes", **slots))
     yield session.one("SELECT to_regclass(%s)::oid::bigint", (view.as_string(),))[0]
     session.pg.execute(sql.SQL("DROP VIEW {}").format(view))
