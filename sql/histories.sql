@@ -594,7 +594,8 @@ SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
 -- Write the membership of a series to a table, with a release that starts another one, as if that continued it: one
 -- entry for all persons who were always published together in the same classes with the same values, and are now. It
 -- is a fraction, and no figure of cells or pairs tells them apart. Of persons with one row a release only. oldest: the
--- persons of the first release; last: the classes and values of persons in the relation's previous release.
+-- first release, of which few persons changed later. Those with the same changes have one course, and one step of it
+-- for each change. Functions of the select list unpack arrays without storing their rows before.
 CREATE TEMPORARY TABLE history_entries ON COMMIT DROP AS
 WITH class AS MATERIALIZED (
     SELECT DISTINCT g.class, {class} AS former  -- groups may be published alike
@@ -602,76 +603,72 @@ WITH class AS MATERIALIZED (
       JOIN dbanon.history_key AS k ON k.key_id = {key}
 ),
 later AS MATERIALIZED (
-    SELECT c.*, dense_rank() OVER (ORDER BY c.releases, c.classes, c.value_ids) AS course
-      FROM (SELECT e.person, array_agg(h.release_id ORDER BY h.release_id) AS releases,
-                   array_agg(h.relation ORDER BY h.release_id) AS relations,
-                   array_agg(e.class ORDER BY h.release_id) AS classes,
-                   array_agg(e.value_id ORDER BY h.release_id) AS value_ids,
-                   max(h.release_id) FILTER (WHERE h.relation = {relation}) AS last
-              FROM unnest({releases}::bigint[], {first}::bigint[]) AS h (release_id, relation)
-              JOIN dbanon.history_member AS m ON m.release_id = h.release_id
-             CROSS JOIN LATERAL unnest(m.persons, m.classes, m.value_ids) AS e (person, class, value_id)
-             WHERE h.release_id <> {oldest}
-             GROUP BY e.person) AS c
+    SELECT h.release_id, h.relation, unnest(m.persons) AS person, unnest(m.classes) AS class,
+           unnest(m.value_ids) AS value_id
+      FROM unnest({releases}::bigint[], {first}::bigint[]) AS h (release_id, relation)
+      JOIN dbanon.history_member AS m ON m.release_id = h.release_id
+     WHERE h.release_id <> {oldest}
 ),
-met AS MATERIALIZED (
-    SELECT o.class, o.value_id, l.course, n.class AS class_now, n.value_id AS value_now, count(*) AS persons
-      FROM (SELECT e.person, e.class, e.value_id
+course AS MATERIALIZED (
+    SELECT c.person, dense_rank() OVER (ORDER BY c.changes) AS course
+      FROM (SELECT l.person, string_agg(int8send(l.release_id) || int8send(l.class) || int4send(l.value_id), ''
+                                        ORDER BY l.release_id) AS changes
+              FROM later AS l
+             GROUP BY l.person) AS c
+),
+step AS MATERIALIZED (
+    SELECT c.course, l.release_id, l.relation, l.class, l.value_id,
+           lead(l.release_id) OVER (PARTITION BY c.course, l.relation ORDER BY l.release_id) AS until
+      FROM (SELECT DISTINCT ON (c.course) c.course, c.person
+              FROM course AS c
+             ORDER BY c.course) AS c
+      JOIN later AS l ON l.person = c.person
+),
+turn AS MATERIALIZED (  -- until when the first release is as it was, and what the relation's previous one shows
+    SELECT s.course, min(s.release_id) FILTER (WHERE s.relation = {oldest}) AS until,
+           bool_or(s.relation = {relation}) AS is_known,
+           max(nullif(s.class, 0)) FILTER (WHERE s.relation = {relation} AND s.until IS NULL) AS class,
+           max(nullif(s.value_id, 0)) FILTER (WHERE s.relation = {relation} AND s.until IS NULL) AS value_id
+      FROM step AS s
+     GROUP BY s.course
+),
+met AS (
+    SELECT o.class, o.value_id, c.course, n.class AS class_now, n.value_id AS value_now, count(*) AS persons
+      FROM (SELECT unnest(m.persons) AS person, unnest(m.classes) AS class, unnest(m.value_ids) AS value_id
               FROM dbanon.history_member AS m
-             CROSS JOIN LATERAL unnest(m.persons, m.classes, m.value_ids) AS e (person, class, value_id)
              WHERE m.release_id = {oldest}) AS o
-      FULL JOIN later AS l ON l.person = o.person
-      FULL JOIN pg_temp.history_present AS n ON n.former = coalesce(o.person, l.person)
-     GROUP BY o.class, o.value_id, l.course, n.class, n.value_id
+      FULL JOIN course AS c ON c.person = o.person
+      FULL JOIN pg_temp.history_present AS n ON n.former = coalesce(o.person, c.person)
+     GROUP BY o.class, o.value_id, c.course, n.class, n.value_id
 ),
 alike AS MATERIALIZED (
     SELECT lpad(to_hex(row_number() OVER ()), 32, '0')::uuid AS person, m.persons, m.class, m.value_id,
-           l.releases, l.relations, l.classes, l.value_ids, l.last, c.former AS class_now, m.value_now
+           m.course, t.until, c.former AS class_now, m.value_now,
+           CASE WHEN t.is_known THEN (c.former, m.value_now) IS NOT DISTINCT FROM (t.class, t.value_id)
+                WHEN {oldest} = {relation} THEN (c.former, m.value_now) IS NOT DISTINCT FROM (m.class, m.value_id)
+                ELSE c.former IS NULL
+           END AS is_same
       FROM met AS m
       LEFT JOIN class AS c ON c.class = m.class_now
-      LEFT JOIN (SELECT DISTINCT ON (l.course) l.*
-                   FROM later AS l) AS l ON l.course = m.course
-),
-course AS MATERIALIZED (
-    SELECT a.*,
-           CASE WHEN a.last IS NOT NULL
-                THEN (a.class_now, a.value_now) IS NOT DISTINCT FROM
-                     (nullif(a.classes[array_position(a.releases, a.last)], 0),
-                      nullif(a.value_ids[array_position(a.releases, a.last)], 0))
-                WHEN {oldest} = {relation}
-                THEN (a.class_now, a.value_now) IS NOT DISTINCT FROM (a.class, a.value_id)
-                ELSE a.class_now IS NULL
-           END AS is_same
-      FROM alike AS a
+      LEFT JOIN turn AS t ON t.course = m.course
 ),
 entry AS (
-    SELECT {oldest}::bigint AS release_id, {oldest}::bigint AS relation, a.person, a.class, a.value_id,
-           CASE WHEN {oldest} = {relation} AND NOT a.is_same THEN {release}::bigint END AS until, a.persons
-      FROM course AS a
+    SELECT {oldest}::bigint AS release_id, {oldest}::bigint AS relation, a.person, a.class, a.value_id, a.until,
+           a.is_same, a.persons
+      FROM alike AS a
      WHERE a.class IS NOT NULL
-       AND a.releases IS NULL
      UNION ALL
-    SELECT s.release_id, s.relation, s.person, s.class, s.value_id,
-           coalesce(lead(s.release_id) OVER (PARTITION BY s.person, s.relation ORDER BY s.release_id),
-                    CASE WHEN s.relation = {relation} AND NOT s.is_same THEN {release}::bigint END),
-           s.persons
-      FROM (SELECT {oldest}::bigint AS release_id, {oldest}::bigint AS relation, a.person, a.class, a.value_id,
-                   a.is_same, a.persons
-              FROM course AS a
-             WHERE a.class IS NOT NULL
-               AND a.releases IS NOT NULL
-             UNION ALL
-            SELECT u.release_id, u.relation, a.person, u.class, u.value_id, a.is_same, a.persons
-              FROM course AS a
-             CROSS JOIN LATERAL unnest(a.releases, a.relations, a.classes, a.value_ids)
-                                AS u (release_id, relation, class, value_id)) AS s
+    SELECT s.release_id, s.relation, a.person, s.class, s.value_id, s.until, a.is_same, a.persons
+      FROM alike AS a
+      JOIN step AS s ON s.course = a.course
      UNION ALL
-    SELECT {release}, {relation}, a.person, a.class_now, a.value_now, NULL, a.persons
-      FROM course AS a
+    SELECT {release}, {relation}, a.person, a.class_now, a.value_now, NULL, true, a.persons
+      FROM alike AS a
      WHERE a.class_now IS NOT NULL
        AND NOT a.is_same
 )
-SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
+SELECT e.release_id, e.relation, e.person, e.class, e.value_id,
+       coalesce(e.until, CASE WHEN e.relation = {relation} AND NOT e.is_same THEN {release}::bigint END) AS until,
        e.class AS shown, e.value_id::bigint AS held, 1::bigint AS place, e.persons
   FROM entry AS e
 
