@@ -67,26 +67,40 @@ SELECT n.person, CASE WHEN n.class IS NULL THEN -1 ELSE 0 END, n.row_place
   FROM pg_temp.history_present AS n
 
 -- name: find_changes
--- The rows that came since a snapshot, with the keyed hash of the person; a row with each distinct value of some
--- columns; and the entries of places in which no unchanged row lies.
+-- The rows that came since a snapshot, with the keyed hash of the person; and the entries of places in which no
+-- unchanged row lies.
 WITH came AS (
     INSERT INTO pg_temp.history_came
     SELECT s.ctid, {person}
       FROM (SELECT * FROM {source} AS s WHERE {selected} AND NOT {unchanged}) AS s
      CROSS JOIN dbanon.history_key AS k
      WHERE k.key_id = {key}
-),
-spread AS (
-    INSERT INTO pg_temp.history_spread
-    SELECT min(v.place)
-      FROM (SELECT {values}s.ctid AS place FROM {source} AS s WHERE {selected}) AS v
-     GROUP BY GROUPING SETS ({sets})
-    HAVING count(*) > 0
 )
 INSERT INTO pg_temp.history_went
 SELECT p.ctid, p.person
   FROM {places} AS p
  WHERE NOT EXISTS (SELECT FROM {source} AS s WHERE s.ctid = p.place AND {unchanged} AND {selected})
+
+-- name: find_spread
+-- The first and the last row with each distinct value of some columns, among some rows; and the number of values, and
+-- of those of an unchanged row.
+WITH value AS MATERIALIZED (
+    SELECT min(v.place) AS first, max(v.place) AS last, bool_or(v.is_unchanged) AS is_unchanged
+      FROM (SELECT {values}s.ctid AS place, {unchanged} AS is_unchanged
+              FROM {source} AS s
+             WHERE {among}
+               AND {selected}) AS v
+     GROUP BY GROUPING SETS ({sets})
+    HAVING count(*) > 0
+),
+spread AS (
+    INSERT INTO pg_temp.history_spread
+    SELECT v.first FROM value AS v
+     UNION
+    SELECT v.last FROM value AS v
+)
+SELECT count(*), count(*) FILTER (WHERE v.is_unchanged)
+  FROM value AS v
 
 -- name: is_drawn
 -- Test if a row is in the sample, by its key and not by its place in the table.
@@ -155,16 +169,27 @@ SELECT p.person, p.place
 -- The keyed hash of a person.
 encode(substr(sha256({key}.outer_key || sha256({key}.inner_key || convert_to({document}, 'UTF8'))), 1, 16), 'hex')::uuid
 
+-- name: places_of_keys
+-- The places of the rows with some keys.
+SELECT array_agg(s.ctid)::text
+  FROM {source} AS s
+  JOIN (SELECT {typed} FROM unnest({keys}) AS r ({names})) AS r ON {join}
+
 -- name: places_to_read
--- The places of new and unpublished rows, and of a row with each value; and the number of the former, on which
--- decisions depend, so that they do not depend on values.
+-- The places of new and unpublished rows, and of rows with each value; the number of the former, on which decisions
+-- depend, so that they do not depend on values; and the places of the latter, unless they are many.
 SELECT array_agg(r.place)::text,
-       (SELECT count(*) FROM pg_temp.history_came) + (SELECT count(*) FROM pg_temp.history_pending)
+       (SELECT count(*) FROM pg_temp.history_came) + (SELECT count(*) FROM pg_temp.history_pending),
+       (SELECT array_agg(s.place)::text FROM pg_temp.history_spread AS s HAVING count(*) <= {most})
   FROM (SELECT c.place FROM pg_temp.history_came AS c
          UNION
         SELECT t.place FROM pg_temp.history_pending AS t
          UNION
         SELECT s.place FROM pg_temp.history_spread AS s) AS r
+
+-- name: some_places
+-- Test if a row came since a snapshot, or lies in one of some places.
+s.ctid = ANY ({places}::tid[] || ARRAY(SELECT c.place FROM pg_temp.history_came AS c))
 
 -- name: source_facts
 -- The present snapshot, a document that changes when a table is rewritten or values change without a new row version,

@@ -83,9 +83,5 @@ def init_sql(
     current role; ``schema`` is that of published views; the others are those of ``init``.
     """
     return migrate.script(
-        role=role,
-        owner=owner,
-        views=schema,
-        approver=approver,
-        require_approval=require_approval,
+        role=role, owner=owner, views=schema, approver=approver, require_approval=require_approval
     )

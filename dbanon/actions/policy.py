@@ -306,9 +306,7 @@ def export_policy(
 
 
 def list_policies(
-    *,
-    settings: Settings | None = None,
-    on_unreadable: Callable[[PolicyError], None] | None = None,
+    *, settings: Settings | None = None, on_unreadable: Callable[[PolicyError], None] | None = None
 ) -> list[StoredPolicy]:
     """Return all stored policies with the relations that they serve, by table and name.
 
@@ -401,11 +399,7 @@ def _stored_version(session: Session, where: TableName, name: str) -> tuple[Tabl
 
 
 def diff_policies(
-    table: str | TableName,
-    before: Given | None,
-    after: Given,
-    *,
-    settings: Settings | None = None,
+    table: str | TableName, before: Given | None, after: Given, *, settings: Settings | None = None
 ) -> tuple[Difference, ...]:
     """Return the differences of two policies of a table, by key.
 

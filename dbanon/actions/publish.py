@@ -134,9 +134,12 @@ def _state(session: Session, work: Work) -> SourceState | None:
     if reading.changes is not None:
         return update(reading.changes.now, key=None)
     content, state = reading.content or digest_of_rows(session, info, policy), reading.counted.state
-    state = replace(state, content=content, places=None, key=None, ncp=reading.ncp)
+    state = replace(state, content=content, places=None, key=None, ncp=reading.ncp, spread=None)
     if reading.places is not None:
-        return state.placed(reading.places, work.publication.key)
+        state = state.placed(reading.places, work.publication.key)
+        keys, ends = work.prepared.source.keys, work.prepared.ends
+        find = partial(person_hashes.spread_of, session, work.publication, policy, keys)
+        return state if ends is None else replace(state, spread=find(ends))
     return state if reading.key is None else update(state, key=reading.key, former=reading.former)
 
 

@@ -27,17 +27,11 @@ if TYPE_CHECKING:
 COMMANDS = {
     "demo": ("system:demo", "Publish real patients on an embedded PostgreSQL."),
     "init": ("system:init", "Install or upgrade the metadata schema."),
-    "inspect": (
-        "inspect:inspect",
-        "Show columns, types, counts, suggested roles and recodings.",
-    ),
+    "inspect": ("inspect:inspect", "Show columns, types, counts, suggested roles and recodings."),
     "taxonomy": ("taxonomy:app", "Manage taxonomies (generalization hierarchies)."),
     "policy": ("policy:app", "Manage publication policies."),
     "studio": ("studio:studio", "Decide, publish and read reports in a browser."),
-    "plan": (
-        "plan:plan",
-        "Predict the cost of a publication or refresh; store nothing.",
-    ),
+    "plan": ("plan:plan", "Predict the cost of a publication or refresh; store nothing."),
     "publish": ("publish:publish", "Publish an anonymized relation, proved by the database."),
     "grant": ("releases.relations:grant", "Grant roles read access to a published relation."),
     "revoke": ("releases.relations:revoke", "Revoke access to a published relation."),
@@ -54,23 +48,14 @@ COMMANDS = {
         "releases.report:report",
         "Report the risk and the utility of a published relation.",
     ),
-    "attack": (
-        "releases.relations:attack",
-        "Simulate attacks on a published relation.",
-    ),
+    "attack": ("releases.relations:attack", "Simulate attacks on a published relation."),
     "count": (
         "releases.relations:count",
         "Publish noisy counts of the source, within a privacy budget.",
     ),
-    "refresh": (
-        "refresh:refresh",
-        "Refresh served releases: keep classes, add new persons.",
-    ),
+    "refresh": ("refresh:refresh", "Refresh served releases: keep classes, add new persons."),
     "schedule": ("refresh:app", "Manage refresh schedules; `dbanon worker` runs them."),
-    "worker": (
-        "refresh:worker",
-        "Run scheduled refreshes until stopped.",
-    ),
+    "worker": ("refresh:worker", "Run scheduled refreshes until stopped."),
     "history": (
         "releases.ledger:history",
         "Show all releases of a table, and their combined disclosure.",

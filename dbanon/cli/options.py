@@ -73,8 +73,7 @@ Owner = Annotated[
     ),
 ]
 AllowSuperuser = Annotated[
-    bool,
-    _connection("--allow-superuser", help="allow a superuser to own new objects"),
+    bool, _connection("--allow-superuser", help="allow a superuser to own new objects")
 ]
 Json = Annotated[bool, _display("--json", help="print one JSON document")]
 Timings = Annotated[bool, _display("--timings", help="print a timing breakdown to stderr")]
@@ -205,8 +204,7 @@ Strict = Annotated[bool, of_request("strict")]
 
 
 Interrupt = Annotated[
-    OnInterrupt,
-    _search("--on-interrupt", metavar="ACTION", help="at Ctrl-C: discard or publish"),
+    OnInterrupt, _search("--on-interrupt", metavar="ACTION", help="at Ctrl-C: discard or publish")
 ]
 OfRefresh = Annotated[bool, _output("--refresh", help="show the result of a refresh")]
 Compare = Annotated[

@@ -280,12 +280,7 @@ class _Tried:
 
 
 def _tried(
-    table: str,
-    algorithms: str | None,
-    *,
-    ks: str | None,
-    plot: Path | None,
-    page: Path | None,
+    table: str, algorithms: str | None, *, ks: str | None, plot: Path | None, page: Path | None
 ) -> _Tried:
     """Parse the options of a comparison; refuses a file that cannot be drawn."""
     names = tuple(name for part in (algorithms or "").split(",") if (name := part.strip()))

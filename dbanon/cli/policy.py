@@ -66,12 +66,7 @@ def set_(
     settings = options.settings(dsn, owner=owner, superuser=allow_superuser)
     found: list[PolicyWarning] = []
     stored = set_policy(
-        table,
-        file,
-        name=policy,
-        strict=strict,
-        warn=found.append,
-        settings=settings,
+        table, file, name=policy, strict=strict, warn=found.append, settings=settings
     )
     slow = slow_pools(stored, settings=settings)
     console.warn_of([*found, *filter(None, [slow])])
@@ -101,10 +96,7 @@ def check(
     """
     found: list[PolicyWarning] = []
     fitting = dbanon.check_policy(
-        file,
-        strict=strict,
-        warn=found.append,
-        settings=options.settings(dsn),
+        file, strict=strict, warn=found.append, settings=options.settings(dsn)
     )
     console.warn_of(found)
     console.say(f"{_called(fitting.name)} of {fitting.table} fits; nothing was stored")

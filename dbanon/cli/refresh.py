@@ -123,9 +123,7 @@ class _Tables(TyperGroup):
 
 
 app = typer.Typer(
-    help="Manage refresh schedules; `dbanon worker` runs them.",
-    no_args_is_help=True,
-    cls=_Tables,
+    help="Manage refresh schedules; `dbanon worker` runs them.", no_args_is_help=True, cls=_Tables
 )
 
 

@@ -242,9 +242,7 @@ def explain(
     topic: Annotated[
         str | None,
         typer.Argument(
-            help="a command, or the code of a warning",
-            show_default=False,
-            autocompletion=_topics,
+            help="a command, or the code of a warning", show_default=False, autocompletion=_topics
         ),
     ] = None,
 ) -> None:

@@ -15,17 +15,21 @@ from uuid import uuid4
 from psycopg import sql
 
 from dbanon.db import identity
-from dbanon.db.queries import equal_text, key_values, query, selected, template
+from dbanon.db.queries import equal_text, identifiers, key_values, query, selected, template
 from dbanon.db.releases.publication import data_table, private_statement
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import STOP, Role
-from dbanon.domain.release import SourceState
+from dbanon.domain.release import SourceState, Spread
 from dbanon.domain.table import ColumnKind, Structure
 from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from uuid import UUID
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
 
     from dbanon.db.releases.publication import Publication
     from dbanon.db.session import Session
@@ -133,6 +137,8 @@ _FARTHEST = 10**9
 _MOST_READ = 0.5
 _MOST_CHANGED = 0.1
 """Shares of rows: of those to read, and of those that changed since all were read, at most."""
+_MOST_SPREAD = 1_000
+"""Rows with all values of columns whose places are stored, at most."""
 _AT = "at:"
 
 
@@ -193,7 +199,7 @@ def count(
     if since is not None and same:
         state = replace(since, snapshot=snapshot, rows=rows)
         if unchanged != rows or rows != since.rows:
-            state = replace(state, content=f"{_AT}{uuid4()}")
+            state = replace(state, content=f"{_AT}{uuid4()}", spread=None)
         return Counted(state, unchanged, is_comparable=True, values=numbers)
     state = SourceState(facts, snapshot, rows, f"{_AT}{uuid4()}")
     return Counted(state, 0, is_comparable=False, values=numbers)
@@ -308,7 +314,9 @@ def find_changes(
         "person": hash_of(*_key_of_row(info)),
     }
     create = [template("persons.create_found", found=found) for found in _FOUND]
-    identity.harmless(session, _finding(info, policy, slots), keep=True, after=create)
+    find = template("persons.find_changes", **slots)
+    identity.harmless(session, find, keep=True, after=create)
+    columns, values = _find_spread(session, info, policy, slots, since=since)
     session.run(sql.SQL("ANALYZE {}").format(found) for found in _FOUND[:2])
     came, went, known, twice, published = session.one(
         template("persons.count_places", places=table)
@@ -316,25 +324,91 @@ def find_changes(
     if (came, went, twice) != (rows - now.unchanged, known - now.unchanged, 0):
         raise _faulty(info)
     session.pg.execute(template("persons.pending", places=table))
-    listed, n_read = session.one(query("persons.places_to_read"))
+    places_to_read = template("persons.places_to_read", most=sql.Literal(_MOST_SPREAD))
+    listed, n_read, spread = session.one(places_to_read)
     if n_read > _MOST_READ * rows:
         return "much of it is not published"
     within = sql.SQL("ctid = ANY ({}::tid[])").format(sql.Literal(listed or "{}"))
     pending = known - went - published
-    state = replace(now.state, changed=changed)
+    found = None if spread is None else Spread(columns, values, spread)
+    state = replace(now.state, changed=changed, spread=found)
     return Changes(within, table, published, came, pending, state, now.values)
 
 
-def _finding(info: TableInfo, policy: Policy, slots: Mapping[str, sql.Composable]) -> sql.Composed:
-    """Find what changed, and a row with each distinct value on which scales or warnings depend."""
-    quasi = [rule for rule in policy.with_role(Role.QUASI) if not _has_scale(rule, info)]
-    rules = (*quasi, *policy.with_role(Role.SENSITIVE))
-    values = [_comparable(info.column(rule.column)) for rule in rules]
-    names = [sql.Identifier(f"v{i}") for i in range(1, len(values) + 1)]
+def _find_spread(
+    session: Session,
+    info: TableInfo,
+    policy: Policy,
+    slots: Mapping[str, sql.Composable],
+    *,
+    since: SourceState,
+) -> tuple[list[str], int]:
+    """Find rows with all values of the columns of a spread.
+
+    The places of a state are enough, with the rows that came, unless a value went with their rows.
+    Returns the columns and the number of their values.
+    """
+    columns = columns_of_spread(info, policy)
+    names = [sql.Identifier(f"v{i}") for i in range(1, len(columns) + 1)]
+    values = map(_comparable, map(info.column, columns))
     listed = [sql.SQL("{} AS {}, ").format(*p) for p in zip(values, names, strict=True)]
     sets = [sql.SQL("({})").format(name) for name in names] or [sql.SQL("()").format()]
-    found = {"values": sql.SQL("").join(listed), "sets": sql.SQL(", ").join(sets)}
-    return template("persons.find_changes", **found, **slots)
+    parts = {"values": sql.SQL("").join(listed), "sets": sql.SQL(", ").join(sets)}
+
+    def find(among: sql.Composable) -> tuple[int, int]:
+        found = template("persons.find_spread", among=among, **parts, **slots)
+        n, unchanged = identity.harmless(session, found, keep=True).fetchone() or (0, 0)
+        return n, unchanged
+
+    if since.spread is not None and since.spread.columns == columns:
+        some = sql.Literal(since.spread.places)
+        found, unchanged = find(template("persons.some_places", places=some))
+        if unchanged == since.spread.values:
+            return columns, found
+        session.pg.execute(sql.SQL("DELETE FROM {}").format(_FOUND[2]))
+    return columns, find(sql.SQL("true"))[0]
+
+
+def columns_of_spread(info: TableInfo, policy: Policy) -> list[str]:
+    """Return the columns on all of whose values scales or warnings depend."""
+    quasi = [rule for rule in policy.with_role(Role.QUASI) if not _has_scale(rule, info)]
+    return [rule.column for rule in (*quasi, *policy.with_role(Role.SENSITIVE))]
+
+
+def spread_of(
+    session: Session,
+    publication: Publication,
+    policy: Policy,
+    keys: pa.Table,
+    ends: tuple[NDArray[np.int64], int],
+) -> Spread | None:
+    """Return the spread of a table whose rows were all read; None if it has many values.
+
+    ends: positions of its rows, and the number of values.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    info, (rows, values) = publication.info, ends
+    if len(rows) > _MOST_SPREAD:
+        return None
+    texts = (pc.cast(column, pa.string()) for column in keys.take(pa.array(rows)).columns)
+    typed = (
+        sql.SQL("r.{0}::{1} AS {0}").format(
+            sql.Identifier(name), sql.Identifier(column.base_schema, column.base_type)
+        )
+        for name, column in zip(publication.key_columns, _key_of_row(info)[0], strict=True)
+    )
+    statement = template(
+        "persons.places_of_keys",
+        source=identity.readable(session, info),
+        typed=sql.SQL(", ").join(typed),
+        keys=sql.SQL(", ").join(sql.SQL("{}::text[]").format(text.to_pylist()) for text in texts),
+        names=identifiers(publication.key_columns),
+        join=publication.join,
+    )
+    (places,) = identity.harmless(session, statement).fetchone() or (None,)
+    return Spread(columns_of_spread(info, policy), values, places or "{}")
 
 
 def _comparable(column: ColumnInfo) -> sql.Composed:

@@ -385,11 +385,7 @@ def write_codes(session: Session, codes: sql.Identifier, objects: list[str]) -> 
 
 
 def write(
-    session: Session,
-    table: sql.Composable,
-    parts: Iterable[pa.Table],
-    *,
-    columns: Sequence[str],
+    session: Session, table: sql.Composable, parts: Iterable[pa.Table], *, columns: Sequence[str]
 ) -> None:
     """COPY Arrow tables into the named columns in the open transaction.
 

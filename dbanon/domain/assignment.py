@@ -237,6 +237,22 @@ class EncodedTable:
 
         return np.hstack([self.codes, self.sensitive])
 
+    def ends(self, names: Iterable[str]) -> tuple[NDArray[np.int64], int]:
+        """Return the first and last row of each value of some columns, and the number of values.
+
+        Columns that only other tables of a dataset have are left out.
+        """
+        import numpy as np
+
+        columns = {column.name: column.codes for column in self.quasi}
+        columns.update(zip(self.sensitive_names, self.sensitive.T, strict=True))
+        rows, found = np.arange(self.n_rows), [np.zeros(0, np.int64)]
+        for codes in (columns[name] for name in names if name in columns):
+            first, last = np.full((2, codes.max(initial=-1) + 1), -1)
+            first[codes[::-1]], last[codes] = rows[::-1], rows
+            found += [first[first >= 0], last[last >= 0]]
+        return np.unique(np.concatenate(found)), sum(map(len, found)) // 2
+
     def take(self, rows: NDArray[np.int64]) -> EncodedTable:
         """Return some rows, in the order given, on the scales of the whole table."""
         return replace(

@@ -102,8 +102,7 @@ def require_library(library: str, *, what: str, extra: str | None = None, also: 
     if not _is_installed(library):
         title, usual = LIBRARIES[library]
         raise ConfigError(
-            f"{what} needs {title}, which is not installed",
-            hint=f"{install(extra or usual)}{also}",
+            f"{what} needs {title}, which is not installed", hint=f"{install(extra or usual)}{also}"
         )
 
 

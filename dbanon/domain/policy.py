@@ -227,10 +227,7 @@ class ColumnRule:
 
 
 BOUNDS, CENTER = "bounds", "center"
-PAIRS: Mapping[str, tuple[str, str]] = {
-    BOUNDS: ("_min", "_max"),
-    CENTER: ("_center", "_radius"),
-}
+PAIRS: Mapping[str, tuple[str, str]] = {BOUNDS: ("_min", "_max"), CENTER: ("_center", "_radius")}
 """The recodings that publish two columns, and what their names end with."""
 
 MEANS = frozenset({"mean", "midpoint"})

@@ -341,6 +341,14 @@ class Sums(NamedTuple):
         return Sums(self.rows + gained.rows, cells, numbers)
 
 
+class Spread(NamedTuple):
+    """Places of rows that have every value of some columns; values: the number of these."""
+
+    columns: list[str]
+    values: int
+    places: str
+
+
 @dataclass(frozen=True, slots=True)
 class SourceState:
     """A source when a release was last compared with it, to find what changed since then.
@@ -349,7 +357,7 @@ class SourceState:
     policy's conditions; content: digest of them, or a random name; places: number of the table with
     the place of each row, None without one; key: of the hashes in it; changed: rows since all were
     read; ncp: of a new search at that time; copy: what the rows of the release add up to, None if
-    unknown.
+    unknown; spread: of columns whose scales or warnings need all values, None if unknown.
     """
 
     facts: str
@@ -361,6 +369,7 @@ class SourceState:
     changed: int = 0
     ncp: float | None = None
     copy: Sums | None = None
+    spread: Spread | None = None
 
     def placed(self, places: int, key: object) -> SourceState:
         """Return the state with the places of all rows, which were just read."""

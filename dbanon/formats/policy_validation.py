@@ -53,10 +53,7 @@ _AS_IT_IS = frozenset({Role.SENSITIVE, Role.INSENSITIVE})
 _COUNTED = frozenset({Role.QUASI, Role.SENSITIVE})
 _MAX_DIGITS = 15
 _MAX_CHARACTERS = 100
-_ROUNDED = {
-    "snap": SNAPPED,
-    "digits": MEANS,
-}
+_ROUNDED = {"snap": SNAPPED, "digits": MEANS}
 
 
 def validate(

@@ -98,9 +98,7 @@ def unknown(policy: Policy, values: Mapping[str, Collection[str]]) -> Iterator[P
         if missing:
             names = _in_line(columns)
             warning = PolicyWarning(
-                Code.UNKNOWN_VALUE,
-                None,
-                f"{missing:,} listed values are in no row of {names}",
+                Code.UNKNOWN_VALUE, None, f"{missing:,} listed values are in no row of {names}"
             )
             if not is_allowed(warning, policy):
                 yield warning

@@ -149,10 +149,7 @@ def rendered(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever th
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     page = environment().get_template(template)
     return page.render(
-        layout="base.html",
-        style=_markup(style),
-        digest=f"sha256-{digest}",
-        **values,
+        layout="base.html", style=_markup(style), digest=f"sha256-{digest}", **values
     )
 
 

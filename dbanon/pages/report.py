@@ -90,11 +90,7 @@ def of_sizes(sizes: Sequence[SizeBand]) -> Table:
         sizes,
         ("rows of a class", WORDS, _spelled),
         ("share of rows", FIGURE, lambda band: percent(band.rows / total)),
-        (
-            "",
-            ROOM,
-            lambda band: (Bar(Ink.RISK, band.rows / most, f"{number(band.rows)} rows"),),
-        ),
+        ("", ROOM, lambda band: (Bar(Ink.RISK, band.rows / most, f"{number(band.rows)} rows"),)),
         ("classes", FIGURE, lambda band: number(band.classes)),
         ("rows", FIGURE, lambda band: number(band.rows)),
     )

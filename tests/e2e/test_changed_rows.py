@@ -172,6 +172,96 @@ def test_only_changed_rows_are_read_and_all_is_as_if_all_were(people):
     assert found.new_ncp is not None
 
 
+@pytest.fixture
+def spreads(monkeypatch):
+    """Return a list to which each refresh adds how often it looked for rows with all values."""
+    found, template = [], person_hashes.template
+    listed = lambda name, **slots: found.append(name) or template(name, **slots)  # noqa: E731
+    monkeypatch.setattr(person_hashes, "template", listed)
+
+    def count():
+        """Return how often since the last time."""
+        n = found.count("persons.find_spread")
+        found.clear()
+        return n
+
+    return count
+
+
+OF_VALUES = """
+SELECT count(DISTINCT s.age) + count(DISTINCT s.sex) + count(DISTINCT s.mood)
+  FROM people AS s
+"""
+
+
+def require_spread(database):
+    """Require that stored places have all values of the source, and that no value is stored."""
+    columns, values, places = state(database)["spread"]
+    assert ["age", "sex", "mood"] == columns
+    assert [(values,)] == database.execute(OF_VALUES)
+    some = f"{OF_VALUES} WHERE ctid = ANY (%s::tid[])"
+    assert [(values,)] == database.execute(some, (places,))
+    assert set() == {*places} - {*'{}"(),0123456789'}
+
+
+@pytest.mark.exhaustive
+def test_rows_with_all_values_are_found_by_their_places_unless_a_value_goes(
+    people, spreads, monkeypatch
+):
+    monkeypatch.setattr(person_hashes, "_MOST_CHANGED", 10)
+    require_spread(people)
+    come = "INSERT INTO people SELECT i, {}, '{}', 'sad' FROM generate_series({}, {}) AS i"
+    changes = {
+        come.format("30 + i % 40", "M", 701, 740): 1,
+        come.format(75, "X", 751, 765): 1,
+        "DELETE FROM people WHERE id IN (SELECT min(id) FROM people GROUP BY age)": 2,
+        "UPDATE people SET sex = 'M' WHERE sex = 'X'; DELETE FROM people WHERE age = 69": 2,
+        come.format(33, "F", 801, 812): 1,
+    }
+    for change, times in changes.items():
+        people.execute(change)
+        reading_all(people)
+        spreads()
+        refresh(people)
+        assert times == spreads(), change
+        require_spread(people)
+
+
+@pytest.mark.exhaustive
+def test_another_row_in_a_stored_place_hides_no_value(people, monkeypatch):
+    monkeypatch.setattr(person_hashes, "_MOST_CHANGED", 10)
+    people.execute("DELETE FROM people WHERE id IN (SELECT max(id) FROM people GROUP BY age, sex)")
+    people.execute("DELETE FROM people WHERE age = 39")
+    people.execute("VACUUM people")
+    come = "INSERT INTO people SELECT i, 20, 'F', 'calm' FROM generate_series(701, 760) AS i"
+    people.execute(come)
+    assert refresh_as_if_all_were_read(people).all_read is None
+    require_spread(people)
+
+
+@pytest.mark.exhaustive
+def test_places_of_many_values_are_not_stored(people, monkeypatch):
+    monkeypatch.setattr(person_hashes, "_MOST_SPREAD", 3)
+    for first in (701, 801):
+        rows = f"generate_series({first}, {first + 11})"
+        people.execute(f"INSERT INTO people SELECT i, 30, 'F', 'sad' FROM {rows} AS i")
+        assert refresh_as_if_all_were_read(people).all_read is None
+        assert state(people)["spread"] is None
+
+
+@pytest.mark.exhaustive
+def test_stored_places_of_other_columns_are_not_used(people, spreads):
+    people.execute(
+        "UPDATE dbanon.release"
+        """   SET source_state = jsonb_set(source_state, '{spread,0}', '["age", "mood", "sex"]')"""
+    )
+    people.execute(CHANGE)
+    spreads()
+    assert refresh(people).changed
+    assert 1 == spreads()
+    require_spread(people)
+
+
 OF_MOODS = ModelSpec("entropy-l-diversity", {"l": 1.2})
 COME = """
 INSERT INTO people

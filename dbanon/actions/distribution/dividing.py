@@ -161,10 +161,7 @@ def _grouped(
     with stages("cut"):
         root = _cut(session, info, job, requirement, division, stages=stages)
         rows = _rows(session, info, job, root)
-    with (
-        stages("cluster"),
-        division.executor.opened(job, stopped=lambda: stages.stopped) as run,
-    ):
+    with stages("cluster"), division.executor.opened(job, stopped=lambda: stages.stopped) as run:
         blocks = _blocks(rows, root, run, stages)
         moved = repaired(blocks, root, rows, run, most=division.rows_per_block, stages=stages)
     _require_shown(blocks, budget=requirement.budget(job.domains.n_rows))
@@ -351,11 +348,7 @@ def repaired(
 
 
 def _neighbours(
-    region: Region,
-    regions: Sequence[Region],
-    grouped: dict[Region, Grouped],
-    *,
-    most: int,
+    region: Region, regions: Sequence[Region], grouped: dict[Region, Grouped], *, most: int
 ) -> Iterator[list[Region]]:
     """Yield the blocks below the highest regions with few enough border rows."""
     below = [one for one in regions if one is region or region.parent_of(one) is not None]

@@ -143,8 +143,7 @@ def in_force(loaded: Loaded, request: Request) -> Policy:
     policy = request.over(loaded.policy)
     if policy.anatomy and (anatomy_level(policy) or 1) == 1:
         raise PolicyError(
-            "l is not set, and anatomy promises nothing else",
-            hint="pass --l 2, or more",
+            "l is not set, and anatomy promises nothing else", hint="pass --l 2, or more"
         )
     if not policy.anatomy and policy.model(K_ANONYMITY) is None:
         raise PolicyError("k is not set: neither by --k nor in the policy", hint="pass --k 5")

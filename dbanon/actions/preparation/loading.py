@@ -23,13 +23,7 @@ from dbanon.domain.errors import (
 )
 from dbanon.domain.policy import DEFAULT_NAME, DROP, ColumnRule, Policy, Role, policy_option
 from dbanon.domain.policy_warning import Code, Contents, PolicyWarning
-from dbanon.domain.table import (
-    ColumnKind,
-    ColumnStats,
-    TableInfo,
-    TableName,
-    quote_identifier,
-)
+from dbanon.domain.table import ColumnKind, ColumnStats, TableInfo, TableName, quote_identifier
 from dbanon.domain.text import command, converted, unread
 from dbanon.formats import policies
 from dbanon.formats.policy_validation import validate

@@ -179,12 +179,7 @@ def mask(
 
 
 def mask_classes(
-    session: Session,
-    rows: SourceRows,
-    policy: Policy,
-    info: TableInfo,
-    *,
-    group: NDArray[np.int32],
+    session: Session, rows: SourceRows, policy: Policy, info: TableInfo, *, group: NDArray[np.int32]
 ) -> SourceRows:
     """Return the rows with values masked within classes; group: (n,) class of each row."""
     return _masked(session, rows, policy, info, apart=group, within_class=True)

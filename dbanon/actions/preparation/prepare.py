@@ -27,12 +27,10 @@ from dbanon.anonymization.linked import require_each, solve_linked
 from dbanon.anonymization.linked import subjects_of as linked_subjects
 from dbanon.anonymization.outcome import Outcome, losses_by_recoding
 from dbanon.anonymization.problem import Problem
-from dbanon.anonymization.registry import (
-    masks_among_rows,
-    require_installed,
-)
+from dbanon.anonymization.registry import masks_among_rows, require_installed
 from dbanon.db import catalog, queries, transfer
 from dbanon.db.models.functions import TreeDocument, order_document, shown_trees, tree_document
+from dbanon.db.person_hashes import columns_of_spread
 from dbanon.db.proofs.subjects import describe_population
 from dbanon.db.releases.publication import is_restored
 from dbanon.domain.errors import DriftError, PolicyError, TaxonomyError, Unsatisfiable
@@ -87,6 +85,8 @@ class Prepared:
     """The reuse of earlier classes, None if all rows are in new ones."""
     sampled: Sequence[Problem] = ()
     """Rows of a table that keeps classes, for an estimate of what a new search would lose."""
+    ends: tuple[NDArray[np.int64], int] | None = None
+    """Rows that have all values on which scales or warnings depend, and the number of values."""
 
     @property
     def recodings(self) -> tuple[tuple[str, str], ...]:
@@ -139,7 +139,8 @@ class Source:
         """
         found = prepared(member, self.rows, self.counted(outcome), trees=self.trees)
         several = self.subjects is not None if several is None else several
-        return replace(found, several=several, warnings=warnings)
+        ends = self.encoded.ends(columns_of_spread(member.info, member.policy))
+        return replace(found, several=several, warnings=warnings, ends=ends)
 
     def counted(self, outcome: Outcome) -> Outcome:
         """Return an outcome whose loss includes the numbers of unread rows."""

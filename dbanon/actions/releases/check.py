@@ -237,11 +237,7 @@ def kept_promise(session: Session, info: TableInfo, release: Release) -> Promise
 
 
 def _judged(
-    session: Session,
-    report: CheckReport,
-    *,
-    release: int | None,
-    error: DbanonError | None = None,
+    session: Session, report: CheckReport, *, release: int | None, error: DbanonError | None = None
 ) -> Checked:
     """Return the result with its failure; recorded in the ledger if it is about a release."""
     if error is None and not report.passed:

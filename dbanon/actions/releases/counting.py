@@ -28,11 +28,7 @@ from dbanon.db.proofs.subjects import require_distinct
 from dbanon.db.releases import companion_relations, relations
 from dbanon.db.releases.companion_relations import COUNTS
 from dbanon.domain.errors import ConfigError, PolicyError, Unsatisfiable
-from dbanon.domain.messages import (
-    set_aside_in_words,
-    unaccounted_in_words,
-    unaccounted_remedy,
-)
+from dbanon.domain.messages import set_aside_in_words, unaccounted_in_words, unaccounted_remedy
 from dbanon.domain.notices import Notice, Topic
 from dbanon.domain.policy import ColumnRule, Policy, Role
 from dbanon.domain.policy_warning import Code
@@ -248,8 +244,7 @@ def _domain(column: EncodedColumn) -> tuple[NDArray[np.int64], list[str | None]]
 
 
 def _exact_counts(
-    columns: Sequence[EncodedColumn],
-    domains: Sequence[tuple[NDArray[np.int64], list[str | None]]],
+    columns: Sequence[EncodedColumn], domains: Sequence[tuple[NDArray[np.int64], list[str | None]]]
 ) -> NDArray[np.int64]:
     shape = [len(codes) for codes, _ in domains]
     places = [

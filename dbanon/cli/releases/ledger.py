@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Read the ledger of releases.", no_args_is_help=True)
 
 Number = Annotated[
-    int,
-    typer.Argument(metavar="N", min=1, max=LARGEST_NUMBER, help="number of the release"),
+    int, typer.Argument(metavar="N", min=1, max=LARGEST_NUMBER, help="number of the release")
 ]
 
 

@@ -205,8 +205,7 @@ def export(
 
 
 Granted = Annotated[
-    str,
-    typer.Argument(metavar="RELATION|TABLE", help="a published relation, or its source table"),
+    str, typer.Argument(metavar="RELATION|TABLE", help="a published relation, or its source table")
 ]
 Roles = Annotated[list[str], typer.Argument(metavar="ROLE...", help="roles, or public")]
 VerifyOnly = Annotated[bool, typer.Option("--dry-run", help="run and verify all, then roll back")]
@@ -353,12 +352,10 @@ Other = Annotated[
     ),
 ]
 Samples = Annotated[
-    int,
-    typer.Option("--samples", min=1, max=LARGEST_COUNT, help="number of persons to attack"),
+    int, typer.Option("--samples", min=1, max=LARGEST_COUNT, help="number of persons to attack")
 ]
 Seed = Annotated[
-    int,
-    typer.Option("--seed", min=0, max=LARGEST_NUMBER, help="seed for drawing persons"),
+    int, typer.Option("--seed", min=0, max=LARGEST_NUMBER, help="seed for drawing persons")
 ]
 TimeLimit = Annotated[
     float | None,
@@ -399,10 +396,7 @@ def attack(
     if other is not None:
         options.refuse(Mode.ATTACK_BOTH, given(attacker=attacker), option="--with")
     settings = options.settings(dsn, owner=owner)
-    with (
-        console.watched(steps=4, timings=timings, quiet=quiet) as stages,
-        interruptible(stages),
-    ):
+    with console.watched(steps=4, timings=timings, quiet=quiet) as stages, interruptible(stages):
         shared: dict[str, Any] = {"settings": settings, "stages": stages, "time_limit": time_limit}
         if other is None:
             by = attacker or Attacker.PROSECUTOR

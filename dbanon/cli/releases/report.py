@@ -49,8 +49,7 @@ DatasetFile = Annotated[
     ),
 ]
 Public = Annotated[
-    bool,
-    typer.Option("--public", help="use the release, its policy and the ledger alone"),
+    bool, typer.Option("--public", help="use the release, its policy and the ledger alone")
 ]
 Against = Annotated[
     Path | None,

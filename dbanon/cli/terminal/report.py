@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING
 
 from dbanon.cli.terminal import console
 from dbanon.domain.messages import BY_LABELS, MEANINGS, Meaning, alike_in_words
-from dbanon.domain.policy import (
-    INDEPENDENT,
-    K_ANONYMITY,
-    VOUCHED,
-    Policy,
-)
+from dbanon.domain.policy import INDEPENDENT, K_ANONYMITY, VOUCHED, Policy
 from dbanon.domain.release import CheckReport, Composition, Exposure, Verdict
 from dbanon.pages.figures import at_most, number, percent, strength
 

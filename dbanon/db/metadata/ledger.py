@@ -25,6 +25,7 @@ from dbanon.domain.release import (
     Release,
     ReleaseKind,
     SourceState,
+    Spread,
     Sums,
     Verdict,
     Verification,
@@ -135,8 +136,9 @@ def _state(state: SourceState | None) -> Jsonb:
 
 
 def _read_state(document: dict[str, Any]) -> SourceState:
-    copy = document.get("copy")
-    return SourceState(**{**document, "copy": None if copy is None else Sums(*copy)})
+    kinds = {"copy": Sums, "spread": Spread}
+    parts = {name: kind(*document[name]) for name, kind in kinds.items() if document.get(name)}
+    return SourceState(**{**document, **parts})
 
 
 def _counts(growth: Delta | None) -> Json:

@@ -143,11 +143,7 @@ def by_run(*, is_wanted: bool) -> dict[str, sql.Composable]:
 
 
 def model_results(
-    name: str,
-    values: Mapping[str, sql.Composable],
-    *,
-    given: sql.Composable,
-    in_runs: bool = False,
+    name: str, values: Mapping[str, sql.Composable], *, given: sql.Composable, in_runs: bool = False
 ) -> sql.Composed:
     """Compose a model's check of classes; given: its fragment's input, part of a WITH clause.
 
@@ -233,9 +229,7 @@ def _create_check(name: str) -> sql.Composed:
         allowed=sql.SQL("\n                    AND ").join(_allowed(model, values)),
         refusal=sql.Literal(f"{check} needs {_needs(model)}"),
         judged=model_results(
-            name,
-            {**values, "tree": _named(check, "tree")},
-            given=_inline(_INPUTS[model.scope]),
+            name, {**values, "tree": _named(check, "tree")}, given=_inline(_INPUTS[model.scope])
         ),
         sentence=sql.Literal(_opened(resources.sql("models", _place(name)))[0]),
     )

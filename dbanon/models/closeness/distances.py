@@ -104,10 +104,5 @@ def _tree_numbers(share: NDArray[np.float64], domain: SensitiveDomain) -> list[f
     numbers.append(len(nodes))
     for node in nodes.tolist():
         below = steps.leaf[steps.node == node]
-        numbers += [
-            steps.weight[node],
-            share[below].sum(),
-            place[below].min(),
-            place[below].max(),
-        ]
+        numbers += [steps.weight[node], share[below].sum(), place[below].min(), place[below].max()]
     return numbers
