@@ -128,11 +128,12 @@ DELETE FROM pg_temp.history_present AS n
 -- The membership of some releases, one row for each row that a person got in a release; class 0: a person that left.
 -- relation: its first release among these, which identifies it; until: the next release that changed the rows of the
 -- person, NULL for current rows. Numbers are subtracted, as two tables that are merged by releases alone would have each
--- row of a release compared with each change.
-SELECT h.release_id, h.relation, e.person, e.class, e.value_id, c.until
-  FROM unnest({releases}::bigint[], {first}::bigint[]) AS h (release_id, relation)
-  JOIN dbanon.history_member AS m ON m.release_id = h.release_id
- CROSS JOIN LATERAL unnest(m.persons, m.classes, m.value_ids) AS e (person, class, value_id)
+-- row of a release compared with each change. Functions of the select list unpack arrays without storing their rows.
+SELECT e.release_id, e.relation, e.person, e.class, e.value_id, c.until
+  FROM (SELECT h.release_id, h.relation, unnest(m.persons) AS person, unnest(m.classes) AS class,
+               unnest(m.value_ids) AS value_id
+          FROM unnest({releases}::bigint[], {first}::bigint[]) AS h (release_id, relation)
+          JOIN dbanon.history_member AS m ON m.release_id = h.release_id) AS e
   LEFT JOIN (
         SELECT d.person, d.relation, d.release_id AS until,
                lag(d.release_id, 1, d.relation)
@@ -143,8 +144,8 @@ SELECT h.release_id, h.relation, e.person, e.class, e.value_id, c.until
                  CROSS JOIN LATERAL unnest(m.persons) AS p (person)
                  WHERE h.release_id <> h.relation) AS d) AS c
          ON c.person = e.person
-        AND c.relation - h.relation = 0
-        AND c.since - h.release_id = 0
+        AND c.relation - e.relation = 0
+        AND c.since - e.release_id = 0
 
 -- name: figures
 -- What comparing some releases found.
@@ -201,10 +202,10 @@ SELECT person, coalesce(n.class, 0) AS class, coalesce(n.value_id, 0) AS value_i
   FROM pg_temp.history_present AS n
   FULL JOIN (
         SELECT e.person, e.class, e.value_id
-          FROM dbanon.history_member AS m
-         CROSS JOIN LATERAL unnest(m.persons, m.classes, m.value_ids) AS e (person, class, value_id)
-         WHERE m.release_id = {first}
-           AND NOT EXISTS (SELECT FROM later AS l WHERE l.person = e.person)
+          FROM (SELECT unnest(m.persons) AS person, unnest(m.classes) AS class, unnest(m.value_ids) AS value_id
+                  FROM dbanon.history_member AS m
+                 WHERE m.release_id = {first}) AS e
+         WHERE NOT EXISTS (SELECT FROM later AS l WHERE l.person = e.person)
          UNION ALL
         SELECT l.person, l.class, l.value_id
           FROM later AS l
@@ -343,9 +344,8 @@ SELECT bool_and(has_table_privilege(c.oid, 'DELETE'))
 
 -- name: members_of
 -- The rows that a release changed.
-SELECT e.person, e.class, e.value_id
+SELECT unnest(m.persons) AS person, unnest(m.classes) AS class, unnest(m.value_ids) AS value_id
   FROM dbanon.history_member AS m
- CROSS JOIN LATERAL unnest(m.persons, m.classes, m.value_ids) AS e (person, class, value_id)
  WHERE m.release_id = {release}
 
 -- name: merge_alike
@@ -595,7 +595,7 @@ SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
 -- entry for all persons who were always published together in the same classes with the same values, and are now. It
 -- is a fraction, and no figure of cells or pairs tells them apart. Of persons with one row a release only. oldest: the
 -- first release, of which few persons changed later. Those with the same changes have one course, and one step of it
--- for each change. Functions of the select list unpack arrays without storing their rows before.
+-- for each change.
 CREATE TEMPORARY TABLE history_entries ON COMMIT DROP AS
 WITH class AS MATERIALIZED (
     SELECT DISTINCT g.class, {class} AS former  -- groups may be published alike

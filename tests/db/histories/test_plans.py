@@ -133,7 +133,8 @@ def test_no_row_of_a_release_is_compared_with_each_change(database, session, mem
     with database.admin() as admin:
         admin.execute("SET session_replication_role = replica")  # no release is needed
         admin.execute(members)
-    assert "Cond: (e.person = c.person)" in plan(session, memory.entries_of({1: 1, 2: 1}))
+    found = plan(session, memory.entries_of({1: 1, 2: 1})).splitlines()
+    assert [line for line in found if "Cond: " in line and line.endswith(" = c.person)")]
 
 
 def compared_each(found):
