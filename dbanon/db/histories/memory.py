@@ -320,6 +320,7 @@ def _unpack_touched(session: Session, known: Memory, touched: sql.Composable) ->
     """Write ``touched`` and changed persons to ENTRIES, and the numbers of others to _REST."""
     first, *later = known.relations
     slots = {"first": sql.Literal(first), "later": sql.Literal(later), "touched": touched}
+    session.pg.execute(query("session.sample_little"))
     session.pg.execute(query("histories.create_rest"))
     session.pg.execute(query("histories.create_entries"))
     session.pg.execute(template("histories.unpack_touched", **slots))
