@@ -486,8 +486,8 @@ CREATE TEMPORARY TABLE {rows} ON COMMIT DROP AS
 
 -- name: same_members
 -- Test if a copy has as many rows as the stored membership, in total and in each touched class, and if the class
--- number of each row of these classes belongs to its published values. touched: the classes that lost or gained rows,
--- of which this transaction has written every row.
+-- number of each row of these classes belongs to its published values. rows: those of the copy; touched: the classes
+-- that lost or gained rows, of which this transaction has written every row.
 WITH touched AS MATERIALIZED ({touched}),
 shown AS MATERIALIZED (  -- a published column may have any other name
     SELECT {quasi}, ARRAY[s.{class_column}, count(*)] AS {class_column}
@@ -513,7 +513,7 @@ remembered AS (
      GROUP BY p.class
     HAVING sum(p.rows) <> 0
 )
-SELECT (SELECT count(*) FROM ONLY {release})
+SELECT {rows}
        = (SELECT count(*) FROM pg_temp.history_present) + (SELECT count(*) FROM pg_temp.history_before)
            + (SELECT coalesce(sum(r.persons), 0) FROM pg_temp.history_rest AS r)
            - (SELECT count(*) FROM pg_temp.history_departed)
@@ -574,7 +574,7 @@ SELECT c.person FROM pg_temp.history_came AS c
  UNION
 SELECT w.person FROM pg_temp.history_went AS w
  UNION
-SELECT p.person FROM pg_temp.history_pending AS p
+SELECT m.person FROM pg_temp.history_marked AS m WHERE m.state < 0
  UNION
 SELECT u.person
   FROM dbanon.history_leaver AS g

@@ -178,11 +178,10 @@ SELECT s.person, s.place, s.value_id, b.class, b.value_id AS shown_id, NULL::big
  WHERE b.class IS NULL
     OR s.value_id IS DISTINCT FROM b.value_id
  UNION ALL
-SELECT p.person, -1, NULL, coalesce(b.class, 0), b.value_id, p.state
-  FROM {places} AS p
-  LEFT JOIN pg_temp.history_before AS b ON b.person = p.person
- WHERE p.state > 0
-   AND NOT EXISTS (SELECT FROM pg_temp.history_went AS w WHERE w.place = p.ctid)
+SELECT m.person, -1, NULL, coalesce(b.class, 0), b.value_id, m.state
+  FROM pg_temp.history_marked AS m
+  LEFT JOIN pg_temp.history_before AS b ON b.person = m.person
+ WHERE m.state > 0
  UNION ALL
 SELECT b.person, NULL, NULL, b.class, b.value_id, NULL
   FROM pg_temp.history_before AS b
@@ -327,7 +326,7 @@ WITH other AS (
     DELETE FROM pg_temp.history_source AS s
      WHERE s.person NOT IN (SELECT c.person FROM pg_temp.history_came AS c
                              UNION ALL
-                            SELECT p.person FROM pg_temp.history_pending AS p)
+                            SELECT m.person FROM pg_temp.history_marked AS m WHERE m.state < 0)
     RETURNING s.person
 )
 SELECT (SELECT count(*) FROM pg_temp.history_source) - (SELECT count(*) FROM other)

@@ -81,6 +81,14 @@ SELECT p.ctid, p.person
   FROM {places} AS p
  WHERE NOT EXISTS (SELECT FROM {source} AS s WHERE s.ctid = p.place AND {unchanged} AND {selected})
 
+-- name: find_marked
+-- The unchanged rows that are not published, or not as they are by now, with the state of their place.
+CREATE TEMPORARY TABLE history_marked ON COMMIT DROP AS
+SELECT p.person, p.place, p.state
+  FROM {places} AS p
+ WHERE p.state <> 0
+   AND NOT EXISTS (SELECT FROM pg_temp.history_went AS w WHERE w.place = p.ctid)
+
 -- name: find_spread
 -- The first and the last row with each distinct value of some columns, among some rows; and the number of values, and
 -- of those of an unchanged row.
@@ -157,14 +165,6 @@ SELECT EXISTS (SELECT
                       = ARRAY['person uuid', 'state bigint', 'place tid']),
        pg_current_xact_id()::text::bigint
 
--- name: pending
--- The unchanged rows that are not published.
-CREATE TEMPORARY TABLE history_pending ON COMMIT DROP AS
-SELECT p.person, p.place
-  FROM {places} AS p
- WHERE p.state < 0
-   AND NOT EXISTS (SELECT FROM pg_temp.history_went AS w WHERE w.place = p.ctid)
-
 -- name: person_hash
 -- The keyed hash of a person.
 encode(substr(sha256({key}.outer_key || sha256({key}.inner_key || convert_to({document}, 'UTF8'))), 1, 16), 'hex')::uuid
@@ -179,11 +179,12 @@ SELECT array_agg(s.ctid)::text
 -- The places of new and unpublished rows, and of rows with each value; the number of the former, on which decisions
 -- depend, so that they do not depend on values; and the places of the latter, unless they are many.
 SELECT array_agg(r.place)::text,
-       (SELECT count(*) FROM pg_temp.history_came) + (SELECT count(*) FROM pg_temp.history_pending),
+       (SELECT count(*) FROM pg_temp.history_came)
+           + (SELECT count(*) FROM pg_temp.history_marked AS m WHERE m.state < 0),
        (SELECT array_agg(s.place)::text FROM pg_temp.history_spread AS s HAVING count(*) <= {most})
   FROM (SELECT c.place FROM pg_temp.history_came AS c
          UNION
-        SELECT t.place FROM pg_temp.history_pending AS t
+        SELECT m.place FROM pg_temp.history_marked AS m WHERE m.state < 0
          UNION
         SELECT s.place FROM pg_temp.history_spread AS s) AS r
 

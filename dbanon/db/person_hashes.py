@@ -159,13 +159,12 @@ class Counted(NamedTuple):
 class Changes:
     """The rows of a source that changed since its last state, in temporary tables.
 
-    within: the condition of the rows to read; places: their table; published: unchanged rows that
-    are published; came: changed rows; pending: unchanged rows that are not published; now: the
-    state of the source; values: the numbers of its values by sensitive column.
+    within: the condition of the rows to read; published: unchanged rows that are published; came:
+    changed rows; pending: unchanged rows that are not published; now: the state of the source;
+    values: the numbers of its values by sensitive column.
     """
 
     within: sql.Composed
-    places: sql.Identifier
     published: int
     came: int
     pending: int
@@ -323,7 +322,7 @@ def find_changes(
     )
     if (came, went, twice) != (rows - now.unchanged, known - now.unchanged, 0):
         raise _faulty(info)
-    session.pg.execute(template("persons.pending", places=table))
+    session.pg.execute(template("persons.find_marked", places=table))
     places_to_read = template("persons.places_to_read", most=sql.Literal(_MOST_SPREAD))
     listed, n_read, spread = session.one(places_to_read)
     if n_read > _MOST_READ * rows:
@@ -332,7 +331,7 @@ def find_changes(
     pending = known - went - published
     found = None if spread is None else Spread(columns, values, spread)
     state = replace(now.state, changed=changed, spread=found)
-    return Changes(within, table, published, came, pending, state, now.values)
+    return Changes(within, published, came, pending, state, now.values)
 
 
 def _find_spread(

@@ -224,7 +224,6 @@ def comparing(
         require_found(session, publication.info, changes)
         view = publication.view
         slots = {"view_schema": sql.Literal(view.schema), "view_name": sql.Literal(view.name)}
-        slots["places"] = changes.places
         session.pg.execute(template("membership.differing_of_changes", **slots))
         require_matched(session, publication.info, changes)
     yield known

@@ -610,8 +610,9 @@ def require_same_members(session: Session, publication: Publication, key: UUID |
     touched = sql.SQL("SELECT g.class FROM {} AS g UNION SELECT unnest({}::bigint[])")
     touched_classes = touched.format(publication.groups, gone)
     slots = {**of_copy(publication), "key": sql.Literal(key), "touched": touched_classes}
-    is_written = template("releases.is_written")
-    same = template("histories.same_members", is_written=is_written, **slots)
+    slots["is_written"] = template("releases.is_written")
+    slots["rows"] = sql.Literal(immutability.count_writers(session, publication.data_id)[0])
+    same = template("histories.same_members", **slots)
     if session.pg.execute(same).fetchone() != (True,):
         raise DatabaseError(
             f"{publication.view} shows other classes than are remembered of it; nothing was"
@@ -644,6 +645,7 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
         order=template("releases.random_order"),
     )
     opened = immutability.open_statements(publication.release)
+    session.writers.clear()
     session.run([*opened, *relations.number_statements(publication)])
     rows, cells, numbers, lost = map(int, session.one(extended))
     session.run(immutability.close_statements(publication.release))

@@ -150,6 +150,7 @@ def _refill(session: Session, publication: Publication) -> None:
 
 def empty(session: Session, release: sql.Identifier) -> None:
     """Unseal a copy and delete all of its rows."""
+    session.writers.clear()
     session.run(immutability.open_statements(release))
     session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(release))
 

@@ -176,8 +176,7 @@ def sums(session: Session, published: TableInfo, data_id: int) -> Sums:
 
 def written(session: Session, data_id: int, found: Sums) -> Sums:
     """Return sums with the present transactions; raises DatabaseError if rows are missing."""
-    statement = template("releases.copy_writers", release=_copy(data_id))
-    rows, writers = session.one(statement)
+    rows, writers = count_writers(session, data_id)
     if rows != found.rows:
         raise DatabaseError(
             f"the copy of release {data_id} has {rows:,} rows, and should have {found.rows:,};"
@@ -192,8 +191,15 @@ def is_as_written(session: Session, data_id: int, found: Sums) -> bool:
 
     The numbers of transactions repeat after 2^32 others, and a dumped copy has others.
     """
-    statement = template("releases.copy_writers", release=_copy(data_id))
-    return (found.rows, found.writers) == session.one(statement)
+    return (found.rows, found.writers) == count_writers(session, data_id)
+
+
+def count_writers(session: Session, data_id: int) -> tuple[int, str]:
+    """Return the rows of a copy, and a digest of who wrote them; counted until it is opened."""
+    if data_id not in session.writers:
+        counted = template("releases.copy_writers", release=_copy(data_id))
+        session.writers[data_id] = session.one(counted)
+    return session.writers[data_id]
 
 
 def known_sums(published: TableInfo, release: Entry) -> Sums | None:
