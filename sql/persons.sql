@@ -1,20 +1,14 @@
 -- Hashes of persons, the places of their rows, and samples of rows.
 
 -- name: count_places
--- The numbers of new rows, of deleted rows, of all places, of new rows of persons with an unchanged row, and of
--- unchanged rows that are published.
-WITH went AS MATERIALIZED (
-    SELECT w.person, p.state
-      FROM pg_temp.history_went AS w
-      JOIN {places} AS p ON p.ctid = w.place
-)
+-- The numbers of new rows, of deleted rows, of all places, of unchanged rows of persons with a new row, and of unchanged
+-- rows that are not published.
 SELECT (SELECT count(*) FROM pg_temp.history_came),
-       (SELECT count(*) FROM went),
-       count(*),
-       count(*) FILTER (WHERE p.person IN (SELECT c.person FROM pg_temp.history_came AS c))
-           - (SELECT count(*) FROM went AS w WHERE w.person IN (SELECT c.person FROM pg_temp.history_came AS c)),
-       count(*) FILTER (WHERE p.state >= 0) - (SELECT count(*) FROM went AS w WHERE w.state >= 0)
-  FROM {places} AS p
+       (SELECT count(*) FROM pg_temp.history_went),
+       (SELECT count(*) FROM {places}),
+       count(*) FILTER (WHERE m.person IN (SELECT c.person FROM pg_temp.history_came AS c)),
+       count(*) FILTER (WHERE m.state < 0)
+  FROM pg_temp.history_marked AS m
 
 -- name: count_unchanged
 -- The numbers of rows, of those that no transaction wrote since a snapshot, and of values by column.
@@ -82,11 +76,12 @@ SELECT p.ctid, p.person
  WHERE NOT EXISTS (SELECT FROM {source} AS s WHERE s.ctid = p.place AND {unchanged} AND {selected})
 
 -- name: find_marked
--- The unchanged rows that are not published, or not as they are by now, with the state of their place.
+-- The unchanged rows that are not published, or not as they are by now, or whose person has a new row; with the state
+-- of their place.
 CREATE TEMPORARY TABLE history_marked ON COMMIT DROP AS
 SELECT p.person, p.place, p.state
   FROM {places} AS p
- WHERE p.state <> 0
+ WHERE (p.state <> 0 OR p.person IN (SELECT c.person FROM pg_temp.history_came AS c))
    AND NOT EXISTS (SELECT FROM pg_temp.history_went AS w WHERE w.place = p.ctid)
 
 -- name: find_spread

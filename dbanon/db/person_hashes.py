@@ -317,20 +317,18 @@ def find_changes(
     identity.harmless(session, find, keep=True, after=create)
     columns, values = _find_spread(session, info, policy, slots, since=since)
     session.run(sql.SQL("ANALYZE {}").format(found) for found in _FOUND[:2])
-    came, went, known, twice, published = session.one(
-        template("persons.count_places", places=table)
-    )
+    session.pg.execute(template("persons.find_marked", places=table))
+    came, went, known, twice, pending = session.one(template("persons.count_places", places=table))
     if (came, went, twice) != (rows - now.unchanged, known - now.unchanged, 0):
         raise _faulty(info)
-    session.pg.execute(template("persons.find_marked", places=table))
     places_to_read = template("persons.places_to_read", most=sql.Literal(_MOST_SPREAD))
     listed, n_read, spread = session.one(places_to_read)
     if n_read > _MOST_READ * rows:
         return "much of it is not published"
     within = sql.SQL("ctid = ANY ({}::tid[])").format(sql.Literal(listed or "{}"))
-    pending = known - went - published
     found = None if spread is None else Spread(columns, values, spread)
     state = replace(now.state, changed=changed, spread=found)
+    published = known - went - pending
     return Changes(within, published, came, pending, state, now.values)
 
 
