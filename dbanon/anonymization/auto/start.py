@@ -217,8 +217,9 @@ def peel_off(space: Space, levels: list[list[Level]], *, lookups: int) -> Int32s
     for j, chain in enumerate(levels):
         for i, level in enumerate(chain):
             drawn = random.integers(0, 2**64, int(level.classes.max()) + 1, np.uint64)
+            mark = drawn[level.classes]
             begin[j, i] = at
-            marks.append(drawn[level.classes])
+            marks.append(mark - marks[-i] if i > 0 else mark)
             at += len(level.classes)
     label = peel_tuples(
         np.concatenate(marks),

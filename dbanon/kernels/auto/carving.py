@@ -248,27 +248,48 @@ SMALLEST = 1024
 
 
 class Table(NamedTuple):
-    """A hash table of the generalized tuples of one node.
+    """The tuples without a class, and a hash table of them as generalized by one node.
 
-    keys: (room,) uint64; rows: (room,) int64, rows of each class; head: (room,) int32, its last
-    tuple; chain: (u,) int32, the previous tuple of the class; used: (u,) int64, slots in use.
+    live: (u,) int32, these tuples, first; codes, weights, exact: (u, d), (u,) and (u,), in the same
+    order, their codes, their rows and their sums of marks without generalization; raised, begin:
+    (d,) int64, the generalized columns of the node, and where their marks begin; slots: (room,)
+    int32, the class at each place of the hash table; places, keys, rows, last: (u,), of each class
+    its place, its sum of marks, its rows and its last tuple; chain: (u,) int32, the previous tuple
+    of the class.
     """
 
+    live: Int32s
+    codes: Int32s
+    weights: Int64s
+    exact: UInt64s
+    raised: Int64s
+    begin: Int64s
+    slots: Int32s
+    places: Int64s
     keys: UInt64s
     rows: Int64s
-    head: Int32s
+    last: Int32s
     chain: Int32s
-    used: Int64s
 
 
 @kernel
-def _make_table(u: int) -> Table:
+def _make_table(codes: Int32s, bounds: Int64s, begin: Int64s, marks: UInt64s) -> Table:
+    u, d = codes.shape
+    exact = np.zeros(u, np.uint64)
+    for i in range(u):
+        for j in range(d):
+            exact[i] += marks[begin[j, 0] + codes[i, j]]
+    live, weights = np.arange(u).astype(np.int32), bounds[1:] - bounds[:-1]
     room = SMALLEST
     while room < 2 * u:
         room *= 2
-    keys, rows = np.zeros(room, np.uint64), np.zeros(room, np.int64)
-    head, chain = np.full(room, NONE, np.int32), np.empty(u, np.int32)
-    return Table(keys, rows, head, chain, np.empty(u, np.int64))
+    slots, places = np.full(room, NONE, np.int32), np.empty(u, np.int64)
+    keys, rows = np.empty(u, np.uint64), np.empty(u, np.int64)
+    last, chain = np.empty(u, np.int32), np.empty(u, np.int32)
+    raised, begins = np.empty(d, np.int64), np.empty(d, np.int64)
+    return Table(
+        live, codes.copy(), weights, exact, raised, begins, slots, places, keys, rows, last, chain
+    )
 
 
 @kernel
@@ -285,66 +306,81 @@ def peel(
     """Assign a number to every class of k rows that meets the rules, node after node.
 
     marks: a random number for each (column, level, generalized code), indexed by ``begin`` (d,
-    levels) + code; nodes: (m, d) level of each column; codes: (u, d) distinct tuples; bounds: (u +
-    1,) start of each tuple's rows; budget: most tuples to look up. Returns the class of each tuple,
-    (u,), -1 for the rest. The sum of marks identifies a generalized tuple; a collision merges two
-    classes, which costs but is safe.
+    levels) + code, from level 1 on less that of level 0; nodes: (m, d) level of each column; codes:
+    (u, d) distinct tuples; bounds: (u + 1,) start of each tuple's rows; budget: most tuples to look
+    up. Returns the class of each tuple, (u,), -1 for the rest. The sum of marks identifies a
+    generalized tuple; a collision merges two classes, which costs but is safe.
     """
     u = codes.shape[0]
     label = np.full(u, NONE, np.int32)
-    live = np.arange(u).astype(np.int32)
-    t = _make_table(u)
+    t = _make_table(codes, bounds, begin, marks)
     n_live, found = u, 0
     for node in nodes:
         budget -= n_live
         if n_live == 0 or budget < 0:
             break
-        n_used = _fill(t, begin, marks, node, codes, bounds, live[:n_live])
+        n_classes = _fill(t, begin, marks, node, n_live)
         before = found
-        for i in range(n_used):
-            at = t.used[i]
-            if t.rows[at] >= k and _holds(r, t.head[at], t.chain, bounds):
-                _name(label, t.head[at], t.chain, found)
+        for c in range(n_classes):
+            if t.rows[c] >= k and _holds(r, t.last[c], t.chain, bounds):
+                _name(label, t.last[c], t.chain, found)
                 found += 1
-            t.head[at] = NONE
-            t.rows[at] = 0
+            t.slots[t.places[c]] = NONE
         if found > before:
-            n_live = _compact(live, n_live, label)
+            n_live = _shrink(t, n_live, label)
     return label
 
 
 @step
-def _fill(
-    t: Table,
-    begin: Int64s,
-    marks: UInt64s,
-    node: NDArray[np.int16],
-    codes: Int32s,
-    bounds: Int64s,
-    live: Int32s,
-) -> int:
-    """Insert the live tuples by their generalized codes; return the number of used slots."""
-    keys, rows, head, chain = t.keys, t.rows, t.head, t.chain
-    room = keys.shape[0]
-    while room > SMALLEST and room > 8 * live.shape[0]:
+def _shrink(t: Table, n_live: int, label: Int32s) -> int:
+    """Move the tuples without a class to the front; return their number."""
+    kept = ZERO
+    for a in range(n_live):
+        if label[t.live[a]] == NONE:
+            t.live[kept] = t.live[a]
+            t.weights[kept] = t.weights[a]
+            t.exact[kept] = t.exact[a]
+            for j in range(t.codes.shape[1]):
+                t.codes[kept, j] = t.codes[a, j]
+            kept += 1
+    return kept
+
+
+@step
+def _fill(t: Table, begin: Int64s, marks: UInt64s, node: NDArray[np.int16], n_live: int) -> int:
+    """Put the live tuples in classes by their generalized codes; return the number of classes."""
+    room = t.slots.shape[0]
+    while room > SMALLEST and room > 8 * n_live:
         room //= 2
     mask = np.uint64(room - 1)
-    n_used = 0
-    for i in live:
-        key = np.uint64(0)
-        for j in range(codes.shape[1]):
-            key += marks[begin[j, node[j]] + codes[i, j]]
+    n_raised = 0
+    for j in range(node.shape[0]):
+        if node[j] > 0:
+            t.raised[n_raised] = j
+            t.begin[n_raised] = begin[j, node[j]]
+            n_raised += 1
+    n_classes = 0
+    for a in range(n_live):
+        key = t.exact[a]
+        for m in range(n_raised):
+            key += marks[t.begin[m] + t.codes[a, t.raised[m]]]
         at = np.int64(key & mask)
-        while head[at] != NONE and keys[at] != key:
+        c = t.slots[at]
+        while c != NONE and t.keys[c] != key:
             at = (at + 1) & (room - 1)
-        if head[at] == NONE:
-            keys[at] = key
-            t.used[n_used] = at
-            n_used += 1
-        chain[i] = head[at]
-        head[at] = i
-        rows[at] += bounds[i + 1] - bounds[i]
-    return n_used
+            c = t.slots[at]
+        if c == NONE:
+            c = n_classes
+            t.slots[at] = c
+            t.places[c] = at
+            t.keys[c] = key
+            t.rows[c] = 0
+            t.last[c] = NONE
+            n_classes += 1
+        t.chain[t.live[a]] = t.last[c]
+        t.last[c] = t.live[a]
+        t.rows[c] += t.weights[a]
+    return n_classes
 
 
 @step
