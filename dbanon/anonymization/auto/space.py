@@ -70,7 +70,8 @@ class Space(NamedTuple):
 
     def take(self, rows: Int64s) -> Space:
         """Return the space of some rows, in the order given."""
-        return self._replace(codes=self.codes[rows], sensitive=self.sensitive[rows])
+        codes, sensitive = (np.take(part, rows, axis=0) for part in (self.codes, self.sensitive))
+        return self._replace(codes=codes, sensitive=sensitive)
 
     @property
     def n_rows(self) -> int:
@@ -218,13 +219,14 @@ def freeze(space: Space) -> Frozen:
     for keys in (*space.sensitive.T[::-1], tuple_of):
         order = sort_by(order, np.ascontiguousarray(keys), int(keys.max()) + 1)
     tuple_of = tuple_of[order]
-    ordered = space.take(order)
     bounds = _bounds(tuple_of, len(first))
-    frozen = freeze_rows(bounds, make_rules(*space.rules, ordered.sensitive), space.k)
+    rules = make_rules(*space.rules, np.take(space.sensitive, order, axis=0))
+    frozen = freeze_rows(bounds, rules, space.k)
     active = ~frozen
+    rows = order[active]
     return Frozen(
-        space=ordered.take(np.flatnonzero(active)),
-        rows=order[active],
+        space=space.take(rows),
+        rows=rows,
         bounds=_bounds(tuple_of[active], len(first)),
         frozen=order[frozen],
         tuple_of_frozen=tuple_of[frozen].astype(np.int64),
