@@ -78,7 +78,6 @@ MODES = {
     Mode.REUSE: "A release made of the classes of earlier ones",
     Mode.REFRESH: "A refresh that keeps classes",
     Mode.PLACES: "A refresh that reads changed rows only",
-    Mode.OVERLAP: "Hashing of persons during the search, which only saves time",
 }
 
 

@@ -52,8 +52,7 @@ SELECT h.release_id, sum(cardinality(m.persons))::bigint
 
 -- name: class_number
 -- The number of a class: the keyed hash of its published values.
-('x' || encode(substr(sha256(k.outer_key || sha256(k.inner_key || convert_to(
-    {columns} || ({published})::text, 'UTF8'))), 1, 8), 'hex'))::bit(64)::bigint
+('x' || encode(substr({hash}, 1, 8), 'hex'))::bit(64)::bigint
 
 -- name: codes
 -- The sensitive values of each code, which stands for a combination; used only during a publication.
@@ -92,15 +91,25 @@ CREATE TEMPORARY TABLE history_entries (
 ON COMMIT DROP
 
 -- name: create_key
--- Make a secret key, which never leaves the server, in the two forms in which HMAC uses it (RFC 2104).
+-- Make a secret key of 32 bytes, which never leaves the server.
 INSERT INTO dbanon.history_key (inner_key, outer_key)
-SELECT decode(string_agg(lpad(to_hex(p.byte # 54), 2, '0'), '' ORDER BY p.place), 'hex'),
-       decode(string_agg(lpad(to_hex(p.byte # 92), 2, '0'), '' ORDER BY p.place), 'hex')
-  FROM (SELECT i.place, CASE WHEN i.place < 32 THEN get_byte(k.bytes, i.place) ELSE 0 END AS byte
-          FROM (SELECT sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())
-                              || uuid_send(gen_random_uuid()))) AS k (bytes)
-         CROSS JOIN generate_series(0, 63) AS i (place)) AS p
+SELECT k.bytes, k.bytes
+  FROM (SELECT sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())
+                      || uuid_send(gen_random_uuid()))) AS k (bytes)
 RETURNING key_id
+
+-- name: create_present
+-- A table for the persons of a release by keyed hash, with class and values; former: the hash by the key of the
+-- releases that a new series is compared with; row_place: the place of the row, if places are stored. Used only during
+-- a publication.
+CREATE TEMPORARY TABLE history_present (
+    person uuid,
+    former uuid,
+    class bigint,
+    value_id integer,
+    row_place tid
+)
+ON COMMIT DROP
 
 -- name: create_read
 -- The persons that were read, each with the position in the program's arrays; used only during a publication.
@@ -293,6 +302,10 @@ SELECT g.release_id
   FROM forgotten AS g
  ORDER BY g.release_id
 
+-- name: former_key
+-- The key of the series with which a new one is compared.
+LEFT JOIN dbanon.history_key AS f ON f.key_id = {key}
+
 -- name: keep_classes
 -- Store how many persons of the first release of a series have each value in each class.
 INSERT INTO dbanon.history_class (release_id, classes, value_ids, persons)
@@ -417,9 +430,8 @@ SELECT r.shown_id, c.*
  ORDER BY r.shown_id
 
 -- name: present
--- The persons of a release by keyed hash, with class and values, and the place of each row of the source if all were
--- hashed before; used only during a publication. Rows that are not published have no class until they are discarded.
-CREATE TEMPORARY TABLE history_present ON COMMIT DROP AS
+-- Write the persons of a release. Rows of the source that are not published have no class until they are discarded.
+INSERT INTO pg_temp.history_present (person, former, class, value_id, row_place)
 WITH class AS MATERIALIZED (
     SELECT g.group_id, {class} AS class
       FROM {groups} AS g
@@ -433,15 +445,15 @@ valued AS MATERIALIZED (
        AND v.table_name = {table_name}
        AND v.digest = sha256(convert_to(o.value::text, 'UTF8'))
 )
-SELECT h.person, h.former, c.class, v.value_id, h.place AS row_place
+SELECT h.person, h.former, c.class, v.value_id, h.place
   FROM {members} AS h
   LEFT JOIN class AS c ON c.group_id = h.group_id
   LEFT JOIN valued AS v ON v.code = h.value
 
 -- name: present_count
--- The numbers of hashed rows, of rows with a person or a group, of those with a class or a value, of complete ones, and
--- of those to publish.
-SELECT {hashed}, count(*), count(*) FILTER (WHERE num_nonnulls(n.class, n.value_id) > 0),
+-- The numbers of rows with a person or a group, of those with a class or a value, of complete ones, and of those to
+-- publish.
+SELECT count(*), count(*) FILTER (WHERE num_nonnulls(n.class, n.value_id) > 0),
        count(*) FILTER (WHERE num_nulls(n.person, n.class, n.value_id) = 0),
        (SELECT count(*) FROM {rows})
   FROM pg_temp.history_present AS n
@@ -455,22 +467,26 @@ SELECT count(DISTINCT f.person)
                      CROSS JOIN dbanon.history_key AS k
                      WHERE k.key_id = {key})
 
--- name: present_of_hashed
--- The persons of a source that were hashed before, with group and values of those that are published. A full join
--- shows keys that are missing, and those that are double.
-(SELECT h.person, h.former, h.place, r.group_id, r.value
-   FROM {hashed} AS h
-   FULL JOIN {rows} AS r ON {join})
-
 -- name: present_of_rows
--- The persons of a release, hashed before any join, so that parallel workers can do it, which may not read temporary
--- tables.
+-- The persons of a release, hashed before any join.
 (SELECT {person} AS person, {former} AS former, NULL::tid AS place, r.group_id, r.value
    FROM {members}
   CROSS JOIN dbanon.history_key AS k
-   LEFT JOIN dbanon.history_key AS f ON f.key_id = {former_key}
+  {former_of}
   WHERE k.key_id = {key}
  OFFSET 0)
+
+-- name: present_of_source
+-- The persons of a source, with group and values of those that are published, and places. Their numbers show keys that
+-- are missing, and those that are double.
+(SELECT h.person, h.former, h.place, r.group_id, r.value
+   FROM (SELECT {keys}, {person} AS person, {former} AS former, s.ctid AS place
+           FROM (SELECT * FROM {members} AS s WHERE {selected}) AS s
+          CROSS JOIN dbanon.history_key AS k
+          {former_of}
+          WHERE k.key_id = {key}
+         OFFSET 0) AS h
+   LEFT JOIN {rows} AS r ON {join})
 
 -- name: retain
 -- Add the retained rows of persons with new rows.

@@ -23,16 +23,8 @@ SELECT count(*)::int8, v.value
  GROUP BY v.value
 
 -- name: create_found
--- A table for rows that changed since a snapshot, or that are to be read.
+-- A table for rows: those that changed since a snapshot, those that are to be read, or all.
 CREATE TEMPORARY TABLE {found} (place tid NOT NULL, person uuid) ON COMMIT DROP
-
--- name: create_hashed
--- A table for the persons of a source, each by key and keyed hash, with the place of the row. former: the hash by the
--- key of the releases that a new series is compared with.
-CREATE TEMPORARY TABLE {hashed} ON COMMIT DROP AS
-SELECT {keys}, NULL::uuid AS person, NULL::uuid AS former, NULL::tid AS place
-  FROM {source} AS s
-  WITH NO DATA
 
 -- name: create_places
 -- The place of each row that was read, and its person. state: -1 of a row that is not published, 0 of one that is as
@@ -46,12 +38,11 @@ DELETE FROM {places} AS p
  WHERE w.place = p.ctid
 
 -- name: fill_hashed
--- Hash the persons of a source.
+-- The places of all rows of a source, with the keyed hash of the person.
 INSERT INTO {hashed}
-SELECT {keys}, {person}, {former}, {place}
-  FROM {source} AS s
+SELECT s.ctid, {person}
+  FROM (SELECT * FROM {source} AS s WHERE {selected}) AS s
  CROSS JOIN dbanon.history_key AS k
-  LEFT JOIN dbanon.history_key AS f ON f.key_id = {former_key}{known}
  WHERE k.key_id = {key}
 
 -- name: fill_places
@@ -116,10 +107,11 @@ SELECT h.person, coalesce(s.state, 0), h.place
   FROM {found} AS h
   LEFT JOIN pg_temp.history_states AS s ON s.person = h.person
 
--- name: known_persons
--- The persons of unchanged rows, whose places and hashes are stored.
-
-  LEFT JOIN {places} AS p ON p.place = s.ctid AND {unchanged}
+-- name: keyed_hash
+-- A keyed hash. No more than half of it is stored or shown, as who has all could hash the same document with more at
+-- its end. Keys of the first version have two forms, for HMAC (RFC 2104), which takes twice the time; others have one.
+CASE WHEN {key}.inner_key = {key}.outer_key THEN sha256({key}.inner_key || convert_to({document}, 'UTF8'))
+     ELSE sha256({key}.outer_key || sha256({key}.inner_key || convert_to({document}, 'UTF8'))) END
 
 -- name: mark_places
 -- Mark the rows that a release publishes, and those that are withdrawn with their class; no row is both.
@@ -161,8 +153,8 @@ SELECT EXISTS (SELECT
        pg_current_xact_id()::text::bigint
 
 -- name: person_hash
--- The keyed hash of a person.
-encode(substr(sha256({key}.outer_key || sha256({key}.inner_key || convert_to({document}, 'UTF8'))), 1, 16), 'hex')::uuid
+-- The first half of a keyed hash of a person.
+encode(substr({hash}, 1, 16), 'hex')::uuid
 
 -- name: places_of_keys
 -- The places of the rows with some keys.

@@ -290,6 +290,10 @@ SELECT count(n.name) = count(*)
  WHERE s.nspname = 'dbanon_data'
    AND p.proname ~ format('^guard_%%s_', %(data_id)s::bigint)
 
+-- name: key_of_persons
+-- The row of the key of a series.
+(SELECT k FROM dbanon.history_key AS k WHERE k.key_id = {key})
+
 -- name: left_of_release
 -- The remaining objects of a release: its view, its private tables, and the tables with its guards.
 SELECT %(view)s::oid
@@ -408,10 +412,7 @@ SELECT p.pubname::text, count(*)
 
 -- name: pseudonym
 -- The pseudonym of a person in all relations of a series: a keyed hash other than the stored one.
-encode(substr(sha256(
-    (SELECT k.outer_key FROM dbanon.history_key AS k WHERE k.key_id = {key})
-    || sha256((SELECT k.inner_key FROM dbanon.history_key AS k WHERE k.key_id = {key})
-              || convert_to('pseudonym' || json_build_array({person})::text, 'UTF8'))), 1, 16), 'hex')::uuid
+encode(substr({hash}, 1, 16), 'hex')::uuid
 
 -- name: publish_table
 -- Serve the private copy: through a view, a reader sees no ctid and no xmin.

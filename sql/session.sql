@@ -93,10 +93,6 @@ UNION ALL
 SELECT pg_catalog.set_config('synchronous_commit', 'local', false)
  WHERE pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'off'
 
--- name: share_rows
--- Let workers compute the rows of the next statement: by default, PostgreSQL overestimates the cost of passing rows.
-SELECT set_config('parallel_tuple_cost', '0.001', true)
-
 -- name: takes_writes
 -- Test if this server accepts writes, unlike a standby.
 SELECT current_setting('transaction_read_only') = 'off'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,7 +32,6 @@ from dbanon.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from uuid import UUID
 
     from dbanon.actions.preparation.prepare import Prepared
     from dbanon.actions.publication.plan import PublicationPlan
@@ -79,7 +78,7 @@ def carry_out(session: Session, plan: PublicationPlan, stages: Stages) -> list[W
     is_new, request = all(one.is_new for one in works), plan.request
     if not is_new:  # the ledger keeps the options of the served release
         request = Request.from_ledger(plan.present[0].overrides)
-    rows = [one.reading.content if one.state is None else one.state.content for one in works]
+    rows = [None if one.state is None else one.state.content for one in works]
     digest = fingerprint(session, plan.members, request, of_rows=rows)
     if is_incremental:
         digest = of_classes(session, digest, plan.present)
@@ -91,22 +90,19 @@ def _in_groups(session: Session, plan: PublicationPlan, stages: Stages) -> list[
     """Group all rows, and build a release of each table."""
     from dbanon.actions.publication.steps import build, group
 
-    ahead = OverlappedHashing(session, plan)
-    grouped = group(session, plan, stages, meanwhile=partial(session.meanwhile, ahead.work))
+    grouped = group(session, plan, stages)
     # The key of the persons, who come first, is that of all tables.
     key = plan.places[0].key_of_persons(session) if len(grouped) > 1 else None
     readings = [_reading(session, plan, one, part) for part, one in enumerate(grouped)]
-    if any(one.places is not None for one in readings):
-        ahead.hash()
-    make = partial(build, session, plan, stages=stages, key=key, hashed=ahead.hashed)
+    make = partial(build, session, plan, stages=stages, key=key)
     return [
-        make(one, part=part, reading=reading._replace(content=ahead.of_rows))
+        make(one, part=part, reading=reading)
         for part, (one, reading) in enumerate(zip(grouped, readings, strict=True))
     ]
 
 
 def _reading(session: Session, plan: PublicationPlan, prepared: Prepared, part: int) -> Reading:
-    """Return how a table was read whose rows are all grouped, and empty its table of places."""
+    """Return how a table was read whose rows are all grouped, with its table of places."""
     from dbanon.actions.publication.steps import Reading
     from dbanon.db import person_hashes
 
@@ -119,7 +115,7 @@ def _reading(session: Session, plan: PublicationPlan, prepared: Prepared, part: 
         return found
     before = None if previous is None else previous.source_state
     former = None if before is None else before.places
-    return found._replace(places=person_hashes.empty_places(session, former))
+    return found._replace(places=person_hashes.places_of_next(session, former))
 
 
 def _state(session: Session, work: Work) -> SourceState | None:
@@ -133,7 +129,7 @@ def _state(session: Session, work: Work) -> SourceState | None:
     update = partial(person_hashes.update_places, session, info, policy, release=release)
     if reading.changes is not None:
         return update(reading.changes.now, key=None)
-    content, state = reading.content or digest_of_rows(session, info, policy), reading.counted.state
+    content, state = digest_of_rows(session, info, policy), reading.counted.state
     state = replace(state, content=content, places=None, key=None, ncp=reading.ncp, spread=None)
     if reading.places is not None:
         state = state.placed(reading.places, work.publication.key)
@@ -202,40 +198,6 @@ def publish_dataset_request(dataset: str | Path | Dataset, request: Request) -> 
 
 publish = spelled_out(publish_request, "publish", make=Request)
 publish_dataset = spelled_out(publish_dataset_request, "publish_dataset", make=Request)
-
-
-@dataclass(slots=True)
-class OverlappedHashing:
-    """Database work that overlaps with the search, in the same transaction.
-
-    hashed: the key by which all read persons are hashed, None if they are not; of_rows: the digest
-    of the source rows, None if not computed.
-    """
-
-    session: Session
-    plan: PublicationPlan
-    hashed: UUID | None = None
-    of_rows: str | None = None
-
-    def work(self) -> None:
-        """Hash the persons and digest the rows of a single table."""
-        (member,) = self.plan.members
-        info, policy = member.info, member.policy
-        if not any(reasons(Mode.OVERLAP, self.plan.request.for_table(policy, info))):
-            self.hash()
-        self.of_rows = digest_of_rows(self.session, info, policy)
-
-    def hash(self) -> None:
-        """Hash the persons of a single table, unless they are hashed."""
-        if self.hashed is None:
-            from dbanon.db.person_hashes import hash_persons
-
-            plan, session = self.plan, self.session
-            (member,), (place,), (previous,) = plan.members, plan.places, plan.previous
-            since = None if previous is None else previous.source_state
-            key, former = place.key_of_persons(session), place.former_key
-            hash_persons(session, member.info, member.own, key, former=former, since=since)
-            self.hashed = key
 
 
 def dataset_of(given: str | Path | Dataset) -> Dataset:

@@ -15,7 +15,14 @@ from uuid import uuid4
 from psycopg import sql
 
 from dbanon.db import identity
-from dbanon.db.queries import equal_text, identifiers, key_values, query, selected, template
+from dbanon.db.queries import (
+    equal_text,
+    identifiers,
+    keyed_hash,
+    query,
+    selected,
+    template,
+)
 from dbanon.db.releases.publication import data_table, private_statement
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import STOP, Role
@@ -36,25 +43,44 @@ if TYPE_CHECKING:
     from dbanon.domain.policy import ColumnRule, Policy
     from dbanon.domain.table import ColumnInfo, TableInfo
 
-HASHED = sql.Identifier("pg_temp", "history_hashed")
+_HASHED = sql.Identifier("pg_temp", "history_hashed")
 _CAME = sql.Identifier("pg_temp", "history_came")
 _FOUND = [sql.Identifier("pg_temp", f"history_{name}") for name in ("came", "went", "spread")]
 
 
-def members(publication: Publication, key: UUID) -> sql.Composed:
-    """Compose the members of a release; uses existing hashes if they have the same key."""
-    rows, info, policy = publication.rows, publication.info, publication.policy
-    if publication.hashed == key:
-        names = map(sql.Identifier, publication.key_columns)
-        join = sql.SQL(" AND ").join(sql.SQL("h.{0} = r.{0}").format(name) for name in names)
-        return template("histories.present_of_hashed", rows=rows, hashed=HASHED, join=join)
+def write_members(
+    session: Session, publication: Publication, key: UUID, slots: Mapping[str, sql.Composable]
+) -> None:
+    """Write the members of a release, with all rows of the source if their places are stored."""
+    if publication.places is None:
+        members = _members(publication, key)
+        session.pg.execute(template("histories.present", members=members, **slots))
+        return
+    info = publication.info
+    names = map(sql.Identifier, publication.key_columns)
+    placed = template(
+        "histories.present_of_source",
+        keys=sql.SQL(", ").join(publication.named_keys(of="s")),
+        members=identity.readable(session, info),
+        selected=selected(publication.policy, info),
+        rows=publication.rows,
+        join=sql.SQL(" AND ").join(sql.SQL("h.{0} = r.{0}").format(name) for name in names),
+        **_hashed(*_key_of_row(info), key, publication.former_key),
+    )
+    present = template("histories.present", members=placed, **slots)
+    identity.harmless(session, present, keep=True)
+
+
+def _members(publication: Publication, key: UUID) -> sql.Composed:
+    """Compose the published members of a release."""
+    info, policy = publication.info, publication.policy
     if policy.is_one_row(info):
         values = [sql.Identifier("r", name) for name in publication.key_columns]
-        joined = sql.SQL("{} AS r").format(rows)
+        joined = sql.SQL("{} AS r").format(publication.rows)
     else:
         values = [sql.Identifier("s", name) for name in publication.person]
-        of_rows = rows, publication.join
-        joined = sql.SQL("{} AS s JOIN {} AS r ON {}").format(publication.reading, *of_rows)
+        of_rows = publication.reading, publication.rows, publication.join
+        joined = sql.SQL("{} AS s JOIN {} AS r ON {}").format(*of_rows)
     hashed = _hashed([*map(info.column, publication.person)], values, key, publication.former_key)
     return template("histories.present_of_rows", members=joined, **hashed)
 
@@ -62,7 +88,7 @@ def members(publication: Publication, key: UUID) -> sql.Composed:
 def person_hash(texts: sql.Composable, key: str = "k") -> sql.Composed:
     """Compose the hash of a person from the texts that identify the person; key: its alias."""
     document = sql.SQL("json_build_array({})::text").format(texts)
-    return template("persons.person_hash", document=document, key=sql.Identifier(key))
+    return template("persons.person_hash", hash=keyed_hash(document, sql.Identifier(key)))
 
 
 def hash_of(
@@ -74,60 +100,29 @@ def hash_of(
         return person_hash(sql.SQL(", ").join(texts), key)
     # The same array; concatenating it takes a third of the time.
     document = sql.SQL("""'["' || {} || '"]'""").format(sql.SQL(""" || '", "' || """).join(texts))
-    return template("persons.person_hash", document=document, key=sql.Identifier(key))
+    return template("persons.person_hash", hash=keyed_hash(document, sql.Identifier(key)))
 
 
 def _hashed(
     columns: Sequence[ColumnInfo], values: Sequence[sql.Composable], key: UUID, former: UUID | None
 ) -> dict[str, sql.Composable]:
     """Compose the hashes of a person by a key and by the one of a former series, if any."""
-    unknown = sql.SQL("NULL::uuid")
-    return {
+    found = {
         "person": hash_of(columns, values),
-        "former": unknown if former is None else hash_of(columns, values, "f"),
+        "former": sql.SQL("NULL::uuid"),
         "key": sql.Literal(key),
-        "former_key": sql.Literal(former),
+        "former_of": sql.SQL(""),
     }
+    if former is not None:
+        found["former"] = hash_of(columns, values, "f")
+        found["former_of"] = template("histories.former_key", key=sql.Literal(former))
+    return found
 
 
 def _key_of_row(info: TableInfo) -> tuple[list[ColumnInfo], list[sql.Identifier]]:
     """Return the columns that identify a row ``s``, and their values."""
     key = [info.column(name) for name in info.primary_key]
     return key, [sql.Identifier("s", column.name) for column in key]
-
-
-def hash_persons(
-    session: Session,
-    info: TableInfo,
-    policy: Policy,
-    key: UUID,
-    *,
-    former: UUID | None = None,
-    since: SourceState | None = None,
-) -> None:
-    """Write the key and the keyed hash of each person of a table, and the place, to HASHED.
-
-    former: the key of the releases with which a new series is compared; since: the state of the
-    source at the last of these. Persons of unchanged rows are found by their places.
-    """
-    names = (sql.Identifier(f"k{i}") for i in range(1, len(info.primary_key) + 1))
-    keys = sql.SQL(", ").join(
-        sql.SQL("{} AS {}").format(value, name)
-        for value, name in zip(key_values(info, of="s"), names, strict=True)
-    )
-    source = identity.readable(session, info)
-    place = sql.SQL("s.ctid" if info.relkind == "r" else "NULL")
-    rows = sql.SQL("(SELECT * FROM {} WHERE {})").format(source, selected(policy, info))
-    slots = {"hashed": HASHED, "keys": keys}
-    create = template("persons.create_hashed", source=source, **slots)
-    hashed = _hashed(*_key_of_row(info), key, former)
-    known: sql.Composable = sql.SQL("")
-    if since is not None and str(former) == since.key and _are_known(session, info, policy, since):
-        stored = {"places": places(since.places), "unchanged": _unchanged(since.snapshot)}
-        known = template("persons.known_persons", **stored)
-        hashed["former"] = sql.SQL("coalesce(p.person, {})").format(hashed["former"])
-    fill = template("persons.fill_hashed", source=rows, place=place, known=known, **slots, **hashed)
-    identity.harmless(session, fill, keep=True, after=[create])
 
 
 # The places of rows.
@@ -210,12 +205,6 @@ def is_comparable(
     """Return True if a row version that is older than a state still has the values of then."""
     found = None if since is None else _facts(session, info, policy)
     return found is not None and _is_same(found, since)
-
-
-def _are_known(session: Session, info: TableInfo, policy: Policy, since: SourceState) -> bool:
-    """Return True if rows that are unchanged since a state are found by their places."""
-    is_own = _is_own(session, places(since.places))
-    return is_own and is_comparable(session, info, policy, since=since)
 
 
 def content_since(
@@ -443,15 +432,14 @@ def require_matched(session: Session, info: TableInfo, changes: Changes) -> None
         raise _faulty(info)
 
 
-def empty_places(session: Session, former: int | None) -> int:
-    """Return the number of an empty table of places.
+def places_of_next(session: Session, former: int | None) -> int:
+    """Return the number of the table of places of the next release.
 
-    It is that of the previous release, which is emptied as a dump may list it, or a new one.
+    It is that of the previous release, which a dump may list, or an empty one.
     """
     table = places(former)
     is_own, number = session.one(query("persons.owns_places"), (table.as_string(),))
     if is_own and former is not None:
-        session.pg.execute(sql.SQL("DELETE FROM {}").format(table))
         return former
     table = places(number)
     session.run([template("persons.create_places", places=table), private_statement(table)])
@@ -461,7 +449,25 @@ def empty_places(session: Session, former: int | None) -> int:
 def fill_places(session: Session, publication: Publication) -> None:
     """Store the place of each row for a release that groups all rows, from its membership."""
     table = places(publication.places)
-    session.pg.execute(template("persons.fill_places", places=table))
+    session.run([_emptied(table), template("persons.fill_places", places=table)])
+
+
+def _emptied(table: sql.Identifier) -> sql.Composed:
+    return sql.SQL("DELETE FROM {}").format(table)
+
+
+def _hash_all(session: Session, info: TableInfo, policy: Policy, key: UUID) -> None:
+    """Write the place and the keyed hash of the person of each row to a temporary table."""
+    fill = template(
+        "persons.fill_hashed",
+        hashed=_HASHED,
+        person=hash_of(*_key_of_row(info)),
+        source=identity.readable(session, info),
+        selected=selected(policy, info),
+        key=sql.Literal(key),
+    )
+    create = template("persons.create_found", found=_HASHED)
+    identity.harmless(session, fill, keep=True, after=[create])
 
 
 def update_places(
@@ -477,16 +483,17 @@ def update_places(
     """Store what a refresh found, and which rows its release publishes (0 for none).
 
     key: of the hashes, if all rows were read, None if only changes were; former: as in
-    ``empty_places``. Returns the new state.
+    ``places_of_next``. Returns the new state.
     """
     if key is None:
-        found, make = _CAME, [template("persons.discard_went", places=places(state.places))]
+        table, found = places(state.places), _CAME
+        make = template("persons.discard_went", places=table)
     else:
-        hash_persons(session, info, policy, key)
-        found, make = HASHED, []
-        state = state.placed(empty_places(session, former), key)
-    table = places(state.places)
+        _hash_all(session, info, policy, key)
+        state = state.placed(places_of_next(session, former), key)
+        table, found = places(state.places), _HASHED
+        make = _emptied(table)
     keep = template("persons.keep_places", places=table, found=found)
     marks = template("persons.mark_places", places=table, release=sql.Literal(release))
-    session.run([*make, keep, marks])
+    session.run([make, keep, marks])
     return state

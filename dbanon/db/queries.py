@@ -76,6 +76,11 @@ def equal_text(column: ColumnInfo, value: sql.Composable) -> sql.Composed:
     return text_of(column, value)
 
 
+def keyed_hash(document: sql.Composable, key: sql.Composable) -> sql.Composed:
+    """Compose the hash of a text by a row of the table of keys."""
+    return template("persons.keyed_hash", document=document, key=key)
+
+
 def lasting_value(column: ColumnInfo, value: sql.Composable) -> sql.Composable:
     """Compose a value of the column in a type that only a superuser can change or drop."""
     if column.shown is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -55,8 +54,6 @@ EVENT_TRIGGER_REMEDY = (
     " own its function"
 )
 _ATTEMPTS = 8
-_LOOKS = 0.1  # seconds between two attempts to end a statement
-_CANCELLING = 5.0  # seconds for one of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,33 +225,6 @@ class Session:
     def allow_memory(self) -> None:
         """Raise the memory for sorts and hash tables of the transaction, for millions of rows."""
         self.pg.execute(query("session.allow_memory"))
-
-    @contextmanager
-    def meanwhile(self, work: Callable[[], object]) -> Iterator[None]:
-        """Run ``work`` on this session in a thread while the block runs without the session.
-
-        Its error is raised at the end of the block. If the block raises, the running statement is
-        cancelled, so that the transaction can only be rolled back.
-        """
-        with ThreadPoolExecutor(max_workers=1) as pool:
-            future = pool.submit(work)
-            try:
-                yield
-                future.result()
-            except BaseException:
-                while not future.done():
-                    with suppress(psycopg.Error):  # the error of the block is raised, not this one
-                        self.pg.cancel_safe(timeout=_CANCELLING)
-                    wait([future], timeout=_LOOKS)
-                raise
-
-    @contextmanager
-    def sharing_rows(self) -> Iterator[None]:
-        """Let parallel workers compute the rows of the statements of the block."""
-        with at_once(self.pg):
-            self.pg.execute(query("session.share_rows"))
-            yield
-            self.pg.execute("SET LOCAL parallel_tuple_cost TO DEFAULT")
 
     @contextmanager
     def sparing_memory(self) -> Iterator[None]:

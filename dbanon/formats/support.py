@@ -59,8 +59,6 @@ class Mode(StrEnum):
     """Classes stay, and new rows form classes of their own."""
     PLACES = "changed rows"
     """A refresh reads changed rows only, by the stored place of each row."""
-    OVERLAP = "overlapped hashing"
-    """Persons are hashed while their rows are grouped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +146,6 @@ FEATURES: tuple[Feature, ...] = (
             Mode.REUSE: Reason("a live view changes with its source"),
             Mode.REFRESH: Reason("it is live"),
             Mode.PLACES: Reason("it is live"),
-            Mode.OVERLAP: Reason("it is live"),
         },
     ),
     Feature(
@@ -317,7 +314,6 @@ FEATURES: tuple[Feature, ...] = (
             Mode.BLOCKS: Reason(
                 "{source} is no table, and may have other rows each time that it is read"
             ),
-            Mode.OVERLAP: Reason("{source} is no table, and its rows may be read in another order"),
         },
     ),
     Feature(
@@ -428,7 +424,6 @@ FEATURES: tuple[Feature, ...] = (
             ),
             Mode.BLOCKS: Reason("a sample is drawn of all persons"),
             Mode.PLACES: Reason("its sample is drawn of all persons"),
-            Mode.OVERLAP: Reason("only the persons of its sample are hashed"),
         },
     ),
     Feature(
@@ -436,7 +431,6 @@ FEATURES: tuple[Feature, ...] = (
         find.where(TableRequest, lambda request: not request.policy.is_one_row(request.info)),
         {
             Mode.PLACES: Reason("its persons may have several rows"),
-            Mode.OVERLAP: Reason("its persons may have several rows"),
             Mode.COUNTS: Reason(
                 "persons may have several rows of {source}, and the noise hides one row",
                 "count the table of the persons, or a view with one row a person",

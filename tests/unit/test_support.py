@@ -170,7 +170,7 @@ def said(policy, info, request):
         str(mode): refused(mode, asked)
         for mode in (Mode.VIEW, Mode.DATASET, Mode.BLOCKS, Mode.COMPARISON)
     }
-    modes = (Mode.REUSE, Mode.REFRESH, Mode.PLACES, Mode.OVERLAP)
+    modes = (Mode.REUSE, Mode.REFRESH, Mode.PLACES)
     found |= {str(mode): next(reasons(mode, asked), None) for mode in modes}
     found["anatomy"] = [*reasons(Mode.BUCKETS, asked)] if policy.anatomy else None
     if any(rule.keep for rule in policy.columns):

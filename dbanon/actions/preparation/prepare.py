@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -479,13 +479,11 @@ def prepare(
     *,
     strict: bool = False,
     weigh: bool = False,
-    meanwhile: Callable[[], AbstractContextManager[None]] | None = None,
 ) -> list[Prepared]:
     """Read the tables, that of the persons first, and group the persons once; writes nothing.
 
-    The snapshot is that of the open transaction. strict: refuse warnings before the search. Of a
-    single table, weigh: measure the loss of other recodings; meanwhile: a context entered while
-    rows are grouped, which does not use the session.
+    The snapshot is that of the open transaction. strict: refuse warnings before the search. weigh:
+    measure the loss of other recodings of a single table.
 
     Raises PolicyError, TaxonomyError, Unsatisfiable, and DriftError instead of the first two if a
     release of the table is served already; ConfigError for tables that cannot be linked.
@@ -499,14 +497,10 @@ def prepare(
         require_each(read.tables, outcomes[1:])
         require_masked_alone(read, outcomes)
         return read.prepared(outcomes)
-    is_whole = read.sources[0].unmasked is None  # else rows may have other places later
 
     def group(source: Source, *, again: bool) -> tuple[Source, Outcome]:
         now = replace(read, sources=[source])
-        if again:
-            return source, _all_of(now, policies, search)
-        with meanwhile() if meanwhile and is_whole else nullcontext():
-            return source, search(now, policies)[0]
+        return source, _all_of(now, policies, search) if again else search(now, policies)[0]
 
     source, outcome = among_published(session, members[0], read.sources[0], group, stages=stages)
     found = source.prepared(members[0], outcome, read.warnings[0])

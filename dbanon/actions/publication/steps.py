@@ -45,7 +45,6 @@ from dbanon.models import registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from contextlib import AbstractContextManager
     from uuid import UUID
 
     from dbanon.actions.preparation.inputs import InputTable
@@ -71,8 +70,7 @@ class Reading(NamedTuple):
     counted: its state now, None if unknown; changes: the rows that changed, if only these were
     read; reason: otherwise, why a refresh read all; key: the hash key by which a refresh can store
     places, None if not; former: the number of the present table of places; places: that of the
-    table that a grouping of all rows fills, None if not; content: digest of all rows, if it is
-    known; ncp: of new groups of all rows.
+    table that a grouping of all rows fills, None if not; ncp: of new groups of all rows.
     """
 
     counted: Counted | None = None
@@ -81,7 +79,6 @@ class Reading(NamedTuple):
     key: UUID | None = None
     former: int | None = None
     places: int | None = None
-    content: str | None = None
     ncp: float | None = None
 
 
@@ -128,11 +125,10 @@ def group(
     stages: Stages,
     *,
     weigh: bool = False,
-    meanwhile: Callable[[], AbstractContextManager[None]] | None = None,
 ) -> list[Prepared]:
     """Group all rows: linked persons, blocks, in earlier classes or in new ones.
 
-    weigh, meanwhile: as in ``prepare``.
+    weigh: as in ``prepare``.
     """
     request = plan.request
     if plan.division is not None:
@@ -144,8 +140,7 @@ def group(
         stages.note(f"{name} is not made of the classes of earlier releases: {reason}")
     if plan.mode is Mode.REUSE and (found := reuse_groups(session, plan, stages, weigh=weigh)):
         return [found]
-    make_all = partial(prepare, strict=request.strict, weigh=weigh, meanwhile=meanwhile)
-    return make_all(session, plan.members, request, stages)
+    return prepare(session, plan.members, request, stages, strict=request.strict, weigh=weigh)
 
 
 class Sender:
@@ -201,8 +196,8 @@ def _write(to: Sender, plan: PublicationPlan, work: Work) -> Work:
         partial(fill, assignment=outcome.assignment, values=outcome.values),
         printed=release_rows.copy_statements(publication),
     )
-    if publication.hashed is None or publication.reading == publication.stage:
-        # Otherwise the keys of hashed persons are compared when the membership is stored.
+    if publication.places is None or publication.reading == publication.stage:
+        # Otherwise the keys are compared with those of the source when the membership is stored.
         to.do(partial(subjects.require_unique, session, publication))
     to.do(partial(subjects.require_means_within, session, publication))
     return replace(work, publication=publication)
@@ -346,18 +341,19 @@ def build(
     part: int = 0,
     withdrawn: tuple[int, ...] | None = None,
     key: UUID | None = None,
-    hashed: UUID | None = None,
     reading: Reading | None = None,
 ) -> Work:
     """Run the steps of a table that come before the joint ones; raises CheckFailed.
 
     part: number of the table in the plan; withdrawn: the classes that the previous copy loses, if
-    it keeps all others; key: the key by which other tables remember the same persons; hashed: the
-    key by which the prepared rows are hashed already; reading: how they were read.
+    it keeps all others; key: the key by which other tables remember the same persons; reading: how
+    the rows were read.
     """
     work, reading = begun(session, plan, prepared, part=part), reading or Reading()
-    publication = replace(work.publication, withdrawn=withdrawn, key=key or hashed, hashed=hashed)
-    publication = _numbered(session, replace(publication, places=reading.places), work.place)
+    publication = replace(work.publication, withdrawn=withdrawn, key=key, places=reading.places)
+    if reading.places is not None and reading.counted is not None:
+        publication = replace(publication, n_rows=reading.counted.state.rows)
+    publication = _numbered(session, publication, work.place)
     work = replace(work, publication=publication, reading=reading)
     return _run(session, plan, [work], stages)[0]
 
@@ -407,7 +403,7 @@ def _numbered(session: Session, publication: Publication, place: Placement) -> P
     publication = replace(publication, id=number, pin=pin)
     if publication.kind.is_live:
         return publication
-    key = publication.hashed or place.key_of_persons(session, own=publication.key)
+    key = place.key_of_persons(session, own=publication.key)
     return replace(publication, key=key, former_key=place.former_key)
 
 

@@ -1,7 +1,7 @@
 """Store the class of each published person by keyed hash, and read it back.
 
 A release stores the persons with another class or values than in the relation's previous release. A
-person is the HMAC-SHA256 of the subject or the primary key; no query returns the hash key. A class
+person is the keyed SHA-256 of the subject or the primary key; no query returns the key. A class
 is the hash of its published values: an unchanged class preserves its number.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from psycopg import sql
 
 from dbanon.db import catalog
-from dbanon.db.person_hashes import HASHED, fill_places, members
+from dbanon.db.person_hashes import fill_places, write_members
 from dbanon.db.proofs import subjects
 from dbanon.db.queries import identifiers, named, query, template
 from dbanon.db.releases import copies, immutability, relations
@@ -545,27 +545,23 @@ def _present(session: Session, publication: Publication, key: UUID) -> None:
     table = publication.info.name
     slots = {"table_schema": sql.Literal(table.schema), "table_name": sql.Literal(table.name)}
     read = {"codes": publication.codes, "rows": publication.rows}
-    hashed: sql.Composable = sql.SQL("count(*)")
-    if publication.hashed == key:
-        hashed = sql.SQL("(SELECT count(*) FROM {})").format(HASHED)
-    present = template(
-        "histories.present",
-        **{"class": sql.SQL("g.class") if key == publication.key else publication.number_of_group},
-        groups=publication.groups,
-        key=sql.Literal(key),
-        members=members(publication, key),
-        codes=publication.codes,
+    present = {
+        "class": sql.SQL("g.class") if key == publication.key else publication.number_of_group,
+        "groups": publication.groups,
+        "key": sql.Literal(key),
+        "codes": publication.codes,
         **slots,
-    )
-    counts = template("histories.present_count", hashed=hashed, rows=publication.rows)
+    }
     with at_once(session.pg):
         session.pg.execute(template("histories.add_values", **read, **slots))
-        with session.sharing_rows():
-            session.pg.execute(present)
+        session.pg.execute(query("histories.create_present"))
+    write_members(session, publication, key, present)
+    counts = template("histories.present_count", rows=publication.rows)
+    with at_once(session.pg):
         counted = session.pg.execute(counts)
         drop(session, publication.codes)
-    read, found, partly, complete, shown = counted.fetchone() or (0, 0, 0, 0, 1)
-    if read != found or not partly == complete == shown:
+    found, partly, complete, shown = counted.fetchone() or (0, 0, 0, 1)
+    if publication.n_rows not in {None, found} or not partly == complete == shown:
         subjects.require_unique(session, publication)
         raise DatabaseError(
             f"the membership of {publication.view} would be incomplete; nothing was published",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dbanon.settings import Settings
 
 # The newest revision under migrations/versions; a test holds the two together.
-REVISION = "0022"
+REVISION = "0023"
 
 _INIT = "dbanon init"
 _FIRST = "0015"  # the first revision; those before it were never released

@@ -189,7 +189,7 @@ history_key = sa.Table(
     sa.Column("key_id", UUID, primary_key=True, server_default=sa.text("gen_random_uuid()")),
     sa.Column("inner_key", sa.LargeBinary, nullable=False),
     sa.Column("outer_key", sa.LargeBinary, nullable=False),
-    comment="The secret keys of the hashes that persons are remembered by (HMAC-SHA256).",
+    comment="The secret keys of the hashes that persons are remembered by (SHA-256).",
 )
 
 replacement = sa.Table(

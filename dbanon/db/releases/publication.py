@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dbanon.db.queries import Body, equal_text, key_values, lasting_value, relation, template
+from dbanon.db.queries import (
+    Body,
+    equal_text,
+    key_values,
+    keyed_hash,
+    lasting_value,
+    relation,
+    template,
+)
 from dbanon.db.releases.immutability import class_column, seen
 from dbanon.db.releases.replacements import made_up
 from dbanon.db.schemas import DATA_SCHEMA
@@ -81,10 +89,10 @@ class Publication:
     which their pseudonyms are made."""
     former_key: UUID | None = None
     """The key by which persons are remembered in the series with which it is compared alone."""
-    hashed: UUID | None = None
-    """The key by which all persons of the source are hashed already, if they are."""
     places: int | None = None
-    """The number of the empty table for the places of its rows, None if they are not stored."""
+    """The number of the table for the places of its rows, None if they are not stored."""
+    n_rows: int | None = None
+    """The number of rows of the source, None if places are not stored."""
     gained: Sums | None = None
     """By how much the sums of the rows of the former copy have changed, None when it is new."""
     lost: int = 0
@@ -306,7 +314,8 @@ class Publication:
         parts = [sql.SQL(", ").join(pairs[i : i + _PAIRS]) for i in range(0, len(pairs), _PAIRS)]
         published = sql.SQL(" || ").join(map(sql.SQL("jsonb_build_object({})").format, parts))
         names = sql.Literal(repr([column for column, _ in self.recodings]))
-        return template("histories.class_number", columns=names, published=published)
+        document = sql.SQL("{} || ({})::text").format(names, published)
+        return template("histories.class_number", hash=keyed_hash(document, sql.Identifier("k")))
 
     @property
     def number_of_group(self) -> sql.Composed:
@@ -316,7 +325,7 @@ class Publication:
     def columns(self) -> sql.Composed:
         """Compose the select list: recoded columns from the groups, all others from ``s``."""
         values = dict(self._recoded())
-        values |= {name: self._person("releases.pseudonym") for name in self._pseudonyms}
+        values |= dict.fromkeys(self._pseudonyms, self._pseudonym)
         for rule in self.policy.replaced:
             values[rule.column] = made_up(self.policy, rule, self.key)
         values |= {name: self.value(name) for name in self.copied}
@@ -340,16 +349,24 @@ class Publication:
     @property
     def made_up(self) -> sql.Composable:
         """The join with the hash from which replacements are made, if there are any."""
-        return self._person("releases.replacement_hash") if self.policy.replaced else sql.SQL("")
+        slots = {"key": sql.Literal(self.key), "person": self._identity}
+        made = template("releases.replacement_hash", **slots)
+        return made if self.policy.replaced else sql.SQL("")
 
-    def _person(self, name: str) -> sql.Composed:
-        """Compose a value that is computed from the identity of a person."""
+    @property
+    def _pseudonym(self) -> sql.Composed:
+        document = sql.SQL("'pseudonym' || json_build_array({})::text").format(self._identity)
+        key = template("releases.key_of_persons", key=sql.Literal(self.key))
+        return template("releases.pseudonym", hash=keyed_hash(document, key))
+
+    @property
+    def _identity(self) -> sql.Composed:
+        """The texts that identify the person of a row."""
         columns = [self.info.column(name) for name in self.person]
         of_rows = [sql.Identifier("r", name) for name in self.key_columns]
         of_source = [sql.Identifier("s", name) for name in self.person]
         values = of_rows if self.drafted else of_source
-        texts = [equal_text(*one) for one in zip(columns, values, strict=True)]
-        return template(name, key=sql.Literal(self.key), person=sql.SQL(", ").join(texts))
+        return sql.SQL(", ").join(equal_text(*one) for one in zip(columns, values, strict=True))
 
     def _recoded(self) -> Iterator[tuple[str, sql.Composable]]:
         """Yield each published quasi-identifier with its value, or the bucket, from ``g``."""

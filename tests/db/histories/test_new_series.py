@@ -7,13 +7,9 @@ import pytest
 from tables import make_patients, patients_policy
 
 import dbanon
-from dbanon.db import person_hashes
 from dbanon.domain.policy import ColumnRule, Role
 from dbanon.domain.table import TableName
 
-MARK = "place IN (SELECT ctid FROM public.patients WHERE id % 5 = 0)"
-MARKED = "('00000000' || substr(person::text, 9))::uuid"
-CHANGED = "SELECT id FROM public.patients WHERE id % 17 = 5 OR id % 29 = 3"
 STEPS = "dbanon.actions.publication.steps.reuse_groups"
 SERIES = "dbanon.actions.publication.series._require_no_worse"
 CHANGES = (
@@ -160,34 +156,3 @@ def test_nobody_who_was_told_by_other_columns_is_compared(patients, monkeypatch)
     expected, beside = both(patients, monkeypatch)
     assert expected == beside
     assert beside[1] == [1]  # is unknown
-
-
-@pytest.mark.exhaustive
-def test_persons_of_unchanged_rows_are_found_by_place_and_others_hashed(patients, monkeypatch):
-    publish(patients)
-    for statement in (*CHANGES[:2], BACK):
-        patients.execute(statement)
-    found, hash_persons = [], person_hashes.hash_persons
-
-    def noted(session, *asked, former, since):
-        for known in (None, since):
-            hash_persons(session, *asked, former=former, since=known)
-            rows = session.pg.execute("SELECT k1, former FROM pg_temp.history_hashed ORDER BY k1")
-            found.append(rows.fetchall())
-            places = session.one("SELECT to_regclass('dbanon_data.places_' || %s)", (since.places,))
-            if known is None:
-                session.pg.execute("DROP TABLE pg_temp.history_hashed")
-                # A person that only its place tells is found by that.
-                session.pg.execute(f"UPDATE {places[0]} SET person = {MARKED} WHERE {MARK}")
-
-    monkeypatch.setattr(person_hashes, "hash_persons", noted)
-    started(patients)
-    hashed, placed = map(dict, found)
-    marked = {key for key, person in placed.items() if str(person).startswith("00000000")}
-    assert {key: hashed[key] for key in hashed.keys() - marked} == {
-        key: placed[key] for key in placed.keys() - marked
-    }
-    assert hashed.keys() == placed.keys()
-    changed = {row[0] for row in patients.execute(CHANGED)}
-    assert marked
-    assert not marked & changed

@@ -304,7 +304,7 @@ def test_no_person_and_no_key_can_be_read_where_persons_are_remembered(people):
     note(people, 1, [(i, *row) for i, (_, *row) in enumerate(FIRST, 4711)])
     (persons,) = people.execute("SELECT persons FROM dbanon.history_member")[0]
     (key,) = people.execute("SELECT inner_key FROM dbanon.history_key")[0]
-    assert (4, 64) == (len(set(persons)), len(key))
+    assert (4, 32) == (len(set(persons)), len(key))
     make_people_again = (
         "TRUNCATE dbanon.history, dbanon.history_class, dbanon.history_figures,"
         " dbanon.history_member, dbanon.history_key"

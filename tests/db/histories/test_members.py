@@ -1,17 +1,20 @@
-"""Persons hashed while their rows are grouped are remembered as if they were hashed later."""
+"""Persons are remembered by a keyed hash, each published one once."""
 
-import time
+import hashlib
+import hmac
+import json
+import os
+from uuid import UUID
 
-import psycopg
 import pytest
 from psycopg import sql
 from selection import exhaustive_after
 
 import dbanon
-from dbanon.db import person_hashes
+from dbanon.db.histories import memory
 from dbanon.db.person_hashes import person_hash
-from dbanon.db.session import connect
-from dbanon.domain.errors import DatabaseError
+from dbanon.db.releases import release_rows
+from dbanon.domain.errors import DatabaseError, PolicyError
 from dbanon.domain.policy import K_ANONYMITY, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import TableName
 
@@ -99,31 +102,32 @@ def test_a_new_series_is_remembered_by_a_key_of_its_own(stays):
 
 
 FAULTS = {
-    "one is missing": "DELETE FROM pg_temp.history_hashed WHERE k2 = 7",
-    "one is double": "INSERT INTO pg_temp.history_hashed"
-    " SELECT h.* FROM pg_temp.history_hashed AS h WHERE h.k2 = 7",
-    "one is another": "UPDATE pg_temp.history_hashed SET k2 = 8 WHERE k2 = 7",
+    "one is double": "INSERT INTO {0} SELECT r.* FROM {0} AS r WHERE r.k2 = 7",
+    "one is nobody": "UPDATE {0} SET k2 = -7 WHERE k2 = 7",
+    "one is another": "UPDATE {0} SET k1 = o.k1, k2 = 8 FROM {0} AS o"
+    " WHERE {0}.k2 = 7 AND o.k2 = 8",
 }
 
 
 def publish_with(fault, stays, monkeypatch):
-    """Publish while what was hashed is damaged, and expect to be refused."""
-    hash_persons = person_hashes.hash_persons
+    """Publish while the list of published rows is damaged, and expect to be refused."""
+    fill = release_rows.fill
 
-    def faulty(session, *asked, **former):
-        hash_persons(session, *asked, **former)
-        session.pg.execute(FAULTS[fault])
+    def faulty(session, publication, *given, **rest):
+        fill(session, publication, *given, **rest)
+        damaged = session.pg.execute(sql.SQL(FAULTS[fault]).format(publication.rows))
+        assert damaged.rowcount == 1
 
-    monkeypatch.setattr(person_hashes, "hash_persons", faulty)
-    with pytest.raises(DatabaseError, match="would be incomplete"):
+    monkeypatch.setattr(release_rows, "fill", faulty)
+    with pytest.raises((DatabaseError, PolicyError), match=r"would be incomplete|same key"):
         publish(stays)
+    assert stays.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
+    assert stays.execute("SELECT count(*) FROM dbanon.history_member") == [(0,)]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_nothing_is_published_when_not_everybody_was_hashed_once(stays, monkeypatch, fault):
+def test_nothing_is_published_when_not_everybody_is_remembered_once(stays, monkeypatch, fault):
     publish_with(fault, stays, monkeypatch)
-    assert stays.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
-    assert stays.execute("SELECT count(*) FROM dbanon.history_member") == [(0,)]
 
 
 def test_a_row_without_a_value_does_not_make_up_for_a_double_one(stays, monkeypatch):
@@ -137,32 +141,63 @@ def test_a_row_without_a_value_does_not_make_up_for_a_double_one(stays, monkeypa
         " FOR EACH ROW EXECUTE FUNCTION public.lose()"
     )
     publish_with("one is double", stays, monkeypatch)
-    assert stays.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
 
 
 def test_nothing_is_published_when_hashing_fails(stays, monkeypatch):
     def fail(session, *_, **__):
         session.pg.execute("SELECT 1 / 0")
 
-    monkeypatch.setattr(person_hashes, "hash_persons", fail)
+    monkeypatch.setattr(memory, "write_members", fail)
     with pytest.raises(DatabaseError):
         publish(stays)
     assert stays.execute("SELECT count(*) FROM dbanon.release") == [(0,)]
 
 
-def test_what_fails_meanwhile_ends_what_the_database_does(database):
-    begun = time.monotonic()
-    with connect(database.settings) as session, pytest.raises(KeyboardInterrupt):
-        fail_while_asleep(session)
-    assert time.monotonic() - begun < 30
+def documents(database, release):
+    """Return the secret key of a release, and what is hashed of everybody in the source."""
+    (keys,) = database.execute(
+        "SELECT k.inner_key, k.outer_key FROM dbanon.history_key AS k"
+        f" JOIN dbanon.history AS h ON h.key_id = k.key_id WHERE h.release_id = {release.id}"
+    )
+    rows = database.execute("SELECT ward, number FROM public.stays")
+    return keys, [json.dumps([ward, str(number)], ensure_ascii=False) for ward, number in rows]
 
 
-def fail_while_asleep(session):
-    with session.transaction(), session.meanwhile(lambda: sleep(session)):
-        time.sleep(0.2)
-        raise KeyboardInterrupt
+def test_a_person_is_half_of_the_hash_of_a_secret_key_and_the_person(stays):
+    release = publish(stays)
+    (key, other), everybody = documents(stays, release)
+    assert (len(key), other) == (32, key)
+    hashes = {UUID(bytes=hashlib.sha256(key + one.encode()).digest()[:16]) for one in everybody}
+    shown = {person for person, _ in remembered(stays, release)}
+    assert shown
+    assert shown <= hashes
 
 
-def sleep(session):
-    with pytest.raises(psycopg.errors.QueryCanceled):
-        session.pg.execute("SELECT pg_sleep(60)")
+def first_versions_key(session):
+    """Make a key as the first version did, in the two forms of HMAC (RFC 2104)."""
+    secret = os.urandom(32).ljust(64, b"\0")
+    forms = [bytes(byte ^ pad for byte in secret) for pad in (0x36, 0x5C)]
+    return session.one(
+        "INSERT INTO dbanon.history_key (inner_key, outer_key) VALUES (%s, %s) RETURNING key_id",
+        forms,
+    )[0]
+
+
+def test_persons_of_a_series_of_the_first_version_are_known_again(stays, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(memory, "new_key", first_versions_key)
+        first = publish(stays)
+    (inner, outer), everybody = documents(stays, first)
+    secret = bytes(byte ^ 0x36 for byte in inner)
+    assert inner != outer
+    hashes = {UUID(bytes=hmac.digest(secret, d.encode(), "sha256")[:16]) for d in everybody}
+    shown = {person for person, _ in remembered(stays, first)}
+    assert shown
+    assert shown <= hashes
+    stays.execute("DELETE FROM public.stays WHERE number = 9")
+    (refreshed,) = dbanon.refresh(STAYS, settings=stays.settings)
+    assert refreshed.growth.deferred + refreshed.growth.left == 1
+    begun = publish(stays, new_series=True, recipients_changed=True)
+    (key, other), _ = documents(stays, begun)
+    assert key == other
+    assert first.id in begun.composition.releases
