@@ -39,7 +39,7 @@ SETTINGS = (
 )
 QUASI = ", ".join(f'"{name}"' for name in LARGE.quasi)
 SHOWN = ", ".join(f'"{name}"' for name in LARGE.columns)
-KEYED = "encode(substr(sha256(k || sha256(k || convert_to({}, 'UTF8'))), 1, 16), 'hex')::uuid"
+KEYED = "encode(substr(sha256(k || convert_to({}, 'UTF8')), 1, 16), 'hex')::uuid"
 HASH = KEYED.format("s.id::text")
 UNCHANGED = "age(s.xmin) > (SELECT age({snapshot}::xid))"
 
@@ -130,20 +130,19 @@ def tables() -> dict[str, str]:
 def of_publication() -> dict[str, str]:
     """Compose what a first publication reads, hashes, joins, writes and counts at any rate."""
     copied = f"SELECT {SHOWN}, s.id % 60000 AS class FROM public.large AS s"
-    random = "ORDER BY sha256(int8send(s.id))"
     return {
         "send all rows": f"COPY (SELECT id, {SHOWN} FROM public.large)"
         " TO '/dev/null' (FORMAT binary)",
         "write the group of each row": "CREATE TABLE public.least_rows AS"
         " SELECT id, id % 60000 AS class FROM public.large",
-        "hash persons": f"SELECT count({HASH}) FROM public.large AS s, {_key()}",
+        "(hash persons)": f"SELECT count({HASH}) FROM public.large AS s, {_key()}",
         "write the hash, the place and the class": "CREATE TABLE public.least_persons AS"
         f" SELECT {HASH} AS person, s.ctid AS place, r.class"
         f" FROM public.large AS s JOIN public.least_rows AS r USING (id), {_key()}",
         "sort and store them": "CREATE TABLE public.least_members AS"
         " SELECT array_agg(p.person) AS persons, array_agg(p.class) AS classes"
         " FROM (SELECT * FROM public.least_persons ORDER BY person) AS p",
-        "write the copy": f"CREATE TABLE public.least_copy AS {copied} {random}",
+        "write the copy": f"CREATE TABLE public.least_copy AS {copied}",
         "group the copy by its values": f"SELECT min(c.n) FROM (SELECT count(*) AS n"
         f" FROM public.least_copy GROUP BY {QUASI}) AS c",
         "group the copy by class and value": _proof("public.least_copy", "class"),
@@ -178,17 +177,13 @@ def of_refresh(copy: str, places: str, snapshot: str) -> dict[str, str]:
     }
 
 
-def of_grouping(copy: str, places: str, snapshot: str) -> dict[str, str]:
+def of_grouping(copy: str, places: str, **_: str) -> dict[str, str]:
     """Compose what grouping all rows anew does beside a first publication at any rate."""
-    unchanged = UNCHANGED.format(snapshot=f"'{snapshot}'")
     return {
         "(a copy to write to)": f"CREATE TABLE public.least_copy AS SELECT * FROM {copy}",
         "(places to write to)": f"CREATE TABLE public.least_places AS SELECT * FROM {places}",
-        "persons by the former key, by place": "CREATE TABLE public.least_former AS"
-        " SELECT p.person, s.id AS class FROM public.large AS s"
-        f" JOIN {places} AS p ON p.place = s.ctid AND {unchanged}",
-        "persons by the former key, hashed": f"SELECT count({HASH})"
-        f" FROM public.large AS s, {_key()}",
+        "persons by the former key": "CREATE TABLE public.least_former AS"
+        f" SELECT {HASH} AS person, s.id AS class FROM public.large AS s, {_key()}",
         "who has another class": "SELECT count(*) FROM public.least_former AS f FULL JOIN"
         " (SELECT e.person, e.class FROM dbanon.history_member AS m CROSS JOIN LATERAL"
         " unnest(m.persons, m.classes) AS e (person, class) WHERE m.release_id ="
