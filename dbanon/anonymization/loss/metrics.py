@@ -355,6 +355,10 @@ def _labels_of_classes(published: Publication, label: Int32s) -> tuple[Int64s, I
     shown = published.classes >= 0
     n_labels = int(label.max()) + 1
     pairs = published.classes[shown] * np.int64(n_labels) + label[shown]
+    if pairs.max(initial=0) < len(pairs):
+        counts = np.bincount(pairs)
+        found = np.flatnonzero(counts)
+        return found // n_labels, found % n_labels, counts[found]
     found, count = np.unique(pairs, return_counts=True)
     return found // n_labels, found % n_labels, count
 
