@@ -33,8 +33,7 @@ VALUES (%(release)s, %(schema)s, %(name)s, %(view_schema)s, %(view_name)s, %(per
 INSERT INTO dbanon.history_value (table_schema, table_name, digest, value)
 SELECT {table_schema}, {table_name}, sha256(convert_to(c.value::text, 'UTF8')), c.value
   FROM {codes} AS c
- WHERE EXISTS (SELECT FROM {rows} AS r WHERE r.value = c.code)
-   AND NOT EXISTS (SELECT
+ WHERE NOT EXISTS (SELECT
                      FROM dbanon.history_value AS v
                     WHERE v.table_schema = {table_schema}
                       AND v.table_name = {table_name}

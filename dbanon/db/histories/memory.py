@@ -544,7 +544,6 @@ def _present(session: Session, publication: Publication, key: UUID) -> None:
     """
     table = publication.info.name
     slots = {"table_schema": sql.Literal(table.schema), "table_name": sql.Literal(table.name)}
-    read = {"codes": publication.codes, "rows": publication.rows}
     present = {
         "class": sql.SQL("g.class") if key == publication.key else publication.number_of_group,
         "groups": publication.groups,
@@ -553,7 +552,8 @@ def _present(session: Session, publication: Publication, key: UUID) -> None:
         **slots,
     }
     with at_once(session.pg):
-        session.pg.execute(template("histories.add_values", **read, **slots))
+        added = template("histories.add_values", codes=publication.codes, **slots)
+        session.pg.execute(added)
         session.pg.execute(query("histories.create_present"))
     write_members(session, publication, key, present)
     counts = template("histories.present_count", rows=publication.rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -135,6 +136,10 @@ def fill(
     numbers, drafts = [_inverse(order)[assignment.group]], list[pa.Table]()
     if not publication.kind.is_live:
         codes, first, objects = column_values.number(source.columns, publication.info)
+        is_shown = np.bincount(codes[shown], minlength=len(objects)) > 0
+        codes = (np.cumsum(is_shown, dtype=np.int32) - np.int32(1))[codes]
+        first = first[is_shown]
+        objects = [*compress(objects, is_shown)]
         if drafted:
             mixed = shuffled(len(objects))
             codes, objects = _inverse(mixed)[codes], [objects[i] for i in mixed]
