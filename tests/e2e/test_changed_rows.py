@@ -1021,6 +1021,37 @@ ALTER TABLE dbanon_data.release_1 ENABLE ALWAYS TRIGGER released_table_is_immuta
 
 
 @pytest.mark.exhaustive
+def test_a_row_that_code_writes_in_a_savepoint_of_the_refresh_is_not_served(people):
+    """The owner of the copy has an index over a function, which the refresh runs."""
+    ((copy,),) = people.execute("SELECT 'dbanon_data.release_' || data_id FROM dbanon.release")
+    people.execute(
+        f"""
+        CREATE FUNCTION public.spy(bigint) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
+        BEGIN
+            IF current_query() ~ '[r]emoved AS' AND current_setting('spy.on', true) IS NULL THEN
+                PERFORM set_config('spy.on', 'done', false);
+                BEGIN
+                    GRANT UPDATE ON {copy} TO CURRENT_USER;
+                    UPDATE {copy} SET sex = 'X'
+                     WHERE ctid = (SELECT min(ctid) FROM {copy} WHERE age @> 25);
+                    REVOKE UPDATE ON {copy} FROM CURRENT_USER;
+                EXCEPTION WHEN division_by_zero THEN NULL;
+                END;
+            END IF;
+            RETURN 1;
+        END$$;
+        CREATE INDEX ON {copy} (public.spy(dbanon_class));
+        ALTER FUNCTION public.spy VOLATILE;
+        INSERT INTO people SELECT i, 38, 'F', 'sad' FROM generate_series(701, 740) AS i;
+        DELETE FROM people WHERE age = 33
+        """
+    )
+    with pytest.raises(DbanonError, match="nothing was published"):
+        refresh(people)
+    assert people.execute("SELECT count(*) FROM anon.people WHERE sex = 'X'") == [(0,)]
+
+
+@pytest.mark.exhaustive
 def test_the_proof_of_a_class_does_not_outlast_its_rows(people, obstacles):
     """A refresh proves what it writes, and relies on the seal for the rest."""
     people.execute(LOSE)
