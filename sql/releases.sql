@@ -270,8 +270,7 @@ SELECT c.oid::regclass::text,
 -- name: is_written
 -- Test if this transaction has written a row, or a savepoint of it, which has a later number: its snapshot, which is
 -- older, shows no other row like that. As a CASE, PostgreSQL expects many, and groups them without sorting texts.
-CASE WHEN age(s.xmin) BETWEEN (SELECT age(pg_current_xact_id()::xid)) - 1000000000
-                          AND (SELECT age(pg_current_xact_id()::xid)) THEN true END
+CASE WHEN age(s.xmin) <= (SELECT age(pg_current_xact_id()::xid)) THEN age(s.xmin) > -1000000000 END
 
 -- name: kept_guards
 -- Test if the source has exactly the required guards of a live view.
