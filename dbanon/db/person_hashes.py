@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dbanon.db.releases.publication import Publication
-    from dbanon.db.session import Session
+    from dbanon.db.session import Session, Statement
     from dbanon.domain.policy import ColumnRule, Policy
     from dbanon.domain.table import ColumnInfo, TableInfo
 
@@ -49,12 +49,20 @@ _FOUND = [sql.Identifier("pg_temp", f"history_{name}") for name in ("came", "wen
 
 
 def write_members(
-    session: Session, publication: Publication, key: UUID, slots: Mapping[str, sql.Composable]
+    session: Session,
+    publication: Publication,
+    key: UUID,
+    slots: Mapping[str, sql.Composable],
+    *,
+    before: Sequence[Statement],
 ) -> None:
-    """Write the members of a release, with all rows of the source if their places are stored."""
+    """Write the members of a release, with all rows of the source if their places are stored.
+
+    before: statements that make the table and the numbers of values, sent in the same message.
+    """
     if publication.places is None:
         members = _members(publication, key)
-        session.pg.execute(template("histories.present", members=members, **slots))
+        session.run([*before, template("histories.present", members=members, **slots)])
         return
     info = publication.info
     names = map(sql.Identifier, publication.key_columns)
@@ -68,7 +76,7 @@ def write_members(
         **_hashed(*_key_of_row(info), key, publication.former_key),
     )
     present = template("histories.present", members=placed, **slots)
-    identity.harmless(session, present, keep=True)
+    identity.harmless(session, present, keep=True, after=before)
 
 
 def _members(publication: Publication, key: UUID) -> sql.Composed:

@@ -551,16 +551,11 @@ def _present(session: Session, publication: Publication, key: UUID) -> None:
         "codes": publication.codes,
         **slots,
     }
-    with at_once(session.pg):
-        added = template("histories.add_values", codes=publication.codes, **slots)
-        session.pg.execute(added)
-        session.pg.execute(query("histories.create_present"))
-    write_members(session, publication, key, present)
+    added = template("histories.add_values", codes=publication.codes, **slots)
+    create = query("histories.create_present")
+    write_members(session, publication, key, present, before=[added, create])
     counts = template("histories.present_count", rows=publication.rows)
-    with at_once(session.pg):
-        counted = session.pg.execute(counts)
-        drop(session, publication.codes)
-    found, partly, complete, shown = counted.fetchone() or (0, 0, 0, 1)
+    found, partly, complete, shown = session.one(counts)
     if publication.n_rows not in {None, found} or not partly == complete == shown:
         subjects.require_unique(session, publication)
         raise DatabaseError(
