@@ -69,7 +69,10 @@ def released(database):
 
 
 def pool(release, l):
-    """Return how many persons a pool needs: fewer than l values once in a million times."""
+    """Return how many persons a pool needs.
+
+    Fewer than l values once in a million times, and a hundred classes or a tenth of the table.
+    """
     values = Counter(value for _, value in release.values())
     shares = [count / len(release) for count in values.values()]
 
@@ -80,7 +83,8 @@ def pool(release, l):
         pairs = sum((a + b) ** draws for i, a in enumerate(shares) for b in shares[:i])
         return pairs - (len(shares) - 2) * ones
 
-    return max(2 * K, next(q for q in range(1, 10**4) if fails(q) <= 1e-6))
+    usual = min(100 * K, len(release) // 10)
+    return max(2 * K, usual, next(q for q in range(1, 10**4) if fails(q) <= 1e-6))
 
 
 def predict(release, ever, present, l):
