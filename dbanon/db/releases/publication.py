@@ -349,9 +349,10 @@ class Publication:
     @property
     def made_up(self) -> sql.Composable:
         """The join with the hash from which replacements are made, if there are any."""
+        if not self.policy.replaced:
+            return sql.SQL("")
         slots = {"key": sql.Literal(self.key), "person": self._identity}
-        made = template("releases.replacement_hash", **slots)
-        return made if self.policy.replaced else sql.SQL("")
+        return template("releases.replacement_hash", **slots)
 
     @property
     def _pseudonym(self) -> sql.Composed:
