@@ -23,6 +23,7 @@ def main() -> None:
     """Run the command line; Ctrl-C during the import has the usual effect."""
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # others keep what was read
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads wait in a loop at first
     sys.meta_path.insert(0, _Unneeded)
     try:
         from dbanon.cli import main as run
