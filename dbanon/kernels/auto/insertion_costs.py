@@ -44,7 +44,8 @@ class Offers(NamedTuple):
     of which nothing is stored, or, if columns are flat, what the others cost already; more: (g,)
     size with one more row; paid: (g,) size * cost, -inf if empty; total: (g,) work memory; changed:
     (g + 1,) int64, number of the last change of each cluster, and of all; left, as_of: (n,) cost of
-    its cluster without each row, and the change it is of.
+    its cluster without each row, and the change it is of; used: (1,) int64, clusters from here on
+    have had no row.
     """
 
     at: Int32s
@@ -65,6 +66,7 @@ class Offers(NamedTuple):
     changed: Int64s
     left: Floats
     as_of: Int64s
+    used: Int64s
 
 
 @maker
@@ -96,6 +98,7 @@ def make_offers(s: Clusters) -> Offers:
         np.zeros(g + 1, np.int64),
         np.empty(n),
         np.full(n, NONE, np.int64),
+        np.zeros(1, np.int64),
     )
     for c in range(g):
         refresh(o, s, c)
@@ -220,6 +223,8 @@ def refresh(o: Offers, s: Clusters, c: int) -> None:
     o.changed[c] = o.changed[-1]
     o.more[c] = s.size[c] + 1.0
     o.paid[c] = s.size[c] * s.cost[c] if s.size[c] > 0 else -np.inf
+    if s.size[c] > 0:
+        o.used[0] = max(o.used[0], c + 1)
     for i in range(price.shape[0]):
         j, new = column[i], 0.0
         if s.size[c] > 0:
@@ -249,8 +254,7 @@ def refresh(o: Offers, s: Clusters, c: int) -> None:
 def _add_up(o: Offers, s: Clusters, row: int) -> None:
     """Fill ``o.total`` with the cost of each cluster with one more row, or a lower bound."""
     total, price, low, high, place = o.total, o.price, o.low, o.high, o.place
-    flat, layout = s.flat, s.layout
-    g = total.shape[0]
+    flat, layout, g = s.flat, s.layout, o.used[0]
     _count_flat(o, row)
     if o.flat_cost[0] > 0.0:  # hardly any cluster costs so little
         return
@@ -269,7 +273,7 @@ def _add_up(o: Offers, s: Clusters, row: int) -> None:
 def _count_flat(o: Offers, row: int) -> None:
     """Fill ``o.total`` with a lower bound of what no other form adds."""
     total, base, cost = o.total, o.base, o.flat_cost[0]
-    for c in range(total.shape[0]):
+    for c in range(o.used[0]):
         total[c] = base[c]
         if cost > 0.0:
             total[c] += cost * _count_of(o, c, row)
@@ -376,7 +380,7 @@ def cheapest_offers(
     _add_up(o, s, row)
     total, more, paid, exact = o.total, o.more, o.paid, o.flat_cost[0] < 0.0
     found = 0
-    for c in range(total.shape[0]):
+    for c in range(o.used[0]):
         rise = more[c] * total[c] - paid[c]
         if rise >= limit + ROUNDING or c == not_in:
             continue
@@ -419,8 +423,7 @@ def _underrated(o: Offers, s: Clusters, c: int, row: int, most: float) -> float:
 def union_offers(o: Offers, s: Clusters, c: int) -> None:
     """Fill ``o.total`` with the cost of each cluster joined with c; a lower bound for sets."""
     total, price, low, high, only = o.total, o.price, o.low, o.high, o.only
-    flat, layout, box, more = s.flat, s.layout, s.box, o.more
-    g = total.shape[0]
+    flat, layout, box, more, g = s.flat, s.layout, s.box, o.more, o.used[0]
     total[:] = 0.0
     for j in range(layout.shape[0]):
         form, most = o.at[0, j], flat[layout[j, START]]
