@@ -15,6 +15,7 @@ from uuid import uuid4
 from psycopg import sql
 
 from dbanon.db import identity
+from dbanon.db.locks import unless_held
 from dbanon.db.queries import (
     equal_text,
     identifiers,
@@ -457,11 +458,15 @@ def places_of_next(session: Session, former: int | None) -> int:
 def fill_places(session: Session, publication: Publication) -> None:
     """Store the place of each row for a release that groups all rows, from its membership."""
     table = places(publication.places)
-    session.run([_emptied(table), template("persons.fill_places", places=table)])
+    _empty(session, table)
+    session.pg.execute(template("persons.fill_places", places=table))
 
 
-def _emptied(table: sql.Identifier) -> sql.Composed:
-    return sql.SQL("DELETE FROM {}").format(table)
+def _empty(session: Session, table: sql.Identifier) -> None:
+    """Empty a table of places, which no reader reads; a dump of the database keeps its lock."""
+    empty, delete = (sql.SQL(verb).format(table) for verb in ("TRUNCATE {}", "DELETE FROM {}"))
+    if not unless_held(session, lambda: session.pg.execute(empty)):
+        session.pg.execute(delete)
 
 
 def _hash_all(session: Session, info: TableInfo, policy: Policy, key: UUID) -> None:
@@ -495,13 +500,13 @@ def update_places(
     """
     if key is None:
         table, found = places(state.places), _CAME
-        make = template("persons.discard_went", places=table)
+        session.pg.execute(template("persons.discard_went", places=table))
     else:
         _hash_all(session, info, policy, key)
         state = state.placed(places_of_next(session, former), key)
         table, found = places(state.places), _HASHED
-        make = _emptied(table)
+        _empty(session, table)
     keep = template("persons.keep_places", places=table, found=found)
     marks = template("persons.mark_places", places=table, release=sql.Literal(release))
-    session.run([make, keep, marks])
+    session.run([keep, marks])
     return state

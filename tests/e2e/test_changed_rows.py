@@ -931,6 +931,28 @@ def test_no_places_stay_after_the_release_though_a_reader_kept_the_refresh_from_
     assert [] == people.execute(left)
 
 
+@pytest.mark.parametrize("is_dumped", [False, True])
+def test_places_of_a_new_grouping_replace_the_former_also_during_a_dump(people, is_dumped):
+    table, rows = places(people), people.execute("SELECT count(*) FROM people")
+    find = f"SELECT count(*), pg_relation_filenode('{table}') FROM {table}"
+    former = people.execute(find)
+    with people.connect(autocommit=False) as dump:
+        dump.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        dump.execute(f"LOCK TABLE {table} IN ACCESS SHARE MODE" if is_dumped else "SELECT 1")
+        people.execute("UPDATE people SET mood = 'wild' WHERE id = 9")
+        people.execute("REVOKE ALL ON anon.people FROM public")
+        options = {"new_series": True, "recipients_changed": True}
+        dbanon.publish(TABLE, **options, settings=people.settings)
+        if is_dumped:
+            assert former == dump.execute(find).fetchall()
+    assert table == places(people)
+    ((n, file),) = people.execute(find)
+    assert (rows, is_dumped) == ([(n,)], file == former[0][1])
+    require_places(people)
+    people.execute("UPDATE people SET mood = 'glad' WHERE id = 9")
+    refresh_as_if_all_were_read(people)
+
+
 def test_a_series_is_not_forgotten_while_a_session_keeps_its_places(people):
     number = release(people)
     with people.connect(autocommit=False) as dump:

@@ -166,8 +166,9 @@ def vacuum(session: Session, releases: Iterable[Entry]) -> None:
                 continue  # nothing was ever deleted from it
             names = ("release",) if of_copy else ("rows", "groups")
             tables = [data_table(prefix, release.data_id) for prefix in names]
-            if release.source_state is not None and release.source_state.places is not None:
-                tables.append(data_table("places", release.source_state.places))
+            state = release.source_state
+            if state is not None and state.places is not None and state.changed:
+                tables.append(data_table("places", state.places))
             statement = sql.SQL("VACUUM (SKIP_LOCKED, TRUNCATE false) {}")
             with suppress(psycopg.Error):
                 session.pg.execute(statement.format(sql.SQL(", ").join(tables)))
