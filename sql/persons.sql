@@ -1,5 +1,17 @@
 -- Hashes of persons, the places of their rows, and samples of rows.
 
+-- name: count_parts
+-- The same; the pages of a part of the table, with the rows of each part; and of parts that gained or lost a row since
+-- their former rows were stored, the first pages, and how many rows these were.
+SELECT sum(c.rows)::int8, sum(c.unchanged)::int8{sums}, ({pages} || array_agg(c.rows ORDER BY p.part))::text,
+       array_agg(p.part * {pages}) FILTER (WHERE c.rows <> c.unchanged OR c.rows <> coalesce(f.rows, 0)),
+       coalesce(sum(f.rows) FILTER (WHERE c.rows <> c.unchanged OR c.rows <> f.rows), 0)::int8
+  FROM generate_series(0, greatest({size} / {pages}, cardinality({former}::int8[]))) AS p (part)
+  LEFT JOIN unnest({former}::int8[]) WITH ORDINALITY AS f (rows, number) ON f.number = p.part + 2
+ CROSS JOIN LATERAL ({counted}
+   AND s.ctid >= ('(' || p.part * {pages} || ',0)')::tid
+   AND s.ctid < ('(' || (p.part + 1) * {pages} || ',0)')::tid) AS c
+
 -- name: count_places
 -- The numbers of new rows, of deleted rows, of all places, of unchanged rows of persons with a new row, and of unchanged
 -- rows that are not published.
@@ -12,7 +24,7 @@ SELECT (SELECT count(*) FROM pg_temp.history_came),
 
 -- name: count_unchanged
 -- The numbers of rows, of those that no transaction wrote since a snapshot, and of values by column.
-SELECT count(*), count(*) FILTER (WHERE {unchanged}){counts}
+SELECT count(*) AS rows, count(*) FILTER (WHERE {unchanged}) AS unchanged{counts}
   FROM {source} AS s
  WHERE {selected}
 
@@ -53,18 +65,29 @@ SELECT n.person, CASE WHEN n.class IS NULL THEN -1 ELSE 0 END, n.row_place
 
 -- name: find_changes
 -- The rows that came since a snapshot, with the keyed hash of the person; and the entries of places in which no
--- unchanged row lies.
+-- unchanged row lies. Returns how many places are in the parts of the table that changed.
 WITH came AS (
     INSERT INTO pg_temp.history_came
     SELECT s.ctid, {person}
-      FROM (SELECT * FROM {source} AS s WHERE {selected} AND NOT {unchanged}) AS s
+      FROM (SELECT * FROM {rows} AS s WHERE {selected} AND NOT {unchanged}) AS s
      CROSS JOIN dbanon.history_key AS k
      WHERE k.key_id = {key}
+),
+compared AS MATERIALIZED (
+    SELECT count(*) AS places,
+           array_agg(p.ctid) FILTER (WHERE s.ctid IS NULL) AS entries,
+           array_agg(p.person) FILTER (WHERE s.ctid IS NULL) AS persons
+      FROM {places} AS p
+      LEFT JOIN (SELECT s.ctid FROM {rows} AS s WHERE {unchanged} AND {selected}) AS s ON s.ctid = p.place
+     WHERE {in_parts}
+),
+went AS (
+    INSERT INTO pg_temp.history_went
+    SELECT w.place, w.person
+      FROM compared AS c
+     CROSS JOIN unnest(c.entries, c.persons) AS w (place, person)
 )
-INSERT INTO pg_temp.history_went
-SELECT p.ctid, p.person
-  FROM {places} AS p
- WHERE NOT EXISTS (SELECT FROM {source} AS s WHERE s.ctid = p.place AND {unchanged} AND {selected})
+SELECT c.places FROM compared AS c
 
 -- name: find_marked
 -- The unchanged rows that are not published, or not as they are by now, or whose person has a new row; with the state
@@ -95,6 +118,12 @@ spread AS (
 )
 SELECT count(*), count(*) FILTER (WHERE v.is_unchanged)
   FROM value AS v
+
+-- name: in_parts
+-- Test if a place is in a part of a table, of which tidsend has the page first.
+substr(tidsend(p.place), 1, 4) IN (SELECT substr(int8send(f.page + n.page), 5)
+                                     FROM unnest({parts}::int8[]) AS f (page)
+                                    CROSS JOIN generate_series(0, {pages} - 1) AS n (page))
 
 -- name: is_drawn
 -- Test if a row is in the sample, by its key and not by its place in the table.
@@ -175,13 +204,23 @@ SELECT array_agg(r.place)::text,
          UNION
         SELECT s.place FROM pg_temp.history_spread AS s) AS r
 
+-- name: rows
+-- The rows of parts of a table.
+(SELECT s.*
+   FROM unnest({parts}::int8[]) AS f (page)
+  CROSS JOIN LATERAL (SELECT *
+                        FROM {source} AS s
+                       WHERE s.ctid >= ('(' || f.page || ',0)')::tid
+                         AND s.ctid < ('(' || f.page + {pages} || ',0)')::tid
+                      OFFSET 0) AS s)
+
 -- name: some_places
 -- Test if a row came since a snapshot, or lies in one of some places.
 s.ctid = ANY ({places}::tid[] || ARRAY(SELECT c.place FROM pg_temp.history_came AS c))
 
 -- name: source_facts
 -- The present snapshot, a document that changes when a table is rewritten or values change without a new row version,
--- and true if the identity of the server is readable; no row if the relation is no plain table.
+-- true if the identity of the server is readable, and the number of pages; no row if the relation is no plain table.
 SELECT pg_current_snapshot()::text,
        json_build_array(d.oid, c.oid, pg_relation_filenode(c.oid),
                         (SELECT json_agg(json_build_array(a.attnum, a.attname, a.atttypid, a.atttypmod,
@@ -191,7 +230,8 @@ SELECT pg_current_snapshot()::text,
                           WHERE a.attrelid = c.oid
                             AND a.attnum > 0
                             AND NOT a.attisdropped))::text,
-       has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')
+       has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE'),
+       pg_relation_size(c.oid) / current_setting('block_size')::int8
   FROM pg_class AS c
   JOIN pg_am AS m ON m.oid = c.relam
   JOIN pg_database AS d ON d.datname = current_database()

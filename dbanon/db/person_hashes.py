@@ -141,6 +141,8 @@ _FARTHEST = 10**9
 _MOST_READ = 0.5
 _MOST_CHANGED = 0.1
 """Shares of rows: of those to read, and of those that changed since all were read, at most."""
+_READS_PAGES, _PARTS = 14_00_00, 20_000
+"""First version that reads ranges of ``ctid``; parts of a table whose rows are counted, at most."""
 _MOST_SPREAD = 1_000
 """Rows with all values of columns whose places are stored, at most."""
 _AT = "at:"
@@ -150,13 +152,15 @@ class Counted(NamedTuple):
     """A source now.
 
     state: with the content of before if nothing changed; unchanged: rows since the state before;
-    is_comparable: whether that can be known; values: their numbers by column.
+    is_comparable: whether that can be known; values: their numbers by column; parts: of the table
+    that gained or lost a row: first pages, pages of each, rows before; None if unknown.
     """
 
     state: SourceState
     unchanged: int
     is_comparable: bool
     values: Mapping[str, int]
+    parts: tuple[list[int], int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,29 +187,44 @@ def count(
     *,
     since: SourceState | None,
     columns: Sequence[str] = (),
+    by_parts: bool = True,
 ) -> Counted | None:
-    """Count rows, those unchanged since a state, and values of columns; None if no plain table."""
+    """Count rows, unchanged ones, those of parts, and values of columns; None if no plain table."""
     found = _facts(session, info, policy)
     if found is None:
         return None
-    snapshot, facts = found
+    snapshot, facts, size = found
     same = _is_same(found, since)
+    names = [sql.Identifier(name) for name in columns]
     counted = template(
         "persons.count_unchanged",
         source=identity.readable(session, info),
         selected=selected(policy, info),
         unchanged=_unchanged(since.snapshot) if since is not None and same else sql.SQL("false"),
-        counts=sql.SQL("").join(sql.SQL(", count({})").format(sql.Identifier(n)) for n in columns),
+        counts=sql.SQL("").join(map(sql.SQL(", count({0}) AS {0}").format, names)),
     )
-    rows, unchanged, *values = identity.harmless(session, counted).fetchone() or (0, 0)
-    numbers = dict(zip(columns, values, strict=True))
+    former = since.pages if since is not None and same else None
+    pages = 1 + size // _PARTS if former is None else int(former[1:].partition(",")[0])
+    if by_parts and session.pg.info.server_version >= _READS_PAGES:
+        sums = sql.SQL("").join(map(sql.SQL(", sum(c.{})::int8").format, names))
+        counted = _by_parts(counted, sums, pages=pages, size=size, former=former)
+    rows, unchanged, *others = identity.harmless(session, counted).fetchone() or (0, 0)
+    numbers = dict(zip(columns, others, strict=False))
+    of_parts, first, n_before = others[len(columns) :] or (None, None, 0)
     if since is not None and same:
-        state = replace(since, snapshot=snapshot, rows=rows)
+        state = replace(since, snapshot=snapshot, rows=rows, pages=of_parts)
         if unchanged != rows or rows != since.rows:
             state = replace(state, content=f"{_AT}{uuid4()}", spread=None)
-        return Counted(state, unchanged, is_comparable=True, values=numbers)
-    state = SourceState(facts, snapshot, rows, f"{_AT}{uuid4()}")
+        parts = (list(first or ()), pages, int(n_before)) if former and of_parts else None
+        return Counted(state, unchanged, is_comparable=True, values=numbers, parts=parts)
+    state = SourceState(facts, snapshot, rows, f"{_AT}{uuid4()}", pages=of_parts)
     return Counted(state, 0, is_comparable=False, values=numbers)
+
+
+def _by_parts(counted: sql.Composed, sums: sql.Composed, **numbers: object) -> sql.Composed:
+    """Compose the numbers of rows by parts of a table."""
+    slots = {name: sql.Literal(number) for name, number in numbers.items()}
+    return template("persons.count_parts", counted=counted, sums=sums, **slots)
 
 
 def is_comparable(
@@ -224,15 +243,15 @@ def content_since(
     It is the content of the state if nothing changed. Rows that were written again may still have
     the same values, which a digest shows.
     """
-    now = None if since is None else count(session, info, policy, since=since)
+    now = None if since is None else count(session, info, policy, since=since, by_parts=False)
     if now is None or since is None or not now.is_comparable:
         return None
     is_known = now.state.content == since.content or since.content.startswith(_AT)
     return now.state.content if is_known else None
 
 
-def _facts(session: Session, info: TableInfo, policy: Policy) -> tuple[str, str] | None:
-    """Return the present snapshot, and a digest of what it means that a row version is unchanged.
+def _facts(session: Session, info: TableInfo, policy: Policy) -> tuple[str, str, int] | None:
+    """Return the snapshot, a digest of what an unchanged row version means, and the pages.
 
     None if that is unknown: of what is no plain table, or has values that change otherwise.
     """
@@ -248,7 +267,7 @@ def _facts(session: Session, info: TableInfo, policy: Policy) -> tuple[str, str]
     values = [astuple(replace(column, comment=None)) for column in columns]
     where = selected(policy, info).as_string(session.pg)
     document = json.dumps([server, row[1], values, texts, where], default=str)
-    return row[0], hashlib.sha256(document.encode()).hexdigest()
+    return row[0], hashlib.sha256(document.encode()).hexdigest(), row[3]
 
 
 def _is_lasting(column: ColumnInfo) -> bool:
@@ -258,8 +277,8 @@ def _is_lasting(column: ColumnInfo) -> bool:
     return not column.is_virtual and (bool(column.labels) or (built_in and kind != "aclitem"))
 
 
-def _is_same(found: tuple[str, str], since: SourceState | None) -> bool:
-    snapshot, facts = found
+def _is_same(found: tuple[str, str, int], since: SourceState | None) -> bool:
+    snapshot, facts, _ = found
     return since is not None and since.facts == facts and _is_near(since.snapshot, snapshot)
 
 
@@ -283,11 +302,6 @@ def places(number: int | None) -> sql.Identifier:
     return data_table("places", number or 0)
 
 
-def _is_own(session: Session, table: sql.Identifier) -> bool:
-    """Return True if a table of places may be used."""
-    return bool(session.one(query("persons.owns_places"), (table.as_string(),))[0])
-
-
 def find_changes(
     session: Session, info: TableInfo, policy: Policy, now: Counted, since: SourceState
 ) -> Changes | str:
@@ -300,7 +314,7 @@ def find_changes(
     if changed > _MOST_CHANGED * rows:
         return "much has changed since all rows were read"
     table = places(since.places)
-    if not _is_own(session, table):
+    if not session.one(query("persons.owns_places"), (table.as_string(),))[0]:
         return "the places of its rows are gone, altered, or another role's"
     slots = {
         "places": table,
@@ -311,23 +325,27 @@ def find_changes(
         "person": hash_of(*_key_of_row(info)),
     }
     create = [template("persons.create_found", found=found) for found in _FOUND]
+    slots |= {"rows": slots["source"], "in_parts": sql.SQL("true")}
+    if now.parts is not None:
+        slots |= {"parts": sql.Literal(now.parts[0]), "pages": sql.Literal(now.parts[1])}
+        slots["rows"] = template("persons.rows", **slots)
+        slots["in_parts"] = template("persons.in_parts", **slots)
     find = template("persons.find_changes", **slots)
-    identity.harmless(session, find, keep=True, after=create)
-    columns, values = _find_spread(session, info, policy, slots, since=since)
-    session.run(sql.SQL("ANALYZE {}").format(found) for found in _FOUND[:2])
-    session.pg.execute(template("persons.find_marked", places=table))
+    (n_places,) = identity.harmless(session, find, keep=True, after=create).fetchone() or (0,)
+    of_values = _find_spread(session, info, policy, slots, since=since)
+    analyze = (sql.SQL("ANALYZE {}").format(found) for found in _FOUND[:2])
+    session.run([*analyze, template("persons.find_marked", places=table)])
     came, went, known, twice, pending = session.one(template("persons.count_places", places=table))
-    if (came, went, twice) != (rows - now.unchanged, known - now.unchanged, 0):
+    before = known if now.parts is None else now.parts[2]
+    if (n_places, came, went, twice) != (before, rows - now.unchanged, known - now.unchanged, 0):
         raise _faulty(info)
     places_to_read = template("persons.places_to_read", most=sql.Literal(_MOST_SPREAD))
     listed, n_read, spread = session.one(places_to_read)
     if n_read > _MOST_READ * rows:
         return "much of it is not published"
     within = sql.SQL("ctid = ANY ({}::tid[])").format(sql.Literal(listed or "{}"))
-    found = None if spread is None else Spread(columns, values, spread)
-    state = replace(now.state, changed=changed, spread=found)
-    published = known - went - pending
-    return Changes(within, published, came, pending, state, now.values)
+    state = replace(now.state, changed=changed, spread=spread and Spread(*of_values, spread))
+    return Changes(within, known - went - pending, came, pending, state, now.values)
 
 
 def _find_spread(
@@ -469,20 +487,6 @@ def _empty(session: Session, table: sql.Identifier) -> None:
         session.pg.execute(delete)
 
 
-def _hash_all(session: Session, info: TableInfo, policy: Policy, key: UUID) -> None:
-    """Write the place and the keyed hash of the person of each row to a temporary table."""
-    fill = template(
-        "persons.fill_hashed",
-        hashed=_HASHED,
-        person=hash_of(*_key_of_row(info)),
-        source=identity.readable(session, info),
-        selected=selected(policy, info),
-        key=sql.Literal(key),
-    )
-    create = template("persons.create_found", found=_HASHED)
-    identity.harmless(session, fill, keep=True, after=[create])
-
-
 def update_places(
     session: Session,
     info: TableInfo,
@@ -502,7 +506,11 @@ def update_places(
         table, found = places(state.places), _CAME
         session.pg.execute(template("persons.discard_went", places=table))
     else:
-        _hash_all(session, info, policy, key)
+        slots = {"person": hash_of(*_key_of_row(info)), "key": sql.Literal(key)}
+        slots |= {"source": identity.readable(session, info), "selected": selected(policy, info)}
+        fill = template("persons.fill_hashed", hashed=_HASHED, **slots)
+        create = template("persons.create_found", found=_HASHED)
+        identity.harmless(session, fill, keep=True, after=[create])
         state = state.placed(places_of_next(session, former), key)
         table, found = places(state.places), _HASHED
         _empty(session, table)

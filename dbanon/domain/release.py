@@ -356,8 +356,8 @@ class SourceState:
     facts: digest of its storage and columns; snapshot: of that transaction; rows: that meet the
     policy's conditions; content: digest of them, or a random name; places: number of the table with
     the place of each row, None without one; key: of the hashes in it; changed: rows since all were
-    read; ncp: of a new search at that time; copy: what the rows of the release add up to, None if
-    unknown; spread: of columns whose scales or warnings need all values, None if unknown.
+    read; ncp: of a new search then; copy: what the rows of the release add up to; spread: of
+    columns whose scales or warnings need all values; pages: of a part, and the rows of each part.
     """
 
     facts: str
@@ -370,6 +370,7 @@ class SourceState:
     ncp: float | None = None
     copy: Sums | None = None
     spread: Spread | None = None
+    pages: str | None = None
 
     def placed(self, places: int, key: object) -> SourceState:
         """Return the state with the places of all rows, which were just read."""

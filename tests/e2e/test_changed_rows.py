@@ -1109,3 +1109,74 @@ def test_all_classes_are_proved_if_the_former_ones_have_no_proof_like_that(
     people.execute(f"UPDATE dbanon.release SET checks = ({FORMER[former]})::json")
     assert refresh(people).changed
     assert [False, False, True] == [one.results[0].n_rows == 624 for one in proved]
+
+
+@pytest.fixture(params=[3, 20_000])
+def parts(request, monkeypatch):
+    """Count rows by parts of two pages, or of one; return how often only parts were read."""
+    monkeypatch.setattr(person_hashes, "_PARTS", request.param)
+    monkeypatch.setattr(person_hashes, "_MOST_CHANGED", 10)
+    found, template = [], person_hashes.template
+    listed = lambda name, **slots: found.append(name) or template(name, **slots)  # noqa: E731
+    monkeypatch.setattr(person_hashes, "template", listed)
+    return lambda: found.count("persons.rows")
+
+
+FULL = "INSERT INTO people SELECT i, 30, 'F', 'sad' FROM generate_series({}, {}) AS i"
+IN_SAVEPOINTS = """
+BEGIN; SAVEPOINT s; DELETE FROM people WHERE id < 9; ROLLBACK TO s;
+SAVEPOINT t; DELETE FROM people WHERE id > 590; RELEASE t; COMMIT
+"""
+STEPS = {
+    "deleted": ["DELETE FROM people WHERE id IN (1, 200, 600)"],
+    "reused": ["DELETE FROM people WHERE id < 40", "VACUUM people", FULL.format(701, 720)],
+    "moved": [
+        "DELETE FROM people WHERE id < 9",
+        "VACUUM people",
+        "UPDATE people SET age = age WHERE id < 99",
+    ],
+    "in place": ["UPDATE people SET mood = 'wild' WHERE id % 50 = 0", "VACUUM people"],
+    "shorter": ["DELETE FROM people WHERE id > 400", "VACUUM people", FULL.format(701, 703)],
+    "longer": [FULL.format(701, 1200), "DELETE FROM people WHERE id IN (7, 1100)"],
+    "rolled back": ["BEGIN; DELETE FROM people WHERE id < 300; ROLLBACK", CHANGE],
+    "savepoints": [IN_SAVEPOINTS],
+    "frozen": ["DELETE FROM people WHERE id = 300", "VACUUM FREEZE people"],
+    "rewritten": ["DELETE FROM people WHERE id = 300", "VACUUM FULL people"],
+}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.pg(">= 14")
+@pytest.mark.parametrize("steps", STEPS)
+def test_only_parts_that_gained_or_lost_a_row_are_read(parts, people, steps):
+    moves = "UPDATE people SET age = age + 1 WHERE id % 9 = 0"
+    for changes in (STEPS[steps], ["DELETE FROM people WHERE id = 44"], [moves]):
+        for statement in changes:
+            people.execute(statement)
+        expected, found = reading_all(people), refresh(people)
+        assert (expected.changed, expected.growth) == (found.changed, found.growth)
+        assert expected.release.loss == found.release.loss
+        require_places(people)
+    assert 2 + (steps != "rewritten") == parts()
+
+
+@pytest.mark.pg(">= 14")
+def test_parts_are_counted_if_an_earlier_version_has_not_stored_their_rows(people):
+    people.execute("UPDATE dbanon.release SET source_state = source_state - 'pages'")
+    people.execute("DELETE FROM people WHERE id = 9")
+    assert refresh_as_if_all_were_read(people).all_read is None
+    pages, *rows = json.loads(state(people)["pages"].translate({123: 91, 125: 93}))
+    assert (1, 599) == (pages, sum(rows))
+
+
+@pytest.mark.pg(">= 14")
+@pytest.mark.parametrize("change", ["{}, {} - 1", "{} - 1, {} + 1"])
+def test_rows_of_parts_that_do_not_add_up_refuse_the_refresh(people, change):
+    pages, first, second, *others = state(people)["pages"].split(",")
+    numbers = people.execute(f"SELECT {change.format(first, second)}")[0]
+    text = ",".join([pages, *map(str, numbers), *others])
+    changed = f"""jsonb_set(source_state, '{{pages}}', '"{text}"')"""
+    people.execute(f"UPDATE dbanon.release SET source_state = {changed}")
+    people.execute("DELETE FROM people WHERE id IN (9, 599)")
+    with pytest.raises(DatabaseError, match="places of rows do not fit"):
+        refresh(people)

@@ -50,10 +50,8 @@ def _readings(session: Session, plan: PublicationPlan, stages: Stages) -> list[R
     with stages("compare"):
         pairs = zip(plan.members, plan.present, strict=True)
         found = [_reading(session, plan, *pair) for pair in pairs]
-    for one in found:
-        stages.remark(
-            f"all rows were read: {one.reason}" if one.reason else "changed rows were read"
-        )
+    for reason in (one.reason for one in found):
+        stages.remark(f"all rows were read: {reason}" if reason else "changed rows were read")
     return found
 
 
