@@ -360,6 +360,15 @@ SELECT unnest(m.persons) AS person, unnest(m.classes) AS class, unnest(m.value_i
   FROM dbanon.history_member AS m
  WHERE m.release_id = {release}
 
+-- name: members_of_rows
+-- The persons of a release, hashed before any join.
+(SELECT {person} AS person, {former} AS former, {place} AS place, r.group_id, r.value
+   FROM {members}
+  CROSS JOIN dbanon.history_key AS k
+  {former_of}
+  WHERE k.key_id = {key}
+ OFFSET 0)
+
 -- name: merge_alike
 -- The membership of one person of all who were always published together in the same classes with the same values,
 -- which is a fraction of it: no figure of cells or pairs tells them apart. Of persons with one row a release only.
@@ -450,12 +459,12 @@ SELECT h.person, h.former, c.class, v.value_id, h.place
   LEFT JOIN valued AS v ON v.code = h.value
 
 -- name: present_count
--- The numbers of rows with a person or a group, of those with a class or a value, of complete ones, and of those to
--- publish.
-SELECT count(*), count(*) FILTER (WHERE num_nonnulls(n.class, n.value_id) > 0),
-       count(*) FILTER (WHERE num_nulls(n.person, n.class, n.value_id) = 0),
-       (SELECT count(*) FROM {rows})
-  FROM pg_temp.history_present AS n
+-- The numbers of rows, of those with a person, a class and a value, and of those to publish, and a sum that depends on
+-- the keys of the latter.
+SELECT n.*, r.*
+  FROM (SELECT count(*), least(count(p.person), count(p.class), count(p.value_id))
+          FROM pg_temp.history_present AS p) AS n,
+       (SELECT count(*), coalesce(sum({hash}), 0) FROM {rows} AS r) AS r
 
 -- name: present_in_source
 -- The number of persons of an earlier release that are in the source.
@@ -465,27 +474,6 @@ SELECT count(DISTINCT f.person)
                       FROM {source} AS s
                      CROSS JOIN dbanon.history_key AS k
                      WHERE k.key_id = {key})
-
--- name: present_of_rows
--- The persons of a release, hashed before any join.
-(SELECT {person} AS person, {former} AS former, NULL::tid AS place, r.group_id, r.value
-   FROM {members}
-  CROSS JOIN dbanon.history_key AS k
-  {former_of}
-  WHERE k.key_id = {key}
- OFFSET 0)
-
--- name: present_of_source
--- The persons of a source, with group and values of those that are published, and places. Their numbers show keys that
--- are missing, and those that are double.
-(SELECT h.person, h.former, h.place, r.group_id, r.value
-   FROM (SELECT {keys}, {person} AS person, {former} AS former, s.ctid AS place
-           FROM (SELECT * FROM {members} AS s WHERE {selected}) AS s
-          CROSS JOIN dbanon.history_key AS k
-          {former_of}
-          WHERE k.key_id = {key}
-         OFFSET 0) AS h
-   LEFT JOIN {rows} AS r ON {join})
 
 -- name: retain
 -- Add the retained rows of persons with new rows.

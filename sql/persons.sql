@@ -3,7 +3,8 @@
 -- name: count_parts
 -- The same; the pages of a part of the table, with the rows of each part; and of parts that gained or lost a row since
 -- their former rows were stored, the first pages, and how many rows these were.
-SELECT sum(c.rows)::int8, sum(c.unchanged)::int8{sums}, ({pages} || array_agg(c.rows ORDER BY p.part))::text,
+SELECT sum(c.rows)::int8, sum(c.unchanged)::int8{sums}, sum(c.keys)::numeric,
+       ({pages} || array_agg(c.rows ORDER BY p.part))::text,
        array_agg(p.part * {pages}) FILTER (WHERE c.rows <> c.unchanged OR c.rows <> coalesce(f.rows, 0)),
        coalesce(sum(f.rows) FILTER (WHERE c.rows <> c.unchanged OR c.rows <> f.rows), 0)::int8
   FROM generate_series(0, greatest({size} / {pages}, cardinality({former}::int8[]))) AS p (part)
@@ -23,8 +24,9 @@ SELECT (SELECT count(*) FROM pg_temp.history_came),
   FROM pg_temp.history_marked AS m
 
 -- name: count_unchanged
--- The numbers of rows, of those that no transaction wrote since a snapshot, and of values by column.
-SELECT count(*) AS rows, count(*) FILTER (WHERE {unchanged}) AS unchanged{counts}
+-- The numbers of rows, of those that no transaction wrote since a snapshot, and of values by column; and a sum that
+-- depends on all keys.
+SELECT count(*) AS rows, count(*) FILTER (WHERE {unchanged}) AS unchanged{counts}, coalesce(sum({hash}), 0) AS keys
   FROM {source} AS s
  WHERE {selected}
 
@@ -62,6 +64,22 @@ SELECT s.ctid, {person}
 INSERT INTO {places}
 SELECT n.person, CASE WHEN n.class IS NULL THEN -1 ELSE 0 END, n.row_place
   FROM pg_temp.history_present AS n
+
+-- name: fill_unpublished
+-- Write the rows of a source that are not among those of a release: persons with places and without class. Their number,
+-- and the sum of count_unchanged.
+WITH others AS MATERIALIZED (
+    SELECT {person} AS person, s.ctid AS place, {hash} AS hash
+      FROM (SELECT * FROM {source} AS s WHERE {selected}) AS s
+     CROSS JOIN dbanon.history_key AS k
+     WHERE k.key_id = {key}
+       AND NOT EXISTS (SELECT FROM {rows} AS r WHERE r.place = s.ctid)
+),
+written AS (
+    INSERT INTO pg_temp.history_present (person, row_place)
+    SELECT o.person, o.place FROM others AS o
+)
+SELECT count(*), coalesce(sum(o.hash), 0) FROM others AS o
 
 -- name: find_changes
 -- The rows that came since a snapshot, with the keyed hash of the person; and the entries of places in which no
@@ -184,12 +202,6 @@ SELECT EXISTS (SELECT
 -- name: person_hash
 -- The first half of a keyed hash of a person.
 encode(substr({hash}, 1, 16), 'hex')::uuid
-
--- name: places_of_keys
--- The places of the rows with some keys.
-SELECT array_agg(s.ctid)::text
-  FROM {source} AS s
-  JOIN (SELECT {typed} FROM unnest({keys}) AS r ({names})) AS r ON {join}
 
 -- name: places_to_read
 -- The places of new and unpublished rows, and of rows with each value; the number of the former, on which decisions

@@ -110,7 +110,8 @@ def _reading(session: Session, plan: PublicationPlan, prepared: Prepared, part: 
     counted = person_hashes.count(session, member.loaded.info, member.own, since=None)
     found = Reading(counted, ncp=prepared.outcome.loss.ncp)
     asked = plan.request.for_table(member.policy, member.info)
-    unplaced = counted is None or (frozen is not None and len(frozen))
+    is_frozen = frozen is not None and len(frozen)
+    unplaced = counted is None or prepared.source.places is None or is_frozen
     if unplaced or any(reasons(Mode.PLACES, asked)):
         return found
     before = None if previous is None else previous.source_state
@@ -133,9 +134,9 @@ def _state(session: Session, work: Work) -> SourceState | None:
     state = replace(state, content=content, places=None, key=None, ncp=reading.ncp, spread=None)
     if reading.places is not None:
         state = state.placed(reading.places, work.publication.key)
-        keys, ends = work.prepared.source.keys, work.prepared.ends
-        find = partial(person_hashes.spread_of, session, work.publication, policy, keys)
-        return state if ends is None else replace(state, spread=find(ends))
+        places, ends = work.prepared.source.places, work.prepared.ends
+        spread = None if ends is None else person_hashes.spread_of(info, policy, places, ends)
+        return replace(state, spread=spread)
     return state if reading.key is None else update(state, key=reading.key, former=reading.former)
 
 

@@ -18,13 +18,13 @@ from dbanon.db import identity
 from dbanon.db.locks import unless_held
 from dbanon.db.queries import (
     equal_text,
-    identifiers,
     keyed_hash,
     query,
     selected,
     template,
 )
 from dbanon.db.releases.publication import data_table, private_statement
+from dbanon.db.session import only
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import STOP, Role
 from dbanon.domain.release import SourceState, Spread
@@ -33,6 +33,7 @@ from dbanon.domain.text import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from decimal import Decimal
     from uuid import UUID
 
     import numpy as np
@@ -56,32 +57,11 @@ def write_members(
     slots: Mapping[str, sql.Composable],
     *,
     before: Sequence[Statement],
-) -> None:
-    """Write the members of a release, with all rows of the source if their places are stored.
+) -> tuple[int, int, int, Decimal]:
+    """Write the members of a release; return their counts, as in ``present_count``.
 
     before: statements that make the table and the numbers of values, sent in the same message.
     """
-    if publication.places is None:
-        members = _members(publication, key)
-        session.run([*before, template("histories.present", members=members, **slots)])
-        return
-    info = publication.info
-    names = map(sql.Identifier, publication.key_columns)
-    placed = template(
-        "histories.present_of_source",
-        keys=sql.SQL(", ").join(publication.named_keys(of="s")),
-        members=identity.readable(session, info),
-        selected=selected(publication.policy, info),
-        rows=publication.rows,
-        join=sql.SQL(" AND ").join(sql.SQL("h.{0} = r.{0}").format(name) for name in names),
-        **_hashed(*_key_of_row(info), key, publication.former_key),
-    )
-    present = template("histories.present", members=placed, **slots)
-    identity.harmless(session, present, keep=True, after=before)
-
-
-def _members(publication: Publication, key: UUID) -> sql.Composed:
-    """Compose the published members of a release."""
     info, policy = publication.info, publication.policy
     if policy.is_one_row(info):
         values = [sql.Identifier("r", name) for name in publication.key_columns]
@@ -90,8 +70,42 @@ def _members(publication: Publication, key: UUID) -> sql.Composed:
         values = [sql.Identifier("s", name) for name in publication.person]
         of_rows = publication.reading, publication.rows, publication.join
         joined = sql.SQL("{} AS s JOIN {} AS r ON {}").format(*of_rows)
-    hashed = _hashed([*map(info.column, publication.person)], values, key, publication.former_key)
-    return template("histories.present_of_rows", members=joined, **hashed)
+    columns = [*map(info.column, publication.person)]
+    place = sql.SQL("NULL::tid" if publication.places is None else "r.place")
+    hashed = _hashed(columns, values, key, publication.former_key)
+    members = template("histories.members_of_rows", members=joined, place=place, **hashed)
+    session.run([*before, template("histories.present", members=members, **slots)])
+    key_of_row = _hash_of_key(info, [sql.Identifier("r", name) for name in publication.key_columns])
+    return session.one(template("histories.present_count", rows=publication.rows, hash=key_of_row))
+
+
+def add_unpublished(session: Session, publication: Publication, key: UUID) -> tuple[int, Decimal]:
+    """Write the rows of the source that a release does not publish; return number and sum."""
+    info = publication.info
+    fill = template(
+        "persons.fill_unpublished",
+        person=hash_of(*_key_of_row(info)),
+        hash=_hash_of_key(info, _key_of_row(info)[1]),
+        source=identity.readable(session, info),
+        selected=selected(publication.policy, info),
+        rows=publication.rows,
+        key=sql.Literal(key),
+    )
+    number, keys = only(identity.harmless(session, fill, keep=True))
+    return number, keys
+
+
+def _hash_of_key(info: TableInfo, values: Sequence[sql.Identifier]) -> sql.Composed:
+    """Compose a hash of a key; the sum of all shows if rows have the keys of a table, each once."""
+    columns, _ = _key_of_row(info)
+
+    def hashed(seed: int, column: ColumnInfo, value: sql.Identifier) -> sql.Composed:
+        if column.kind is ColumnKind.INTEGER:
+            return sql.SQL("hashint8extended({}::int8, {})").format(value, seed)
+        text = equal_text(column, value)
+        return sql.SQL('hashtextextended({} COLLATE "C", {})').format(text, seed)
+
+    return sql.SQL(" # ").join(map(hashed, range(len(columns)), columns, values))
 
 
 def person_hash(texts: sql.Composable, key: str = "k") -> sql.Composed:
@@ -152,14 +166,16 @@ class Counted(NamedTuple):
     """A source now.
 
     state: with the content of before if nothing changed; unchanged: rows since the state before;
-    is_comparable: whether that can be known; values: their numbers by column; parts: of the table
-    that gained or lost a row: first pages, pages of each, rows before; None if unknown.
+    is_comparable: whether that can be known; values: their numbers by column; keys: a sum that
+    depends on all keys, if there is no state before; parts: of the table that gained or lost a row:
+    first pages, pages of each, rows before; None if unknown.
     """
 
     state: SourceState
     unchanged: int
     is_comparable: bool
     values: Mapping[str, int]
+    keys: Decimal
     parts: tuple[list[int], int, int] | None = None
 
 
@@ -195,30 +211,32 @@ def count(
         return None
     snapshot, facts, size = found
     same = _is_same(found, since)
-    names = [sql.Identifier(name) for name in columns]
-    counted = template(
+    counted = map(sql.Identifier, columns)
+    names = [sql.Identifier(f"v{i}") for i in range(1, len(columns) + 1)]
+    asked = template(
         "persons.count_unchanged",
         source=identity.readable(session, info),
         selected=selected(policy, info),
         unchanged=_unchanged(since.snapshot) if since is not None and same else sql.SQL("false"),
-        counts=sql.SQL("").join(map(sql.SQL(", count({0}) AS {0}").format, names)),
+        counts=sql.SQL("").join(map(sql.SQL(", count({}) AS {}").format, counted, names)),
+        hash=_hash_of_key(info, _key_of_row(info)[1]) if since is None else sql.SQL("NULL::int8"),
     )
     former = since.pages if since is not None and same else None
     pages = 1 + size // _PARTS if former is None else int(former[1:].partition(",")[0])
     if by_parts and session.pg.info.server_version >= _READS_PAGES:
         sums = sql.SQL("").join(map(sql.SQL(", sum(c.{})::int8").format, names))
-        counted = _by_parts(counted, sums, pages=pages, size=size, former=former)
-    rows, unchanged, *others = identity.harmless(session, counted).fetchone() or (0, 0)
+        asked = _by_parts(asked, sums, pages=pages, size=size, former=former)
+    rows, unchanged, *others = only(identity.harmless(session, asked))
     numbers = dict(zip(columns, others, strict=False))
-    of_parts, first, n_before = others[len(columns) :] or (None, None, 0)
+    keys, of_parts, first, n_before = [*others[len(columns) :], None, None, 0][:4]
     if since is not None and same:
         state = replace(since, snapshot=snapshot, rows=rows, pages=of_parts)
         if unchanged != rows or rows != since.rows:
             state = replace(state, content=f"{_AT}{uuid4()}", spread=None)
         parts = (list(first or ()), pages, int(n_before)) if former and of_parts else None
-        return Counted(state, unchanged, is_comparable=True, values=numbers, parts=parts)
+        return Counted(state, unchanged, is_comparable=True, values=numbers, keys=keys, parts=parts)
     state = SourceState(facts, snapshot, rows, f"{_AT}{uuid4()}", pages=of_parts)
-    return Counted(state, 0, is_comparable=False, values=numbers)
+    return Counted(state, 0, is_comparable=False, values=numbers, keys=keys)
 
 
 def _by_parts(counted: sql.Composed, sums: sql.Composed, **numbers: object) -> sql.Composed:
@@ -389,39 +407,19 @@ def columns_of_spread(info: TableInfo, policy: Policy) -> list[str]:
 
 
 def spread_of(
-    session: Session,
-    publication: Publication,
-    policy: Policy,
-    keys: pa.Table,
-    ends: tuple[NDArray[np.int64], int],
+    info: TableInfo, policy: Policy, places: pa.ChunkedArray, ends: tuple[NDArray[np.int64], int]
 ) -> Spread | None:
     """Return the spread of a table whose rows were all read; None if it has many values.
 
     ends: positions of its rows, and the number of values.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    info, (rows, values) = publication.info, ends
+    rows, values = ends
     if len(rows) > _MOST_SPREAD:
         return None
-    texts = (pc.cast(column, pa.string()) for column in keys.take(pa.array(rows)).columns)
-    typed = (
-        sql.SQL("r.{0}::{1} AS {0}").format(
-            sql.Identifier(name), sql.Identifier(column.base_schema, column.base_type)
-        )
-        for name, column in zip(publication.key_columns, _key_of_row(info)[0], strict=True)
-    )
-    statement = template(
-        "persons.places_of_keys",
-        source=identity.readable(session, info),
-        typed=sql.SQL(", ").join(typed),
-        keys=sql.SQL(", ").join(sql.SQL("{}::text[]").format(text.to_pylist()) for text in texts),
-        names=identifiers(publication.key_columns),
-        join=publication.join,
-    )
-    (places,) = identity.harmless(session, statement).fetchone() or (None,)
-    return Spread(columns_of_spread(info, policy), values, places or "{}")
+    listed = ",".join(f'"{place}"' for place in places.take(pa.array(rows)).to_pylist())
+    return Spread(columns_of_spread(info, policy), values, f"{{{listed}}}")
 
 
 def _comparable(column: ColumnInfo) -> sql.Composed:

@@ -70,6 +70,7 @@ SELECT count(*)
 
 
 ROWS_AT_ONCE = 250_000
+PLACE = "ctid"  # no column of a table has this name
 Within = sql.Composable  # what rows must meet besides the conditions of a policy
 _BEFORE_ALL = "-c search_path=pg_catalog,pg_temp -c quote_all_identifiers=off"
 
@@ -81,19 +82,22 @@ class SourceRows:
     ``copied``: columns published unchanged and the subject, as COPY takes them, by anatomy, or of a
     source that is read only once or masked; otherwise None. All but keys are dictionary-encoded,
     one dictionary per column. ``frozen``: positions of rows with ``columns`` of an earlier release
-    instead of the source.
+    instead of the source. ``places``: of the rows of a table, as text, if asked for.
     """
 
     keys: pa.Table
     columns: pa.Table
     copied: pa.Table | None = None
     frozen: NDArray[np.int64] | None = None
+    places: pa.ChunkedArray | None = None
 
     def take(self, rows: NDArray[np.int64]) -> SourceRows:
         """Return some rows, in the order given."""
         copied = None if self.copied is None else _taken(self.copied, rows)
         frozen = None if self.frozen is None else np.flatnonzero(np.isin(rows, self.frozen))
-        return SourceRows(_taken(self.keys, rows), _taken(self.columns, rows), copied, frozen)
+        places = None if self.places is None else self.places.take(pa.array(rows))
+        columns = _taken(self.columns, rows)
+        return SourceRows(_taken(self.keys, rows), columns, copied, frozen, places)
 
 
 def _taken(table: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
@@ -171,18 +175,19 @@ def read(
     policy: Policy,
     *,
     within: Within = ALL,
+    placed: bool = False,
     code: Callable[[str, pa.Array], pa.Array] = _dictionary,
 ) -> SourceRows:
     """Read the keys and the columns to group and measure, on the transaction's snapshot.
 
     within: a further condition. Rows outside of the policy's conditions are excluded here, and
-    thereby everywhere: later steps use only the keys that were read. code: replaces the values of
-    a column, some rows at a time.
+    thereby everywhere: later steps use only the keys that were read. placed: with the places of
+    the rows of a table. code: replaces the values of a column, some rows at a time.
     """
     keys = [info.column(name) for name in info.primary_key]
     rules = (*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE))
     rules += tuple(r for r in policy.with_role(Role.INSENSITIVE) if r.column == policy.class_label)
-    parts = [_key(column) for column in keys]
+    parts = [*map(_key, keys), *([sql.SQL("ctid::text")] if placed else [])]
     parts += [value_of(info.column(rule.column), rule.role) for rule in rules]
     quasi = {rule.column for rule in policy.with_role(Role.QUASI)}
     is_masked = any(not quasi.issuperset(step.columns) for step in policy.masking)
@@ -195,13 +200,15 @@ def read(
         selected(policy, info),
         within,
     )
-    names = [*(column.name for column in keys), *(rule.column for rule in rules), *copied]
-    read = fetch(session, info, statement, names=names, keys=len(keys), code=code)
-    first, last = len(keys), len(keys) + len(rules)
+    identifying = [*(column.name for column in keys), *([PLACE] if placed else [])]
+    names, first = [*identifying, *(rule.column for rule in rules), *copied], len(identifying)
+    read = fetch(session, info, statement, names=names, keys=first, code=code)
+    last = first + len(rules)
     return SourceRows(
-        read.select(range(first)),
+        read.select(range(len(keys))),
         read.select(range(first, last)),
         read.select(range(last, len(names))) if copied or info.is_computed else None,
+        places=read.column(len(keys)) if placed else None,
     )
 
 

@@ -35,7 +35,7 @@ from dbanon.anonymization.registry import require_installed
 from dbanon.anonymization.threads import GivenUp
 from dbanon.db import transfer
 from dbanon.db.queries import ALL
-from dbanon.db.transfer import SourceRows, Within
+from dbanon.db.transfer import PLACE, SourceRows, Within
 from dbanon.domain.errors import ConfigError, DatabaseError, DbanonError, Unsatisfiable
 from dbanon.domain.policy import Policy, Role
 from dbanon.formats.support import Mode, require
@@ -75,6 +75,7 @@ class Division:
 class Rows:
     """All rows: keys and places of values; of: the rows of each region that was a block.
 
+    Of a table, the last key is the place of the row.
     Keys are of ``large_string``, because Arrow takes rows of a ``string`` of 2 GB at most.
     """
 
@@ -196,22 +197,23 @@ def _require_feasible(domains: Domains, policy: Policy) -> Requirement:
 
 
 def _coded(
-    session: Session, info: TableInfo, job: Job, within: Within = ALL
+    session: Session, info: TableInfo, job: Job, within: Within = ALL, *, placed: bool = False
 ) -> tuple[pa.Table, Places]:
-    """Return the keys of rows, and the places of their values."""
+    """Return the keys of rows, with their places if asked for, and the places of their values."""
 
     def code(name: str, column: pa.Array) -> pa.Array:
         return job.domains.values[name].places(column)
 
     policy = replace(job.policy, class_label=None)  # or it is read, too
-    found = transfer.read(session, info, policy, within=within, code=code)
+    found = transfer.read(session, info, policy, within=within, placed=placed, code=code)
     columns = zip(found.columns.column_names, found.columns.columns, strict=True)
-    return found.keys, {name: column.to_numpy() for name, column in columns}
+    keys = found.keys if found.places is None else found.keys.append_column(PLACE, found.places)
+    return keys, {name: column.to_numpy() for name, column in columns}
 
 
 def _rows(session: Session, info: TableInfo, job: Job, root: Region) -> Rows:
     """Return all rows, and those of each block."""
-    keys, places = _coded(session, info, job)
+    keys, places = _coded(session, info, job, placed=info.relkind == "r")
     every = np.arange(keys.num_rows, dtype=np.min_scalar_type(keys.num_rows))
     within = dict(rows_within(root, job.domains, places, every))
     return Rows(_with_texts(keys, pa.large_string()).combine_chunks(), places, within)
@@ -366,14 +368,17 @@ def joined(job: Job, blocks: Blocks, moved: Moved, rows: Rows) -> tuple[Outcome,
     """Return all rows, block by block, and their groups."""
     domains = job.domains
     sensitive = np.empty((rows.keys.num_rows, len(rows.places)), np.int32)
-    columns = rows.keys.select([])
+    keys, own = rows.keys, None
+    if PLACE in keys.column_names:
+        keys, own = keys.drop_columns([PLACE]), keys.column(PLACE)
+    columns = keys.select([])
     for i, (name, places) in enumerate(rows.places.items()):
         values = domains.values[name]
         sensitive[:, i] = values.codes[places]
         columns = columns.append_column(name, _texts(values, places.astype(np.int32)))
     groups = [grouped.groups for _, grouped in blocks]
     outcome = join(groups, moved, domains, sensitive, policy=job.policy)
-    return outcome, SourceRows(rows.keys, columns)
+    return outcome, SourceRows(keys, columns, places=own)
 
 
 def counted_texts(domains: Domains) -> pa.Table:

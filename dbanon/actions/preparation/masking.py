@@ -120,6 +120,7 @@ def draw(session: Session, rows: SourceRows, policy: Policy) -> tuple[SourceRows
         keys=rows.keys.filter(drawn),
         columns=with_own_values(rows.columns.filter(drawn)),
         copied=copied,
+        places=None if rows.places is None else rows.places.filter(drawn),
     )
     return found, len(rows.keys) - len(found.keys)
 

@@ -257,7 +257,8 @@ def read_source(
         with stages("read"), _loading_kernels() if within is None else nullcontext():
             owned = several or policy.sample is not None or bool(policy.masking) or policy.anatomy
             shown = with_subject(policy) if owned else policy
-            read = transfer.read(session, info, shown, within=within or queries.ALL)
+            placed = info.relkind == "r" and within is None and not (linked or kind.is_live)
+            read = transfer.read(session, info, shown, within=within or queries.ALL, placed=placed)
             rows, n_not_drawn = draw(session, read, policy)  # of the sample, and of the others
         source = _encoded(session, member, rows, stages, several=several, quasi=quasi)
     n_filtered = transfer.count_left_out(session, info, policy)

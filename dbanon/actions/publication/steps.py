@@ -197,7 +197,7 @@ def _write(to: Sender, plan: PublicationPlan, work: Work) -> Work:
         printed=release_rows.copy_statements(publication),
     )
     if publication.places is None or publication.reading == publication.stage:
-        # Otherwise the keys are compared with those of the source when the membership is stored.
+        # Otherwise a primary key of the source tells its rows apart.
         to.do(partial(subjects.require_unique, session, publication))
     to.do(partial(subjects.require_means_within, session, publication))
     return replace(work, publication=publication)
@@ -352,7 +352,8 @@ def build(
     work, reading = begun(session, plan, prepared, part=part), reading or Reading()
     publication = replace(work.publication, withdrawn=withdrawn, key=key, places=reading.places)
     if reading.places is not None and reading.counted is not None:
-        publication = replace(publication, n_rows=reading.counted.state.rows)
+        of_source = reading.counted.state.rows, reading.counted.keys
+        publication = replace(publication, of_source=of_source)
     publication = _numbered(session, publication, work.place)
     work = replace(work, publication=publication, reading=reading)
     return _run(session, plan, [work], stages)[0]

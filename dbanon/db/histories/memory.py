@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from psycopg import sql
 
 from dbanon.db import catalog
-from dbanon.db.person_hashes import fill_places, write_members
+from dbanon.db.person_hashes import add_unpublished, fill_places, write_members
 from dbanon.db.proofs import subjects
 from dbanon.db.queries import identifiers, named, query, template
 from dbanon.db.releases import copies, immutability, relations
@@ -553,10 +553,13 @@ def _present(session: Session, publication: Publication, key: UUID) -> None:
     }
     added = template("histories.add_values", codes=publication.codes, **slots)
     create = query("histories.create_present")
-    write_members(session, publication, key, present, before=[added, create])
-    counts = template("histories.present_count", rows=publication.rows)
-    found, partly, complete, shown = session.one(counts)
-    if publication.n_rows not in {None, found} or not partly == complete == shown:
+    counts = write_members(session, publication, key, present, before=[added, create])
+    found, complete, shown, keys = counts
+    expected, others = publication.of_source or (found, keys), 0
+    if found < expected[0]:
+        others, keys_of_others = add_unpublished(session, publication, key)
+        keys += keys_of_others
+    if (found + others, keys) != expected or not found == complete == shown:
         subjects.require_unique(session, publication)
         raise DatabaseError(
             f"the membership of {publication.view} would be incomplete; nothing was published",
@@ -564,7 +567,7 @@ def _present(session: Session, publication: Publication, key: UUID) -> None:
         )
     if publication.places is not None:
         fill_places(session, publication)
-    if found != complete:
+    if others:
         session.pg.execute(query("histories.discard_unpublished"))
 
 

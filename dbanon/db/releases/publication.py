@@ -24,6 +24,7 @@ from dbanon.domain.table import ColumnKind, TableName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from decimal import Decimal
     from uuid import UUID
 
     from dbanon.domain.policy import Policy
@@ -91,8 +92,8 @@ class Publication:
     """The key by which persons are remembered in the series with which it is compared alone."""
     places: int | None = None
     """The number of the table for the places of its rows, None if they are not stored."""
-    n_rows: int | None = None
-    """The number of rows of the source, None if places are not stored."""
+    of_source: tuple[int, Decimal] | None = None
+    """The number of rows of the source and the sum of their keys, None if places are not stored."""
     gained: Sums | None = None
     """By how much the sums of the rows of the former copy have changed, None when it is new."""
     lost: int = 0
@@ -193,7 +194,8 @@ class Publication:
     @property
     def noted_columns(self) -> tuple[str, ...]:
         """The columns of ``rows`` that are dropped once the membership is stored in the history."""
-        return () if self.kind.is_live else (*self.written.values(), "value")
+        placed = () if self.places is None else ("place",)
+        return () if self.kind.is_live else (*self.written.values(), "value", *placed)
 
     def keys(self, *, of: str) -> list[sql.Composed]:
         """Compose the primary key of the relation ``of`` in base types, without domain code."""

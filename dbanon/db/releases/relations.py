@@ -88,12 +88,13 @@ def _named(columns: Mapping[str, str]) -> sql.Composed:
 
 def _rows_statement(publication: Publication) -> sql.Composed:
     leaf = ", 0 AS leaf" if publication.info.leaves else ""
-    last = sql.SQL(leaf if publication.kind.is_live else ", 0 AS value")
+    last = leaf if publication.kind.is_live else ", 0 AS value"
+    last += "" if publication.places is None else ", NULL::tid AS place"
     return template(
         "releases.create_rows",
         rows=publication.rows,
         keys=sql.SQL(", ").join(publication.named_keys(of="s")),
-        last=_named(publication.written) + last,
+        last=_named(publication.written) + sql.SQL(last),
         source=publication.reading,
     )
 

@@ -42,6 +42,7 @@ def copy_statements(publication: Publication) -> Iterator[sql.Composed]:
 
 def _row_columns(publication: Publication) -> list[str]:
     given = [*publication.key_columns, *publication.written.values()]
+    given += [] if publication.places is None else ["place"]
     return [*given, "group_id", *([] if publication.kind.is_live else ["value"])]
 
 
@@ -152,6 +153,7 @@ def fill(
     into_rows, into_groups, *into_draft = copy_statements(publication)
     copied = source.columns if source.copied is None else source.copied
     given = [*source.keys.columns, *(copied.column(name) for name in publication.written)]
+    given += [] if publication.places is None else [source.places]
     columns = [*(column.combine_chunks() for column in given), *map(pa.array, numbers)]
     send(session, into_rows, _rows(columns, shown, _row_columns(publication)))
     try:

@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import json
 import os
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -15,10 +16,19 @@ from dbanon.db.histories import memory
 from dbanon.db.person_hashes import person_hash
 from dbanon.db.releases import release_rows
 from dbanon.domain.errors import DatabaseError, PolicyError
-from dbanon.domain.policy import K_ANONYMITY, ColumnRule, ModelSpec, Policy, Role
+from dbanon.domain.policy import (
+    K_ANONYMITY,
+    ColumnRule,
+    Comparison,
+    Condition,
+    ModelSpec,
+    Policy,
+    Role,
+)
 from dbanon.domain.table import TableName
 
 STAYS = TableName("public", "stays")
+FEW = Condition("number", Comparison.BELOW, value=20)
 REMEMBERED = """
 SELECT e.person, v.value ->> 'disease'
   FROM dbanon.history_member AS m
@@ -50,6 +60,7 @@ def set_policy(database, *identifiers):
     models = (ModelSpec(K_ANONYMITY, {"k": 3}),)
     policy = Policy(STAYS, rules, models, algorithm="mdav", max_suppressed=0.1)
     dbanon.set_policy(STAYS, policy, settings=database.settings)
+    return policy
 
 
 def publish(database, **options):
@@ -99,6 +110,53 @@ def test_a_new_series_is_remembered_by_a_key_of_its_own(stays):
     again = remembered(stays, second)
     assert set(again) <= set(persons(stays))
     assert not {person for person, _ in first} & {person for person, _ in again}
+
+
+PLACES = """
+SELECT count(*),
+       count(*) FILTER (WHERE s.ctid IS NULL OR p.place IS NULL),
+       count(*) FILTER (WHERE p.state = 0 AND p.person = ANY (m.persons)),
+       count(*) FILTER (WHERE p.state = -1 AND p.person <> ALL (m.persons))
+  FROM (SELECT s.ctid, {person} AS person
+          FROM public.stays AS s CROSS JOIN dbanon.history_key AS k
+         WHERE {selected}) AS s
+  FULL JOIN {places} AS p ON p.place = s.ctid AND p.person = s.person
+ CROSS JOIN dbanon.history_member AS m
+"""  # after one release of few persons
+
+
+@pytest.mark.parametrize("texts", ["s.ward, s.number::text", "s.number::text"])
+@pytest.mark.parametrize(
+    ("given", "selected", "options", "others"),
+    exhaustive_after(
+        2,
+        [
+            ({"algorithm": "auto"}, "true", {}, 1),
+            ({"where": (FEW,)}, "s.number < 20", {}, 0),
+            ({"algorithm": "auto"}, "true", {"rows_per_block": 10}, 0),
+            ({"algorithm": "auto"}, "true", {"rows_per_block": 1000}, 1),
+        ],
+    ),
+)
+def test_the_place_of_each_row_in_the_source_is_stored_published_or_not(
+    stays, texts, given, selected, *, options, others
+):
+    if "ward" not in texts:
+        stays.execute(
+            "ALTER TABLE public.stays DROP CONSTRAINT stays_pkey, ADD PRIMARY KEY (number)"
+        )
+    stays.execute("UPDATE public.stays SET number = 105 WHERE number = 9")  # moves
+    policy = replace(set_policy(stays, "ward", "number"), **given)
+    dbanon.set_policy(STAYS, policy, settings=stays.settings)
+    release = publish(stays, **options)
+    (places,) = stays.execute("SELECT source_state ->> 'places' FROM dbanon.release")[0]
+    statement = sql.SQL(PLACES).format(
+        person=person_hash(sql.SQL(texts)),
+        selected=sql.SQL(selected),
+        places=sql.Identifier("dbanon_data", f"places_{places}"),
+    )
+    published = release.loss.n_rows - others
+    assert stays.execute(statement.as_string(None)) == [(published + others, 0, published, others)]
 
 
 FAULTS = {
