@@ -17,14 +17,7 @@ from dbanon.anonymization.problem import Problem, solve
 from dbanon.domain.chance import shuffled
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.outcomes import Stages
-from dbanon.domain.policy import (
-    K_ANONYMITY,
-    L_DIVERSITY,
-    ColumnRule,
-    ModelSpec,
-    Policy,
-    Role,
-)
+from dbanon.domain.policy import K_ANONYMITY, L_DIVERSITY, ColumnRule, ModelSpec, Policy, Role
 from dbanon.domain.table import ColumnKind, TableName, quote_identifier
 from dbanon.formats.support import Mode, require
 

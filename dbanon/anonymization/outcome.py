@@ -24,14 +24,7 @@ from dbanon.domain.errors import DbanonError, PolicyError, Unsatisfiable
 from dbanon.domain.policy import PREFIX, ModelSpec, Policy
 from dbanon.domain.table import quote_identifier
 from dbanon.models.base import Scope
-from dbanon.models.demands import (
-    all_demands,
-    demands_of,
-    linked_demands,
-    meets,
-    unlinked,
-    wholes,
-)
+from dbanon.models.demands import all_demands, demands_of, linked_demands, meets, unlinked, wholes
 from dbanon.models.registry import MODELS, require_valid, title
 
 if TYPE_CHECKING:

@@ -78,11 +78,7 @@ def least_size(
 
 
 def pool_size(
-    policy: Policy,
-    published: Mapping[str, Sequence[int]],
-    *,
-    persons: int,
-    without: float = 0.0,
+    policy: Policy, published: Mapping[str, Sequence[int]], *, persons: int, without: float = 0.0
 ) -> int | None:
     """Return how many persons a pool needs, None if no number suffices.
 

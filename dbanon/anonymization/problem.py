@@ -111,12 +111,7 @@ def _grouped(problem: Problem, *, seed: int, stages: Stages) -> tuple[Assignment
 
 
 def _of_persons(
-    encoded: EncodedTable,
-    policy: Policy,
-    subjects: NDArray[np.int32],
-    *,
-    seed: int,
-    stages: Stages,
+    encoded: EncodedTable, policy: Policy, subjects: NDArray[np.int32], *, seed: int, stages: Stages
 ) -> Assignment:
     """Group persons, one profile each; every model holds for persons and for rows.
 

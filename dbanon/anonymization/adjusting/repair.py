@@ -231,12 +231,7 @@ class _Constrained(Merging):
     """Groups that are merged until they meet the demands."""
 
     def __init__(
-        self,
-        table: EncodedTable,
-        assignment: Assignment,
-        k: int,
-        *,
-        demands: Sequence[Demand],
+        self, table: EncodedTable, assignment: Assignment, k: int, *, demands: Sequence[Demand]
     ) -> None:
         super().__init__(table, assignment)
         self._k = k

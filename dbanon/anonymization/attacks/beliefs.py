@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.stats import hypergeom
 
-from dbanon.anonymization.attacks.scenario import (
-    Case,
-    Named,
-    NotTried,
-    Target,
-    naming,
-    result,
-)
+from dbanon.anonymization.attacks.scenario import Case, Named, NotTried, Target, naming, result
 from dbanon.models.tally import Tally, joint_codes
 
 if TYPE_CHECKING:

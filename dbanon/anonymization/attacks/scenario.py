@@ -205,11 +205,7 @@ def naming(name: str, column: str, found: Named, *, expected: float | None, left
 
 
 def draw(
-    released: Released,
-    policy: Policy,
-    *,
-    samples: int,
-    generator: np.random.Generator,
+    released: Released, policy: Policy, *, samples: int, generator: np.random.Generator
 ) -> Case:
     """Draw persons who are in the release, if membership is stored, and find their classes."""
     rows = np.arange(released.table.n_rows)

@@ -19,13 +19,7 @@ from dbanon.anonymization.auto.distribution_cuts import (
 )
 from dbanon.anonymization.auto.plans import EFFORTS, SHARES, SMALL, Phase
 from dbanon.anonymization.auto.rounds import LIGHT, Effort, coordinates, improve
-from dbanon.anonymization.auto.space import (
-    Frozen,
-    Space,
-    freeze,
-    make_space,
-    total_cost,
-)
+from dbanon.anonymization.auto.space import Frozen, Space, freeze, make_space, total_cost
 from dbanon.anonymization.auto.start import Carved, Clock, carved_by, start, start_quickly
 from dbanon.anonymization.threads import GivenUp, aside, given_up
 from dbanon.domain.assignment import Assignment, EncodedTable

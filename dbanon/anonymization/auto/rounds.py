@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dbanon.anonymization.auto.space import (
-    Space,
-    can_be_carved,
-    ladders,
-)
+from dbanon.anonymization.auto.space import Space, can_be_carved, ladders
 from dbanon.anonymization.threads import in_threads
 from dbanon.kernels.layout import START, WIDE
 

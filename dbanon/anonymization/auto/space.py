@@ -25,13 +25,7 @@ if TYPE_CHECKING:
     from dbanon.kernels.layout import Floats, Int32s, Int64s
     from dbanon.models.base import Demand, Rule
 
-    Ladders = tuple[
-        Int64s,
-        Int64s,
-        Int32s,
-        Int32s,
-        Floats,
-    ]
+    Ladders = tuple[Int64s, Int64s, Int32s, Int32s, Floats]
 
 
 Loss = Literal["ncp", "il"]

@@ -296,11 +296,7 @@ def carved_by(space: Space, carving: Carving, clock: Clock) -> Carved | None:
 
 
 def start(
-    space: Space,
-    *,
-    seed: int,
-    clock: Clock | None = None,
-    carving: Carving = USUAL,
+    space: Space, *, seed: int, clock: Clock | None = None, carving: Carving = USUAL
 ) -> Start:
     """Make the initial clusters with the method that loses least on a sample.
 
@@ -354,9 +350,7 @@ def _ways(
         most = how.segment if part is space else part.n_rows
         return start_by_carving(part, seeds=how.seeds, segment=most, seed=seed, over=clock.over)
 
-    def on_samples(
-        make: Callable[[Space], Int32s],
-    ) -> Callable[[], list[Int32s]]:
+    def on_samples(make: Callable[[Space], Int32s]) -> Callable[[], list[Int32s]]:
         return lambda: [make(part) for part in samples]
 
     ways = [_Way(BLOCKS, on_samples(in_blocks), partial(in_blocks, space))]

@@ -14,14 +14,7 @@ from dbanon.anonymization.auto.space import Loss, make_space, total_cost
 from dbanon.anonymization.interfaces import listens
 from dbanon.anonymization.loss.costs import box_losses, column_costs
 from dbanon.anonymization.loss.metrics import Publication
-from dbanon.anonymization.outcome import (
-    Outcome,
-    certify,
-    joined,
-    outcome,
-    publish,
-    requirement_of,
-)
+from dbanon.anonymization.outcome import Outcome, certify, joined, outcome, publish, requirement_of
 from dbanon.anonymization.problem import Problem, solve
 from dbanon.anonymization.recodings.groups import of_labels
 from dbanon.anonymization.registry import METRICS, algorithm_named

@@ -167,11 +167,7 @@ _OF_LINES = {
 
 
 def read_column(
-    column: EncodedColumn,
-    recoding: str,
-    *,
-    labels: Sequence[str | None],
-    index: NDArray[np.int32],
+    column: EncodedColumn, recoding: str, *, labels: Sequence[str | None], index: NDArray[np.int32]
 ) -> CellColumn:
     """Return the cells of a published column.
 

@@ -276,9 +276,7 @@ DELTA = EPSILON = 0.1
 
 
 def posterior(
-    counts: NDArray[np.int64],
-    among_known: NDArray[np.float64],
-    among_class: NDArray[np.float64],
+    counts: NDArray[np.int64], among_known: NDArray[np.float64], among_class: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the belief about a person's sensitive value, given the person's class.
 

@@ -83,12 +83,7 @@ def _of_numbers(moments: Moments) -> Singles:
 
 
 def scores(
-    train: NDArray[Any],
-    wanted: NDArray[Any],
-    *,
-    test: NDArray[Any],
-    truth: NDArray[Any],
-    seed: int,
+    train: NDArray[Any], wanted: NDArray[Any], *, test: NDArray[Any], truth: NDArray[Any], seed: int
 ) -> Mapping[str, Score]:
     """Train on some rows, and predict others; a single value is predicted as such."""
     if len(np.unique(wanted)) < 2:  # noqa: PLR2004 - classifiers refuse

@@ -61,10 +61,7 @@ class QuerySet(NamedTuple):
 
 
 def query_errors(
-    readings: Sequence[Reading],
-    *,
-    generator: np.random.Generator,
-    scaled: bool = False,
+    readings: Sequence[Reading], *, generator: np.random.Generator, scaled: bool = False
 ) -> tuple[QueryError, ...]:
     """Return the errors of random queries, by their share of the rows; O(rows log rows) a pair.
 
