@@ -51,6 +51,17 @@ DELETE FROM {places} AS p
  USING pg_temp.history_went AS w
  WHERE w.place = p.ctid
 
+-- name: empty_places
+-- Empty a table of places, which no reader reads; while a dump of the database has a lock on it, delete its rows.
+DO $$
+BEGIN
+    LOCK TABLE {places} IN ACCESS EXCLUSIVE MODE NOWAIT;
+    TRUNCATE {places};
+EXCEPTION WHEN lock_not_available THEN
+    DELETE FROM {places};
+END
+$$
+
 -- name: fill_hashed
 -- The places of all rows of a source, with the keyed hash of the person.
 INSERT INTO {hashed}

@@ -15,7 +15,6 @@ from uuid import uuid4
 from psycopg import sql
 
 from dbanon.db import identity
-from dbanon.db.locks import unless_held
 from dbanon.db.queries import (
     equal_text,
     keyed_hash,
@@ -24,7 +23,7 @@ from dbanon.db.queries import (
     template,
 )
 from dbanon.db.releases.publication import data_table, private_statement
-from dbanon.db.session import only
+from dbanon.db.session import at_once, only
 from dbanon.domain.errors import DatabaseError
 from dbanon.domain.policy import STOP, Role
 from dbanon.domain.release import SourceState, Spread
@@ -74,9 +73,13 @@ def write_members(
     place = sql.SQL("NULL::tid" if publication.places is None else "r.place")
     hashed = _hashed(columns, values, key, publication.former_key)
     members = template("histories.members_of_rows", members=joined, place=place, **hashed)
-    session.run([*before, template("histories.present", members=members, **slots)])
+    present = template("histories.present", members=members, **slots)
     key_of_row = _hash_of_key(info, [sql.Identifier("r", name) for name in publication.key_columns])
-    return session.one(template("histories.present_count", rows=publication.rows, hash=key_of_row))
+    counts = template("histories.present_count", rows=publication.rows, hash=key_of_row)
+    with at_once(session.pg):
+        session.run([*before, present])
+        counted = session.pg.execute(counts)
+    return only(counted)
 
 
 def add_unpublished(session: Session, publication: Publication, key: UUID) -> tuple[int, Decimal]:
@@ -474,15 +477,8 @@ def places_of_next(session: Session, former: int | None) -> int:
 def fill_places(session: Session, publication: Publication) -> None:
     """Store the place of each row for a release that groups all rows, from its membership."""
     table = places(publication.places)
-    _empty(session, table)
-    session.pg.execute(template("persons.fill_places", places=table))
-
-
-def _empty(session: Session, table: sql.Identifier) -> None:
-    """Empty a table of places, which no reader reads; a dump of the database keeps its lock."""
-    empty, delete = (sql.SQL(verb).format(table) for verb in ("TRUNCATE {}", "DELETE FROM {}"))
-    if not unless_held(session, lambda: session.pg.execute(empty)):
-        session.pg.execute(delete)
+    empty = template("persons.empty_places", places=table)
+    session.run([empty, template("persons.fill_places", places=table)])
 
 
 def update_places(
@@ -502,7 +498,7 @@ def update_places(
     """
     if key is None:
         table, found = places(state.places), _CAME
-        session.pg.execute(template("persons.discard_went", places=table))
+        make = template("persons.discard_went", places=table)
     else:
         slots = {"person": hash_of(*_key_of_row(info)), "key": sql.Literal(key)}
         slots |= {"source": identity.readable(session, info), "selected": selected(policy, info)}
@@ -511,8 +507,8 @@ def update_places(
         identity.harmless(session, fill, keep=True, after=[create])
         state = state.placed(places_of_next(session, former), key)
         table, found = places(state.places), _HASHED
-        _empty(session, table)
+        make = template("persons.empty_places", places=table)
     keep = template("persons.keep_places", places=table, found=found)
     marks = template("persons.mark_places", places=table, release=sql.Literal(release))
-    session.run([keep, marks])
+    session.run([make, keep, marks])
     return state
