@@ -370,6 +370,7 @@ _STARTING_SECONDS = 300.0  # recovery after a crash replays up to max_wal_size
 _STOPPING_SECONDS = 60
 _ORPHAN_SECONDS = 10.0
 _LOG_LINES = 10
+_WITH_IO_METHOD = 18  # the first version of PostgreSQL
 
 # Neither the text nor the values of a user's statements may reach the log.
 _SETTINGS = {
@@ -638,6 +639,8 @@ class EmbeddedServer:
     def _launch(self, programs: Path, directory: Path) -> None:
         """Start the server and return once it accepts connections, also just after a kill -9."""
         settings = {**_SETTINGS, "unix_socket_directories": str(directory)}
+        if int((self.data / "PG_VERSION").read_bytes()) >= _WITH_IO_METHOD:
+            settings["io_method"] = "sync"  # reading by other processes takes longer in all
         options = ["-D", str(self.data)]  # on the command line, which identifies the process
         for name, value in settings.items():
             options += ["-c", f"{name}={value}"]
