@@ -136,7 +136,7 @@ def _state(session: Session, work: Work) -> SourceState | None:
         state = state.placed(reading.places, work.publication.key)
         places, ends = work.prepared.source.places, work.prepared.ends
         spread = None if ends is None else person_hashes.spread_of(info, policy, places, ends)
-        return replace(state, spread=spread)
+        return replace(state, spread=spread, pages=person_hashes.pages_of(places))
     return state if reading.key is None else update(state, key=reading.key, former=reading.former)
 
 

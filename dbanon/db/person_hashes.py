@@ -226,7 +226,7 @@ def count(
     )
     former = since.pages if since is not None and same else None
     pages = 1 + size // _PARTS if former is None else int(former[1:].partition(",")[0])
-    if by_parts and session.pg.info.server_version >= _READS_PAGES:
+    if by_parts and since is not None and session.pg.info.server_version >= _READS_PAGES:
         sums = sql.SQL("").join(map(sql.SQL(", sum(c.{})::int8").format, names))
         asked = _by_parts(asked, sums, pages=pages, size=size, former=former)
     rows, unchanged, *others = only(identity.harmless(session, asked))
@@ -240,6 +240,15 @@ def count(
         return Counted(state, unchanged, is_comparable=True, values=numbers, keys=keys, parts=parts)
     state = SourceState(facts, snapshot, rows, f"{_AT}{uuid4()}", pages=of_parts)
     return Counted(state, 0, is_comparable=False, values=numbers, keys=keys)
+
+
+def pages_of(places: pa.ChunkedArray) -> str:
+    """Return the pages of a part of a table, with the rows of each part."""
+    import numpy as np
+
+    page = places.to_numpy() >> 16
+    each = 1 + int(page.max(initial=0)) // _PARTS
+    return f"{{{each},{','.join(map(str, np.bincount(page // each, minlength=1)))}}}"
 
 
 def _by_parts(counted: sql.Composed, sums: sql.Composed, **numbers: object) -> sql.Composed:
@@ -418,10 +427,12 @@ def spread_of(
     """
     import pyarrow as pa
 
+    from dbanon.db.transfer import tids
+
     rows, values = ends
     if len(rows) > _MOST_SPREAD:
         return None
-    listed = ",".join(f'"{place}"' for place in places.take(pa.array(rows)).to_pylist())
+    listed = ",".join(f'"{tid}"' for tid in tids(places.take(pa.array(rows))).to_pylist())
     return Spread(columns_of_spread(info, policy), values, f"{{{listed}}}")
 
 

@@ -82,7 +82,7 @@ class SourceRows:
     ``copied``: columns published unchanged and the subject, as COPY takes them, by anatomy, or of a
     source that is read only once or masked; otherwise None. All but keys are dictionary-encoded,
     one dictionary per column. ``frozen``: positions of rows with ``columns`` of an earlier release
-    instead of the source. ``places``: of the rows of a table, as text, if asked for.
+    instead of the source. ``places``: of the rows of a table, int64, if asked for: page and number.
     """
 
     keys: pa.Table
@@ -187,7 +187,7 @@ def read(
     keys = [info.column(name) for name in info.primary_key]
     rules = (*policy.with_role(Role.QUASI), *policy.with_role(Role.SENSITIVE))
     rules += tuple(r for r in policy.with_role(Role.INSENSITIVE) if r.column == policy.class_label)
-    parts = [*map(_key, keys), *([sql.SQL("ctid::text")] if placed else [])]
+    parts = [*map(_key, keys), *([sql.SQL("tidsend(ctid)")] if placed else [])]
     parts += [value_of(info.column(rule.column), rule.role) for rule in rules]
     quasi = {rule.column for rule in policy.with_role(Role.QUASI)}
     is_masked = any(not quasi.issuperset(step.columns) for step in policy.masking)
@@ -208,8 +208,25 @@ def read(
         read.select(range(len(keys))),
         read.select(range(first, last)),
         read.select(range(last, len(names))) if copied or info.is_computed else None,
-        places=read.column(len(keys)) if placed else None,
+        places=_places(read.column(len(keys))) if placed else None,
     )
+
+
+def _places(sent: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return places from their six bytes, of which the last two are the number in the page."""
+    padded = np.zeros((len(sent), 8), np.uint8)
+    data = sent.cast(pa.binary(6)).combine_chunks().buffers()[1]
+    padded[:, 2:] = np.frombuffer(data, np.uint8).reshape(-1, 6)
+    return pa.chunked_array([padded.view(">i8")[:, 0].astype(np.int64)])
+
+
+def tids(places: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return places as PostgreSQL writes them."""
+    import pyarrow.compute as pc
+
+    parts = pc.shift_right(places, 16), pc.bit_wise_and(places, 0xFFFF)
+    page, number = (part.cast(pa.string()) for part in parts)
+    return pc.binary_join_element_wise("(", page, ",", number, ")", "")
 
 
 def fetch(

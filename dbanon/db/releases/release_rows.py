@@ -14,7 +14,7 @@ from psycopg import sql
 
 from dbanon.db import identity
 from dbanon.db.queries import template
-from dbanon.db.transfer import ROWS_AT_ONCE, copy_statement, send, write_codes, write_table
+from dbanon.db.transfer import ROWS_AT_ONCE, copy_statement, send, tids, write_codes, write_table
 from dbanon.domain.chance import shuffled
 from dbanon.domain.errors import PolicyError
 from dbanon.domain.policy import Role
@@ -153,7 +153,7 @@ def fill(
     into_rows, into_groups, *into_draft = copy_statements(publication)
     copied = source.columns if source.copied is None else source.copied
     given = [*source.keys.columns, *(copied.column(name) for name in publication.written)]
-    given += [] if publication.places is None else [source.places]
+    given += [] if publication.places is None else [tids(source.places)]
     columns = [*(column.combine_chunks() for column in given), *map(pa.array, numbers)]
     send(session, into_rows, _rows(columns, shown, _row_columns(publication)))
     try:

@@ -123,6 +123,7 @@ SELECT count(*),
   FULL JOIN {places} AS p ON p.place = s.ctid AND p.person = s.person
  CROSS JOIN dbanon.history_member AS m
 """  # after one release of few persons
+PAGES = "SELECT (s.ctid::text::point)[0] FROM public.stays AS s WHERE {}"
 
 
 @pytest.mark.parametrize("texts", ["s.ward, s.number::text", "s.number::text"])
@@ -145,16 +146,19 @@ def test_the_place_of_each_row_in_the_source_is_stored_published_or_not(
         stays.execute(
             "ALTER TABLE public.stays DROP CONSTRAINT stays_pkey, ADD PRIMARY KEY (number)"
         )
-    stays.execute("UPDATE public.stays SET number = 105 WHERE number = 9")  # moves
+    stays.execute("UPDATE public.stays SET number = number WHERE number > 9")  # moves
     policy = replace(set_policy(stays, "ward", "number"), **given)
     dbanon.set_policy(STAYS, policy, settings=stays.settings)
     release = publish(stays, **options)
-    (places,) = stays.execute("SELECT source_state ->> 'places' FROM dbanon.release")[0]
+    ((state,),) = stays.execute("SELECT source_state FROM dbanon.release")
     statement = sql.SQL(PLACES).format(
         person=person_hash(sql.SQL(texts)),
         selected=sql.SQL(selected),
-        places=sql.Identifier("dbanon_data", f"places_{places}"),
+        places=sql.Identifier("dbanon_data", f"places_{state['places']}"),
     )
+    each, *rows = json.loads(state["pages"].translate({ord("{"): "[", ord("}"): "]"}))
+    pages = [int(page) for (page,) in stays.execute(PAGES.format(selected))]
+    assert (each, rows) == (1, [pages.count(page) for page in range(max(pages) + 1)])
     published = release.loss.n_rows - others
     assert stays.execute(statement.as_string(None)) == [(published + others, 0, published, others)]
 
