@@ -6,7 +6,7 @@ import sys
 
 INTERRUPTED = 130
 # Imported objects live until the end: repeated collections would take a seventh of the start time.
-_OBJECTS_BETWEEN_COLLECTIONS = 200_000
+_OBJECTS_BETWEEN_COLLECTIONS = 500_000
 
 
 class _Unneeded:
