@@ -72,6 +72,15 @@ SELECT h.release_id, h.relation_schema, h.relation_name, h.several
    AND EXISTS (SELECT FROM dbanon.history_member AS m WHERE m.release_id = h.release_id)
  ORDER BY h.release_id
 
+-- name: create_counted
+-- A table for the numbers of persons with each value in each class of the first release of a series.
+CREATE TEMPORARY TABLE history_counted (
+    class bigint NOT NULL,
+    value_id integer NOT NULL,
+    persons integer NOT NULL
+)
+ON COMMIT DROP
+
 -- name: create_entries
 -- A table for the membership of persons. persons: how many alike an entry stands for; person is none of theirs if
 -- these are several.
@@ -598,8 +607,7 @@ SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
 -- entry for all persons who were always published together in the same classes with the same values, and are now. It
 -- is a fraction, and no figure of cells or pairs tells them apart. Of persons with one row a release only. oldest: the
 -- first release, of which few persons changed later. Those with the same changes have one course, and one step of it
--- for each change.
-CREATE TEMPORARY TABLE history_entries ON COMMIT DROP AS
+-- for each change. The persons of that release are counted by class and value, too.
 WITH class AS MATERIALIZED (
     SELECT DISTINCT g.class, {class} AS former  -- groups may be published alike
       FROM {groups} AS g
@@ -644,6 +652,13 @@ met AS (
       FULL JOIN pg_temp.history_present AS n ON n.former = coalesce(o.person, c.person)
      GROUP BY o.class, o.value_id, c.course, n.class, n.value_id
 ),
+counted AS (
+    INSERT INTO pg_temp.history_counted
+    SELECT m.class_now, m.value_now, sum(m.persons)
+      FROM met AS m
+     WHERE m.class_now IS NOT NULL
+     GROUP BY m.class_now, m.value_now
+),
 alike AS MATERIALIZED (
     SELECT lpad(to_hex(row_number() OVER ()), 32, '0')::uuid AS person, m.persons, m.class, m.value_id,
            m.course, t.until, c.former AS class_now, m.value_now,
@@ -670,6 +685,7 @@ entry AS (
      WHERE a.class_now IS NOT NULL
        AND NOT a.is_same
 )
+INSERT INTO pg_temp.history_entries
 SELECT e.release_id, e.relation, e.person, e.class, e.value_id,
        coalesce(e.until, CASE WHEN e.relation = {relation} AND NOT e.is_same THEN {release}::bigint END) AS until,
        e.class AS shown, e.value_id::bigint AS held, 1::bigint AS place, e.persons

@@ -159,21 +159,32 @@ def unpack_with_new(session: Session, known: Memory, publication: Publication) -
 
     ENTRIES contains that of the release alone, as ``remember`` left it.
     """
-    view, several = publication.view, not publication.policy.is_one_row(publication.info)
-    joined = replace(
-        known, relations={**known.relations, publication.id: view}, several=known.several or several
-    )
-    if not known.relations:
-        return joined
-    session.pg.execute(sql.SQL("ALTER TABLE {} RENAME TO history_present").format(ENTRIES))
-    first = joined.first(view)
-    if joined.several:
+    joined = _joined(known, publication)
+    if known.relations:
+        session.pg.execute(sql.SQL("ALTER TABLE {} RENAME TO history_present").format(ENTRIES))
         drop(session, _REST)
         _unpack(session, [known])
-        session.pg.execute(query("histories.find_former"), {"relation": first})
+        first = {"relation": joined.first(publication.view)}
+        session.pg.execute(query("histories.find_former"), first)
         drop(session, _PRESENT)
         _add_entries(session, joined, publication, is_first=False)
-        return joined
+    return joined
+
+
+def _joined(known: Memory, publication: Publication) -> Memory:
+    several = known.several or not publication.policy.is_one_row(publication.info)
+    relations = {**known.relations, publication.id: publication.view}
+    return replace(known, relations=relations, several=several)
+
+
+def unpack_alike(session: Session, known: Memory, publication: Publication) -> Memory | None:
+    """Do the same with persons alike as one entry, and count those of the release in COUNTED.
+
+    Returns None, and does nothing, if there are none or if a person can have several rows.
+    """
+    joined = _joined(known, publication)
+    if not known.relations or joined.several:
+        return None
     alike = template(
         "histories.unpack_alike",
         **{"class": publication.number_of_group},
@@ -182,13 +193,20 @@ def unpack_with_new(session: Session, known: Memory, publication: Publication) -
         oldest=sql.Literal(min(known.relations)),
         releases=sql.Literal([*known.relations]),
         first=sql.Literal([*known.firsts().values()]),
-        relation=sql.Literal(first),
+        relation=sql.Literal(joined.first(publication.view)),
         release=sql.Literal(publication.id),
     )
-    session.pg.execute(query("session.sample_little"))
-    session.pg.execute(alike)
-    drop(session, _PRESENT)
-    session.pg.execute(sql.SQL("ANALYZE {}").format(ENTRIES))
+    with at_once(session.pg):
+        session.pg.execute(sql.SQL("ALTER TABLE {} RENAME TO history_present").format(ENTRIES))
+        for name in (
+            "session.sample_little",
+            "histories.create_entries",
+            "histories.create_counted",
+        ):
+            session.pg.execute(query(name))
+        session.pg.execute(alike)
+        drop(session, _PRESENT)
+        session.pg.execute(sql.SQL("ANALYZE {}, {}").format(ENTRIES, COUNTED))
     return replace(joined, is_merged=True)
 
 

@@ -70,18 +70,22 @@ def remember(
     compared = _comparable(session, [known], [publication])
     # Of a person of several rows, no figure is kept: what tells them is numbered anew every time.
     is_kept = compared.policies.keys() == known.relations.keys() and not known.several
+    beside = None
     if is_kept and len(known.relations) == 1:
+        beside = before and memory.unpack_alike(session, before, publication)
+        if beside is None:
+            memory.count_classes(session)
         found, of_cells = _count_first(session, compared), None
     else:
         found, of_cells = _counted(session, compared, base=compared.base, is_kept=is_kept)
     with at_once(session.pg):
         if is_kept:
             cells.keep(session, found)
-        if before is not None:
-            beside = memory.unpack_with_new(session, before, publication)
-        else:
+        if before is None:
             memory.forget(session)
-    if before is None:
+        elif beside is None:
+            beside = memory.unpack_with_new(session, before, publication)
+    if beside is None:
         return _composition(compared, found, of_cells)
     compared = _comparable(session, [beside], [publication])
     counted, of_cells = _counted(session, compared)
@@ -357,13 +361,11 @@ def _all_cells(session: Session, found: Sequence[Memory]) -> None:
 
 
 def _count_first(session: Session, compared: _Compared) -> Figures:
-    """Count the only release of a series, as a count of all cells and pairs would."""
+    """Count the only release of a series, in COUNTED, as a count of all cells and pairs would."""
     ((number, policy),) = compared.policies.items()
     numbers = _numeric(session, compared.known)
-    with at_once(session.pg):
-        memory.count_classes(session)
-        if not policy.anatomy:  # no refresh keeps its buckets, of which each shows few values alike
-            memory.keep_classes(session, number)
+    if not policy.anatomy:  # no refresh keeps its buckets, of which each shows few values alike
+        memory.keep_classes(session, number)
     pair = cells.first_pair(session, compared.known, policy)
     results = {number: tuple(cells.of_first(session, number, policy, numbers))}
     memory.drop(session, memory.COUNTED)
