@@ -266,11 +266,7 @@ class Publication:
         if self.policy.anatomy:
             beside = {rule.column for rule in self.policy.with_role(Role.SENSITIVE)}
             names = [*(name for name in names if name not in beside), BUCKET]
-        return (*names, *self._pseudonyms)
-
-    @property
-    def _pseudonyms(self) -> tuple[str, ...]:
-        return () if self.policy.pseudonym is None else (self.policy.pseudonym,)
+        return (*names, *([] if self.policy.pseudonym is None else [self.policy.pseudonym]))
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -327,7 +323,8 @@ class Publication:
     def columns(self) -> sql.Composed:
         """Compose the select list: recoded columns from the groups, all others from ``s``."""
         values = dict(self._recoded())
-        values |= dict.fromkeys(self._pseudonyms, self._pseudonym)
+        if self.policy.pseudonym is not None:
+            values[self.policy.pseudonym] = self._pseudonym
         for rule in self.policy.replaced:
             values[rule.column] = made_up(self.policy, rule, self.key)
         values |= {name: self.value(name) for name in self.copied}

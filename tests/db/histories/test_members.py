@@ -89,6 +89,13 @@ def test_everybody_who_is_shown_is_remembered_with_their_own_values(stays, optio
     assert len(shown) == release.loss.n_rows - release.loss.n_suppressed
 
 
+def test_a_person_may_have_several_rows_that_two_columns_tell_apart(stays):
+    policy = replace(set_policy(stays, "ward", "number"), subject="ward", algorithm="auto")
+    dbanon.set_policy(STAYS, policy, settings=stays.settings)
+    release = publish(stays)
+    assert len({person for person, _ in remembered(stays, release)}) == 7
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("key", [["number"], ["number", "bed"], ["bed", "number"]])
 def test_a_key_of_numbers_is_hashed_like_any_other(stays, key):
