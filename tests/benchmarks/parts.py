@@ -133,12 +133,11 @@ def of_publication() -> dict[str, str]:
     return {
         "send all rows": f"COPY (SELECT id, {SHOWN} FROM public.large)"
         " TO '/dev/null' (FORMAT binary)",
-        "write the group of each row": "CREATE TABLE public.least_rows AS"
-        " SELECT id, id % 60000 AS class FROM public.large",
+        "write place and group of each row": "CREATE TABLE public.least_rows AS"
+        " SELECT id, ctid AS place, id % 60000 AS class FROM public.large",
         "(hash persons)": f"SELECT count({HASH}) FROM public.large AS s, {_key()}",
         "write the hash, the place and the class": "CREATE TABLE public.least_persons AS"
-        f" SELECT {HASH} AS person, s.ctid AS place, r.class"
-        f" FROM public.large AS s JOIN public.least_rows AS r USING (id), {_key()}",
+        f" SELECT {HASH} AS person, s.place, s.class FROM public.least_rows AS s, {_key()}",
         "sort and store them": "CREATE TABLE public.least_members AS"
         " SELECT array_agg(p.person) AS persons, array_agg(p.class) AS classes"
         " FROM (SELECT * FROM public.least_persons ORDER BY person) AS p",
