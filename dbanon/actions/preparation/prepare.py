@@ -257,7 +257,8 @@ def read_source(
         with stages("read"), _loading_kernels() if within is None else nullcontext():
             owned = several or policy.sample is not None or bool(policy.masking) or policy.anatomy
             shown = with_subject(policy) if owned else policy
-            placed = info.relkind == "r" and within is None and not (linked or kind.is_live)
+            unplaced = linked or kind.is_live or policy.anatomy
+            placed = info.relkind == "r" and within is None and not unplaced
             read = transfer.read(session, info, shown, within=within or queries.ALL, placed=placed)
             rows, n_not_drawn = draw(session, read, policy)  # of the sample, and of the others
         source = _encoded(session, member, rows, stages, several=several, quasi=quasi)
