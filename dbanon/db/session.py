@@ -431,6 +431,7 @@ _SETTINGS = {
     "synchronize_seqscans": "off",
     "transform_null_equals": "off",
     "constraint_exclusion": "off",  # planning would run functions of CHECK constraints
+    "enable_tidscan": "on",  # without it, each range of pages would read the whole table
     # Properties of created objects; triggers and foreign keys apply to them.
     "check_function_bodies": "on",
     "default_table_access_method": "heap",

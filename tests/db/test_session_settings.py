@@ -31,6 +31,7 @@ SETTINGS = {
     "row_security": ("off", "on"),
     "quote_all_identifiers": ("on", "off"),
     "check_function_bodies": ("off", "on"),
+    "enable_tidscan": ("off", "on"),
     "synchronous_commit": ("off", "local"),
     "DateStyle": ("German", "ISO, YMD"),
 }
