@@ -59,6 +59,7 @@ with _without("yaml", "scipy.linalg.cython_blas"):
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler, Flags
     from numba.core.compiler_machinery import PassManager
+    from numba.core.runtime import rtsys as runtime
     from numba.core.typeconv.castgraph import Conversion
     from numba.core.typing.templates import AttributeTemplate
     from numba.np import arraymath, arrayobj  # noqa: F401 - the first looks for a BLAS
@@ -201,11 +202,15 @@ class Cache(caching.FunctionCache):
 
     _impl_class = _Place
 
-    def load_overload(self, *arguments: object) -> object:
-        """Return the compiled code, None if it cannot be read."""
-        numba: Any = super()
+    def load_overload(self, signature: object, target: object) -> object:
+        """Return the compiled code, None if it cannot be read.
+
+        Numba would first declare all functions that compiled code can call.
+        """
+        numba: Any = self
+        runtime.initialize(target)
         try:
-            return numba.load_overload(*arguments)
+            return numba._load_overload(signature, target)  # noqa: SLF001
         except Exception:  # noqa: BLE001 - a damaged pickle raises anything
             self._forget()
             return None
