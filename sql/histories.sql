@@ -694,7 +694,8 @@ SELECT e.release_id, e.relation, e.person, e.class, e.value_id,
 -- name: unpack_touched
 -- Write the membership of the persons that a release may concern: those that changed since the first release, and
 -- some others. The persons of each part are sorted, and those of all parts: a person is found by two searches
--- instead of unpacking all. Arrays of a stored row would be read for each search.
+-- instead of unpacking all. Arrays of a stored row would be read for each search. Searched persons are joined by part,
+-- as PostgreSQL expects a single part, and would compare each person with each.
 WITH later AS MATERIALIZED (
     SELECT m.release_id, e.person, e.class, e.value_id
       FROM dbanon.history_member AS m
@@ -722,10 +723,12 @@ SELECT e.release_id, {first}, e.person, e.class, e.value_id,
        lead(e.release_id) OVER (PARTITION BY e.person ORDER BY e.release_id),
        e.class, e.value_id, 1, 1
   FROM (SELECT {first} AS release_id, t.person, p.classes[f.place] AS class, p.value_ids[f.place] AS value_id
-          FROM (SELECT t.person, b.parts[width_bucket(t.person, b.persons)] AS part
+          FROM (SELECT b.parts[width_bucket(t.person, b.persons)] AS part, array_agg(t.person) AS persons
                   FROM touched AS t
-                 CROSS JOIN begun AS b) AS t
-          JOIN part AS p ON p.part = t.part
+                 CROSS JOIN begun AS b
+                 GROUP BY 1) AS g
+          JOIN part AS p ON p.part = g.part
+         CROSS JOIN unnest(g.persons) AS t (person)
          CROSS JOIN LATERAL (SELECT width_bucket(t.person, p.persons) AS place OFFSET 0) AS f
          WHERE p.persons[f.place] = t.person
          UNION ALL

@@ -14,12 +14,9 @@ SELECT sum(c.rows)::int8, sum(c.unchanged)::int8{sums}, sum(c.keys)::numeric,
    AND s.ctid < ('(' || (p.part + 1) * {pages} || ',0)')::tid) AS c
 
 -- name: count_places
--- The numbers of new rows, of deleted rows, of all places, of unchanged rows of persons with a new row, and of unchanged
--- rows that are not published.
+-- The numbers of new rows, of deleted rows, and of unchanged rows that are not published.
 SELECT (SELECT count(*) FROM pg_temp.history_came),
        (SELECT count(*) FROM pg_temp.history_went),
-       (SELECT count(*) FROM {places}),
-       count(*) FILTER (WHERE m.person IN (SELECT c.person FROM pg_temp.history_came AS c)),
        count(*) FILTER (WHERE m.state < 0)
   FROM pg_temp.history_marked AS m
 
@@ -119,12 +116,11 @@ went AS (
 SELECT c.places FROM compared AS c
 
 -- name: find_marked
--- The unchanged rows that are not published, or not as they are by now, or whose person has a new row; with the state
--- of their place.
+-- The unchanged rows that are not published, or not as they are by now, with the state of their place.
 CREATE TEMPORARY TABLE history_marked ON COMMIT DROP AS
 SELECT p.person, p.place, p.state
   FROM {places} AS p
- WHERE (p.state <> 0 OR p.person IN (SELECT c.person FROM pg_temp.history_came AS c))
+ WHERE p.state <> 0
    AND NOT EXISTS (SELECT FROM pg_temp.history_went AS w WHERE w.place = p.ctid)
 
 -- name: find_spread
@@ -180,7 +176,8 @@ WITH withdrawn AS MATERIALIZED (
 )
 UPDATE {places} AS p
    SET state = CASE WHEN p.person IN (SELECT w.person FROM withdrawn AS w) THEN -1 ELSE 0 END
- WHERE p.person IN (SELECT e.person
+ WHERE (p.state <> 0 OR p.person IN (SELECT w.person FROM withdrawn AS w))  -- few rows are looked up
+   AND p.person IN (SELECT e.person
                       FROM dbanon.history_member AS m
                      CROSS JOIN LATERAL unnest(m.persons, m.classes) AS e (person, class)
                      WHERE m.release_id = {release}

@@ -225,8 +225,7 @@ SELECT NOT (c.relhasrules OR c.relrowsecurity OR c.relforcerowsecurity)
 -- much the sums of ``copy_sums`` change, and the number of former classes of which rows were deleted.
 WITH removed AS (
     DELETE FROM ONLY {release} AS t
-     WHERE t.{class_column} IN (SELECT g.class FROM {groups} AS g)
-        OR t.{class_column} = ANY ({withdrawn}::bigint[])
+     WHERE t.{class_column} IN (SELECT g.class FROM {groups} AS g UNION ALL SELECT unnest({withdrawn}::bigint[]))
     RETURNING t.*
 ),
 fresh AS MATERIALIZED ({served}),

@@ -365,9 +365,9 @@ def find_changes(
     of_values = _find_spread(session, info, policy, slots, since=since)
     analyze = (sql.SQL("ANALYZE {}").format(found) for found in _FOUND[:2])
     session.run([*analyze, template("persons.find_marked", places=table)])
-    came, went, known, twice, pending = session.one(template("persons.count_places", places=table))
-    before = known if now.parts is None else now.parts[2]
-    if (n_places, came, went, twice) != (before, rows - now.unchanged, known - now.unchanged, 0):
+    came, went, pending = session.one(query("persons.count_places"))
+    before = since.rows if now.parts is None else now.parts[2]
+    if (n_places, came, went) != (before, rows - now.unchanged, since.rows - now.unchanged):
         raise _faulty(info)
     places_to_read = template("persons.places_to_read", most=sql.Literal(_MOST_SPREAD))
     listed, n_read, spread = session.one(places_to_read)
@@ -375,7 +375,7 @@ def find_changes(
         return "much of it is not published"
     within = sql.SQL("ctid = ANY ({}::tid[])").format(sql.Literal(listed or "{}"))
     state = replace(now.state, changed=changed, spread=spread and Spread(*of_values, spread))
-    return Changes(within, known - went - pending, came, pending, state, now.values)
+    return Changes(within, since.rows - went - pending, came, pending, state, now.values)
 
 
 def _find_spread(
