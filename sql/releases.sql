@@ -124,30 +124,20 @@ SELECT a.attname::text,
 CASE WHEN octet_length({text}) = length({text}) OR {text} IS NORMALIZED THEN {text} ELSE normalize({text}) END
 
 -- name: copy_sums
--- The rows of a private copy, order-independent sums of their hashes without and with the class number, and a digest of
--- the transactions that wrote them, as in copy_writers.
-SELECT coalesce(sum(w.rows), 0),
-       coalesce(sum(w.cells), 0),
-       coalesce(sum(w.numbers), 0),
-       encode(sha256(convert_to(coalesce(string_agg(w.writer || ' ' || w.rows, ' ' ORDER BY w.writer COLLATE "C"), ''),
-                                'UTF8')), 'hex')
-  FROM (SELECT s.written_by::text AS writer, count(*) AS rows,
-               sum(hashtextextended('' COLLATE "C", s.cells)) AS cells,
-               sum(hashtextextended('' COLLATE "C", s.cells # hashint8extended(s.class, 0))) AS numbers
-          FROM (SELECT t.xmin AS written_by, {cells} AS cells, t.{class_column} AS class
-                  FROM ONLY {release} AS t
-                OFFSET 0) AS s
-         GROUP BY s.written_by) AS w
+-- The rows of a private copy, and order-independent sums of their hashes without and with the class number, by the
+-- transaction that wrote them.
+SELECT s.written_by::text, count(*), sum(hashtextextended('' COLLATE "C", s.cells)),
+       sum(hashtextextended('' COLLATE "C", s.cells # hashint8extended(s.class, 0)))
+  FROM (SELECT t.xmin AS written_by, {cells} AS cells, t.{class_column} AS class
+          FROM ONLY {release} AS t
+        OFFSET 0) AS s
+ GROUP BY s.written_by
 
 -- name: copy_writers
--- The rows of a private copy, and a digest of the transactions that wrote them, with the number of rows of each. A row
--- that is written or removed changes it.
-SELECT coalesce(sum(w.rows), 0),
-       encode(sha256(convert_to(coalesce(string_agg(w.writer || ' ' || w.rows, ' ' ORDER BY w.writer COLLATE "C"), ''),
-                                'UTF8')), 'hex')
-  FROM (SELECT t.xmin::text AS writer, count(*) AS rows
-          FROM ONLY {release} AS t
-         GROUP BY t.xmin) AS w
+-- The transactions that wrote the rows of a private copy, and the number of rows of each.
+SELECT t.xmin::text, count(*)
+  FROM ONLY {release} AS t
+ GROUP BY t.xmin
 
 -- name: create_draft
 -- The values for the copy, by code; dropped before the copy is served.
@@ -222,25 +212,38 @@ SELECT NOT (c.relhasrules OR c.relrowsecurity OR c.relforcerowsecurity)
 -- name: extend_release
 -- Withdraw classes from the private copy and add rows, and rewrite all rows of changed classes with them in random
 -- order. The physical order then discloses which classes changed, like their rows, and nothing else. Returns by how
--- much the sums of ``copy_sums`` change, and the number of former classes of which rows were deleted.
+-- much the sums of ``copy_sums`` change, the number of former classes of which rows were deleted, and the transactions
+-- that wrote deleted rows, and this one, with the numbers of rows that the copy loses of each.
 WITH removed AS (
     DELETE FROM ONLY {release} AS t
      WHERE t.{class_column} IN (SELECT g.class FROM {groups} AS g UNION ALL SELECT unnest({withdrawn}::bigint[]))
-    RETURNING t.*
+    RETURNING {columns}, t.xmin AS {writer}
 ),
 fresh AS MATERIALIZED ({served}),
 added AS (
-    INSERT INTO {release}
+    INSERT INTO {release} ({columns})
     SELECT n.*
-      FROM (SELECT o.* FROM removed AS o WHERE o.{class_column} <> ALL ({withdrawn}::bigint[])
+      FROM (SELECT {columns} FROM removed AS o WHERE o.{class_column} <> ALL ({withdrawn}::bigint[])
              UNION ALL
-            SELECT f.* FROM fresh AS f) AS n
+            SELECT {columns} FROM fresh AS f) AS n
      ORDER BY {order}
+),
+lost AS MATERIALIZED (
+    SELECT o.{class_column} AS class, o.{writer} AS writer, count(*) AS rows
+      FROM removed AS o
+     GROUP BY o.{class_column}, o.{writer}
 )
 SELECT coalesce(sum(s.sign), 0),
        coalesce(sum(s.sign * hashtextextended('' COLLATE "C", s.cells)::numeric), 0),
        coalesce(sum(s.sign * hashtextextended('' COLLATE "C", s.cells # hashint8extended(s.class, 0))::numeric), 0),
-       (SELECT count(*) FROM (SELECT FROM removed AS o GROUP BY o.{class_column}) AS c)
+       (SELECT count(DISTINCT l.class) FROM lost AS l),
+       (SELECT jsonb_object_agg(w.writer, w.rows)
+          FROM (SELECT l.writer::text, sum(l.rows) AS rows FROM lost AS l GROUP BY l.writer
+                 UNION ALL
+                SELECT pg_current_xact_id()::xid::text,
+                       -(SELECT count(*) FROM fresh AS f)
+                       - coalesce(sum(l.rows) FILTER (WHERE l.class <> ALL ({withdrawn}::bigint[])), 0)
+                  FROM lost AS l) AS w (writer, rows))
   FROM (SELECT -1 AS sign, {cells} AS cells, o.{class_column} AS class
           FROM removed AS o
          WHERE o.{class_column} = ANY ({withdrawn}::bigint[])
@@ -372,6 +375,13 @@ SELECT c.relname, CASE c.relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END
    AND (c.relkind = 'r' OR c.relkind = 'v' AND c.relname ~ '^retired_[0-9]+$')
    AND c.relname <> ALL (%s::text[])
  ORDER BY c.relname LIKE 'places%%', c.relname
+
+-- name: own_changes
+-- The rows of a table that this transaction inserted, updated and deleted, as it is counted for statistics. Rows of
+-- earlier transactions may be included; all are 0 without track_counts.
+SELECT pg_stat_get_xact_tuples_inserted(c.oid), pg_stat_get_xact_tuples_updated(c.oid),
+       pg_stat_get_xact_tuples_deleted(c.oid)
+  FROM to_regclass(%s) AS c (oid)
 
 -- name: plain_tables
 -- Test if all tables have indexes, except one that needs none, and no rules, triggers, checks, policies or children,

@@ -248,8 +248,7 @@ def publishing(
                     guards.require_lasting(session, one.info)
             yield session, loaded
         if keep:
-            for info in found:
-                withdrawal.tidy(session, info.name)
+            withdrawal.tidy(session)
 
 
 def _make_schemas(session: Session, found: Sequence[TableInfo], views: Sequence[TableName]) -> None:

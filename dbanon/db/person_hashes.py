@@ -15,13 +15,7 @@ from uuid import uuid4
 from psycopg import sql
 
 from dbanon.db import identity
-from dbanon.db.queries import (
-    equal_text,
-    keyed_hash,
-    query,
-    selected,
-    template,
-)
+from dbanon.db.queries import equal_text, keyed_hash, query, selected, template
 from dbanon.db.releases.publication import data_table, private_statement
 from dbanon.db.session import at_once, only
 from dbanon.domain.errors import DatabaseError

@@ -66,7 +66,8 @@ class Session:
     may read, by OID, ``pins`` their private views and ``published`` the published ones as described
     (``dbanon.db.identity``), ``lasting`` what it wrote that a rollback is to keep, ``policies`` the
     stored policies of the releases of tables, ``writers`` who wrote the copies that it leaves as
-    they are, by number (``dbanon.db.releases.immutability``); ``transactions`` identifies it.
+    they are, by number, or its changes if it rewrote them (``dbanon.db.releases.immutability``);
+    ``emptied`` the tables that lost rows of persons for good; ``transactions`` identifies it.
     """
 
     pg: psycopg.Connection
@@ -80,7 +81,8 @@ class Session:
     operations: Operations = field(default_factory=outcomes.present)
     lasting: list[Callable[[Session], None]] = field(default_factory=list)
     policies: dict[TableName, Sequence[Any]] = field(default_factory=dict)
-    writers: dict[int, tuple[int, str]] = field(default_factory=dict)
+    writers: dict[int, tuple[dict[str, int], tuple[int, ...] | None]] = field(default_factory=dict)
+    emptied: list[sql.Identifier] = field(default_factory=list)
     transactions: list[object] = field(default_factory=list)
 
     @contextmanager
@@ -105,6 +107,7 @@ class Session:
         self.lasting.clear()
         self.policies.clear()
         self.writers.clear()
+        self.emptied.clear()
         if snapshot and not read_only:  # it creates at least temporary tables
             _refuse_event_triggers(foreign_event_triggers(self.pg))
             self.pg.commit()

@@ -339,10 +339,6 @@ def _number(section: Section, name: str, key: Key) -> float | None:
     return number
 
 
-def _flag(section: Section, name: str, _: Key) -> bool | None:
-    return section.boolean(name)
-
-
 def _texts(section: Section, name: str, key: Key) -> tuple[str, ...] | None:
     texts = section.texts(name, empty=key.empty)
     repeated = [text for text, n in Counter(texts or ()).items() if n > 1]
@@ -372,7 +368,7 @@ _READERS: Mapping[str, Callable[[Section, str, Key], object]] = {
     "text": _text,
     "count": _count,
     "number": _number,
-    "flag": _flag,
+    "flag": lambda section, name, _: section.boolean(name),
     "texts": _texts,
     "relation": _relation,
     "word or count": _word_or_count,

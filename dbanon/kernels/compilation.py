@@ -59,7 +59,7 @@ with _without("yaml", "scipy.linalg.cython_blas"):
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler, Flags
     from numba.core.compiler_machinery import PassManager
-    from numba.core.runtime import rtsys as runtime
+    from numba.core.runtime import rtsys as runtime  # type: ignore[attr-defined]
     from numba.core.typeconv.castgraph import Conversion
     from numba.core.typing.templates import AttributeTemplate
     from numba.np import arraymath, arrayobj  # noqa: F401 - the first looks for a BLAS

@@ -993,6 +993,14 @@ def test_a_proof_by_class_numbers_finds_what_one_by_published_values_does(people
     assert counted.results == proved.results
 
 
+def test_the_rows_of_a_copy_are_counted_where_the_server_counts_no_changes(people):
+    """It does so for statistics, which superusers can turn off."""
+    off = sql.SQL("ALTER DATABASE {} SET track_counts = off").format(sql.Identifier(people.name))
+    people.admin().execute(off)
+    people.execute(CHANGE)
+    assert refresh_as_if_all_were_read(people).changed
+
+
 def losing(monkeypatch, *, is_written):
     """Have each refresh leave one row of a class that it has written, or has not."""
     extend = memory.extend

@@ -147,7 +147,8 @@ def _is_altered(session: Session, present: Release, source: TableInfo, policy: P
     The transactions that wrote its rows show that, unless values may have changed otherwise.
     """
     published = catalog.describe_published(session, present.relation)
-    seals = immutability.seals_numbers(present.content)
+    # Early versions wrote digests without the class numbers.
+    seals = present.content is not None and ":" in present.content
     if not seals or any(audit.view_problems(session, published, release=present, source=source)):
         return True
     known, since = immutability.known_sums(published, present), present.source_state

@@ -120,11 +120,7 @@ class Work:
 
 
 def group(
-    session: Session,
-    plan: PublicationPlan,
-    stages: Stages,
-    *,
-    weigh: bool = False,
+    session: Session, plan: PublicationPlan, stages: Stages, *, weigh: bool = False
 ) -> list[Prepared]:
     """Group all rows: linked persons, blocks, in earlier classes or in new ones.
 

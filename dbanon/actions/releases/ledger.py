@@ -121,7 +121,7 @@ def _drop_objects(settings: Settings, release: Release, stages: Stages) -> None:
                 known = withdrawal.left(session, release)
                 withdrawal.drop(session, release)
                 identity.require_nothing_else(session, known)
-            withdrawal.tidy(session, release.table)
+            withdrawal.tidy(session)
     except LockNotGranted as held:
         message = f"its relation and its tables cannot be dropped yet, because of {held}: {again}"
         stages.remark(f"{message} does so when that has ended")
@@ -157,7 +157,7 @@ def forget_series(release_id: int, *, settings: Settings | None = None) -> Forgo
             sources = []  # of a table that no longer exists, which cannot be published
             with suppress(TableNotFound):
                 sources.append(catalog.describe(session, release.table))
-        withdrawal.tidy(session, release.table)
+        withdrawal.tidy(session)
         operation = Operation(f"the series of release {release_id}", "forgotten", _LIST)
         with publication_lock.alone(
             session, sources, exclude_writers=False, keep=True, operation=operation

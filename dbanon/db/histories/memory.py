@@ -646,22 +646,26 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
         )
     publication = replace(publication, former=previous.data_id)
     published = catalog.describe_published(session, previous.relation)
+    class_column = publication.class_column
     extended = template(
         "releases.extend_release",
         release=publication.release,
         served=relations.served_rows(publication),
-        class_column=publication.class_column,
+        class_column=class_column,
+        columns=sql.SQL("{}, {}").format(identifiers(publication.names), class_column),
+        writer=immutability.class_column(publication.names, "written_by"),
         cells=catalog.cells_hash(published, [each.name for each in published.columns]),
         groups=publication.groups,
         withdrawn=sql.Literal([*(publication.withdrawn or ())]),
         order=template("releases.random_order"),
     )
-    opened = immutability.open_statements(publication.release)
-    session.writers.clear()
-    session.run([*opened, *relations.number_statements(publication)])
-    rows, cells, numbers, lost = map(int, session.one(extended))
-    session.run(immutability.close_statements(publication.release))
-    return replace(publication, gained=Sums(rows, cells, numbers), lost=lost)
+    session.run(relations.number_statements(publication))
+    with immutability.rewriting(session, previous.data_id) as of_writers:
+        rows, cells, numbers, lost, found = session.one(extended)
+        of_writers.update(found)
+    if publication.withdrawn:
+        session.emptied.append(publication.release)
+    return replace(publication, gained=Sums(int(rows), int(cells), int(numbers)), lost=lost)
 
 
 # Deleted persons that are still published, and pools of new persons that failed the models.

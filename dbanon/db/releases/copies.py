@@ -129,6 +129,7 @@ def _move(session: Session, new: Publication, former: Publication) -> None:
     """Replace the previous membership with the new one; writers of the source are locked out."""
     session.run(guards.class_statements(new))
     for source, target in ((new.groups, former.groups), (new.rows, former.rows)):
+        session.emptied.append(target)
         session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(target))
         session.pg.execute(template("releases.move_rows", new=source, former=target))
         session.pg.execute(sql.SQL("DROP TABLE {}").format(source))
@@ -151,26 +152,19 @@ def _refill(session: Session, publication: Publication) -> None:
 def empty(session: Session, release: sql.Identifier) -> None:
     """Unseal a copy and delete all of its rows."""
     session.writers.clear()
+    session.emptied.append(release)
     session.run(immutability.open_statements(release))
     session.pg.execute(sql.SQL("DELETE FROM ONLY {}").format(release))
 
 
-def vacuum(session: Session, releases: Iterable[Entry]) -> None:
-    """VACUUM the tables of releases, except locked ones; truncation would lock out readers."""
+def vacuum(session: Session, tables: Iterable[sql.Identifier]) -> None:
+    """VACUUM tables, except locked ones; truncation would lock out readers."""
     session.pg.rollback()
     session.pg.autocommit = True
     try:
-        for release in releases:
-            of_copy = not release.kind.is_live
-            if of_copy and release.data_id == release.id:
-                continue  # nothing was ever deleted from it
-            names = ("release",) if of_copy else ("rows", "groups")
-            tables = [data_table(prefix, release.data_id) for prefix in names]
-            state = release.source_state
-            if state is not None and state.places is not None and state.changed:
-                tables.append(data_table("places", state.places))
-            statement = sql.SQL("VACUUM (SKIP_LOCKED, TRUNCATE false) {}")
+        for table in tables:
             with suppress(psycopg.Error):
-                session.pg.execute(statement.format(sql.SQL(", ").join(tables)))
+                statement = sql.SQL("VACUUM (SKIP_LOCKED, TRUNCATE false) {}")
+                session.pg.execute(statement.format(table))
     finally:
         session.pg.autocommit = False

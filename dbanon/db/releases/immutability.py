@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +17,7 @@ from dbanon.domain.errors import DatabaseError
 from dbanon.domain.release import Sums
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from dbanon.db.session import Session
     from dbanon.domain.release import Entry
@@ -157,9 +158,8 @@ def content(session: Session, published: TableInfo, *beside: TableInfo) -> str:
     return _sha256(document)
 
 
-def class_column(names: Collection[str]) -> sql.Identifier:
+def class_column(names: Collection[str], name: str = CLASS_COLUMN) -> sql.Identifier:
     """Name the column of a private copy with the class number, beside the published columns."""
-    name = CLASS_COLUMN
     while name in names:
         name = f"_{name}"
     return sql.Identifier(name)
@@ -170,8 +170,9 @@ def sums(session: Session, published: TableInfo, data_id: int) -> Sums:
     names = [each.name for each in published.columns]
     slots = {"release": _copy(data_id), "class_column": class_column(names)}
     statement = template("releases.copy_sums", cells=cells_hash(published, names), **slots)
-    rows, cells, numbers, writers = session.one(statement)
-    return Sums(int(rows), int(cells), int(numbers), writers)
+    found = session.pg.execute(statement).fetchall()
+    rows, cells, numbers = (sum(int(one[i]) for one in found) for i in (1, 2, 3))
+    return Sums(rows, cells, numbers, _digest({one[0]: one[1] for one in found}))
 
 
 def written(session: Session, data_id: int, found: Sums) -> Sums:
@@ -196,10 +197,38 @@ def is_as_written(session: Session, data_id: int, found: Sums) -> bool:
 
 def count_writers(session: Session, data_id: int) -> tuple[int, str]:
     """Return the rows of a copy, and a digest of who wrote them; counted until it is opened."""
-    if data_id not in session.writers:
+    writers = _writers(session, data_id)
+    return sum(writers.values()), _digest(writers)
+
+
+def _writers(session: Session, data_id: int) -> dict[str, int]:
+    """Return the rows of a copy by the transaction that wrote them.
+
+    Those of a rewritten copy are counted if the transaction changed others as well.
+    """
+    writers, changes = session.writers.get(data_id, (None, None))
+    if writers is None or (changes is not None and changes != _changes(session, data_id)):
         counted = template("releases.copy_writers", release=_copy(data_id))
-        session.writers[data_id] = session.one(counted)
-    return session.writers[data_id]
+        writers = dict(session.pg.execute(counted).fetchall())
+    session.writers[data_id] = writers, None
+    return writers
+
+
+def _changes(session: Session, data_id: int) -> tuple[int, int, int]:
+    return session.one(query("releases.own_changes"), (_copy(data_id).as_string(),))
+
+
+@contextmanager
+def rewriting(session: Session, data_id: int) -> Iterator[Counter[str]]:
+    """Open a copy in the block, which counts the rows that it loses by who wrote them."""
+    writers, lost = Counter(_writers(session, data_id)), Counter[str]()
+    inserted, updated, deleted = _changes(session, data_id)
+    session.run(open_statements(_copy(data_id)))
+    yield lost
+    session.run(close_statements(_copy(data_id)))
+    writers.subtract(lost)
+    changes = inserted + (-lost).total(), updated, deleted + (+lost).total()
+    session.writers[data_id] = dict(+writers), changes
 
 
 def known_sums(published: TableInfo, release: Entry) -> Sums | None:
@@ -232,9 +261,9 @@ def shown_content(content: str) -> str:
     return content.partition(":")[0]
 
 
-def seals_numbers(content: str | None) -> bool:
-    """Return True if a digest includes class numbers; early versions wrote none that does."""
-    return content is not None and ":" in content
+def _digest(writers: Mapping[str, int]) -> str:
+    words = " ".join(f"{writer} {rows}" for writer, rows in sorted(writers.items()))
+    return hashlib.sha256(words.encode()).hexdigest()
 
 
 def _sha256(document: list[object]) -> str:

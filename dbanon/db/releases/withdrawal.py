@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from dbanon.db.session import Session
     from dbanon.domain.release import Entry
-    from dbanon.domain.table import TableName
 
 # Seconds to wait for readers of a withdrawn release.
 PATIENCE = 3.0
@@ -143,8 +142,8 @@ def left(session: Session, release: Entry) -> list[int]:
     return [*found, *of_view.values()]
 
 
-def _sweep(session: Session) -> list[Entry]:
-    """Drop leftovers of earlier releases if possible; returns all served releases."""
+def _sweep(session: Session) -> None:
+    """Drop leftovers of earlier releases if possible."""
     served = ledger.served_entries(session)
     kept = [name for release in served for name in relations.needed_tables(release)]
     for name, kind in session.pg.execute(query("releases.orphans"), (kept,)).fetchall():
@@ -160,16 +159,19 @@ def _sweep(session: Session) -> list[Entry]:
         with suppress(psycopg.Error):
             if drop_it is not None:
                 unless_held(session, drop_it)
-    return served
 
 
-def tidy(session: Session, table: TableName) -> None:
-    """Drop remaining objects and run VACUUM after a publication; errors are ignored."""
+def tidy(session: Session) -> None:
+    """Drop remaining objects, and VACUUM what lost rows in the last transaction; ignores errors.
+
+    Rows that were only written again are left to autovacuum.
+    """
+    emptied = [*session.emptied]
     with suppress(psycopg.Error, DbanonError):
         # One snapshot: a release published between two queries would look like a leftover.
         with session.transaction(snapshot=True):
-            served = [entry for entry in _sweep(session) if entry.table == table]
-        copies.vacuum(session, served)
+            _sweep(session)
+        copies.vacuum(session, emptied)
 
 
 def require_dropped(session: Session) -> None:

@@ -340,11 +340,9 @@ def _minimal(
     for _, group in groupby(candidates, key=sum):
         nodes, failed = list(group), {}
         for node in compress(nodes, ~above(nodes, minimal)):
-            start = min(
-                (below.get(child, bottom) for child in _children(node)),
-                key=lambda counts: counts.n_classes,
-                default=bottom,
-            )
+            children = [(*node[:i], m - 1, *node[i + 1 :]) for i, m in enumerate(node) if m > 0]
+            at_children = (below.get(child, bottom) for child in children)
+            start = min(at_children, key=lambda counts: counts.n_classes, default=bottom)
             counts = found.roll_up(start, node, columns=columns)
             if found.holds(counts, node, columns=columns, condition=condition):
                 minimal.append(node)
@@ -352,7 +350,3 @@ def _minimal(
                 failed[node] = counts.or_finer(bottom)
         below = failed
     return minimal
-
-
-def _children(node: Node) -> list[Node]:
-    return [(*node[:i], level - 1, *node[i + 1 :]) for i, level in enumerate(node) if level > 0]
