@@ -287,7 +287,7 @@ class Compilations(event.Listener):
 
     def on_end(self, event: object) -> None:  # noqa: ARG002
         """Add up how long it took."""
-        began = self._began.pop()
+        began = self._began.pop() if self._began else perf_counter()  # or before this block
         if not self._began:  # a kernel is compiled within the one that calls it
             self._ended += perf_counter() - began
 

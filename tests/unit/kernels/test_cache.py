@@ -150,6 +150,15 @@ def test_a_damaged_file_of_the_cache_is_compiled_again(kept, ending):
     assert "[2] '' cached" == run(XDG_CACHE_HOME=str(kept))
 
 
+def test_the_end_of_what_another_thread_compiled_from_before_is_not_timed():
+    """Numba notifies the listeners of all threads."""
+    with compilation.on_compile(lambda: None) as other:
+        compilation.event.start_event("numba:compile")
+        with compilation.on_compile(lambda: None) as compiled:
+            compilation.event.end_event("numba:compile")
+    assert other.seconds > compiled.seconds
+
+
 @pytest.mark.exhaustive
 def test_the_folder_that_the_user_names_is_taken(tmp_path):
     assert f"[2] '{tmp_path}' compiled" == run(NUMBA_CACHE_DIR=str(tmp_path))
