@@ -212,8 +212,8 @@ SELECT NOT (c.relhasrules OR c.relrowsecurity OR c.relforcerowsecurity)
 -- name: extend_release
 -- Withdraw classes from the private copy and add rows, and rewrite all rows of changed classes with them in random
 -- order. The physical order then discloses which classes changed, like their rows, and nothing else. Returns by how
--- much the sums of ``copy_sums`` change, the number of former classes of which rows were deleted, and the transactions
--- that wrote deleted rows, and this one, with the numbers of rows that the copy loses of each.
+-- much the sums of ``copy_sums`` change, the number of former classes of which rows were deleted, the transactions that
+-- wrote deleted rows, and this one, with the numbers of rows that the copy loses of each, and the first place of a row.
 WITH removed AS (
     DELETE FROM ONLY {release} AS t
      WHERE t.{class_column} IN (SELECT g.class FROM {groups} AS g UNION ALL SELECT unnest({withdrawn}::bigint[]))
@@ -227,6 +227,7 @@ added AS (
              UNION ALL
             SELECT {columns} FROM fresh AS f) AS n
      ORDER BY {order}
+    RETURNING ctid AS place
 ),
 lost AS MATERIALIZED (
     SELECT o.{class_column} AS class, o.{writer} AS writer, count(*) AS rows
@@ -243,7 +244,8 @@ SELECT coalesce(sum(s.sign), 0),
                 SELECT pg_current_xact_id()::xid::text,
                        -(SELECT count(*) FROM fresh AS f)
                        - coalesce(sum(l.rows) FILTER (WHERE l.class <> ALL ({withdrawn}::bigint[])), 0)
-                  FROM lost AS l) AS w (writer, rows))
+                  FROM lost AS l) AS w (writer, rows)),
+       (SELECT min(a.place) FROM added AS a)::text
   FROM (SELECT -1 AS sign, {cells} AS cells, o.{class_column} AS class
           FROM removed AS o
          WHERE o.{class_column} = ANY ({withdrawn}::bigint[])
@@ -271,8 +273,10 @@ SELECT c.oid::regclass::text,
 
 -- name: is_written
 -- Test if this transaction has written a row, or a savepoint of it, which has a later number: its snapshot, which is
--- older, shows no other row like that. As a CASE, PostgreSQL expects many, and groups them without sorting texts.
-CASE WHEN age(s.xmin) <= (SELECT age(pg_current_xact_id()::xid)) THEN age(s.xmin) > -1000000000 END
+-- older, shows no other row like that. As a CASE, PostgreSQL expects many, and groups them without sorting texts. first:
+-- the place of the first one, mostly behind the rows that were there.
+s.ctid >= {first}::tid
+AND CASE WHEN age(s.xmin) <= (SELECT age(pg_current_xact_id()::xid)) THEN age(s.xmin) > -1000000000 END
 
 -- name: kept_guards
 -- Test if the source has exactly the required guards of a live view.

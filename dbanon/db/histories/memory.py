@@ -622,7 +622,7 @@ def require_same_members(session: Session, publication: Publication, key: UUID |
     touched = sql.SQL("SELECT g.class FROM {} AS g UNION SELECT unnest({}::bigint[])")
     touched_classes = touched.format(publication.groups, gone)
     slots = {**of_copy(publication), "key": sql.Literal(key), "touched": touched_classes}
-    slots["is_written"] = template("releases.is_written")
+    slots["is_written"] = template("releases.is_written", first=sql.Literal(publication.first))
     slots["rows"] = sql.Literal(immutability.count_writers(session, publication.data_id)[0])
     same = template("histories.same_members", **slots)
     if session.pg.execute(same).fetchone() != (True,):
@@ -661,11 +661,12 @@ def extend(session: Session, publication: Publication, previous: Entry | None) -
     )
     session.run(relations.number_statements(publication))
     with immutability.rewriting(session, previous.data_id) as of_writers:
-        rows, cells, numbers, lost, found = session.one(extended)
+        rows, cells, numbers, lost, found, first = session.one(extended)
         of_writers.update(found)
     if publication.withdrawn:
         session.emptied.append(publication.release)
-    return replace(publication, gained=Sums(int(rows), int(cells), int(numbers)), lost=lost)
+    gained = Sums(int(rows), int(cells), int(numbers))
+    return replace(publication, gained=gained, lost=lost, first=first)
 
 
 # Deleted persons that are still published, and pools of new persons that failed the models.

@@ -98,6 +98,8 @@ class Publication:
     """By how much the sums of the rows of the former copy have changed, None when it is new."""
     lost: int = 0
     """The number of classes of the former copy that are withdrawn, or written again with others."""
+    first: str | None = "(0,0)"
+    """The place of the first row of the copy that was written, None without one."""
 
     @property
     def data_id(self) -> int:

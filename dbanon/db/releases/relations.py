@@ -444,7 +444,7 @@ def numbering(session: Session, publication: Publication) -> Iterator[int]:
     promise, view = numbered_promise(publication), publication.numbered
     columns = identifiers((*promise.quasi, *promise.sensitive), of="s")
     slots = {"view": view, "columns": columns, "release": publication.release}
-    slots["is_written"] = template("releases.is_written")
+    slots["is_written"] = template("releases.is_written", first=sql.Literal(publication.first))
     session.pg.execute(template("releases.number_classes", **slots))
     yield session.one("SELECT to_regclass(%s)::oid::bigint", (view.as_string(),))[0]
     session.pg.execute(sql.SQL("DROP VIEW {}").format(view))
