@@ -65,8 +65,8 @@ class Session:
     records the outcome of commits. Of the open transaction, ``admitted`` has the relations that it
     may read, by OID, ``pins`` their private views and ``published`` the published ones as described
     (``dbanon.db.identity``), ``lasting`` what it wrote that a rollback is to keep, ``policies`` the
-    stored policies of the releases of tables, ``writers`` who wrote the copies that it leaves as
-    they are, by number, or its changes if it rewrote them (``dbanon.db.releases.immutability``);
+    stored policies of the releases of tables, ``writers`` who wrote the rows of copies, by number,
+    and how many it had changed of each then (``dbanon.db.releases.immutability``);
     ``emptied`` the tables that lost rows of persons for good; ``transactions`` identifies it.
     """
 
@@ -81,7 +81,7 @@ class Session:
     operations: Operations = field(default_factory=outcomes.present)
     lasting: list[Callable[[Session], None]] = field(default_factory=list)
     policies: dict[TableName, Sequence[Any]] = field(default_factory=dict)
-    writers: dict[int, tuple[dict[str, int], tuple[int, ...] | None]] = field(default_factory=dict)
+    writers: dict[int, tuple[dict[str, int], tuple[int, int, int]]] = field(default_factory=dict)
     emptied: list[sql.Identifier] = field(default_factory=list)
     transactions: list[object] = field(default_factory=list)
 

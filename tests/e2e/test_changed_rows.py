@@ -1014,15 +1014,16 @@ WRITE_AGAIN = (
 
 
 def changing(monkeypatch, statement, *, is_written):
-    """Have each refresh change rows of a copy that it has written, or has not."""
+    """Have each refresh change rows of a copy that it has written, or not, or not yet (None)."""
     extend = memory.extend
 
     def extended(session, publication, previous):
-        made = extend(session, publication, previous)
-        session.run(immutability.open_statements(made.release))
-        session.pg.execute(sql.SQL(statement).format(made.release), (is_written,))
-        session.run(immutability.close_statements(made.release))
-        return made
+        made = extend(session, publication, previous) if is_written is not None else None
+        copy = sql.Identifier("dbanon_data", f"release_{previous.data_id}")
+        session.run(immutability.open_statements(copy))
+        session.pg.execute(sql.SQL(statement).format(copy), (bool(is_written),))
+        session.run(immutability.close_statements(copy))
+        return made or extend(session, publication, previous)
 
     monkeypatch.setattr(memory, "extend", extended)
 
@@ -1035,9 +1036,10 @@ def test_a_class_of_too_few_rows_fails_the_proof_by_class_numbers(people, monkey
         refresh(people)
 
 
+@pytest.mark.parametrize("is_written", exhaustive_after(1, [False, None]))
 @pytest.mark.parametrize("statement", exhaustive_after(1, [WRITE_AGAIN, LEAVE_ONE]))
-def test_no_other_row_of_a_copy_changes(people, monkeypatch, statement):
-    changing(monkeypatch, statement, is_written=False)
+def test_no_other_row_of_a_copy_changes(people, monkeypatch, statement, is_written):
+    changing(monkeypatch, statement, is_written=is_written)
     people.execute(CHANGE)
     match = "other rows of the copy|k-anonymity requires 3, the worst class has 1"
     with pytest.raises((CheckFailed, DatabaseError), match=match):

@@ -189,7 +189,7 @@ def is_as_written(session: Session, data_id: int, found: Sums) -> bool:
 
 
 def count_writers(session: Session, data_id: int) -> tuple[int, str]:
-    """Return the rows of a copy, and a digest of who wrote them; counted until it is opened."""
+    """Return the rows of a copy, and a digest of who wrote them; counted unless known."""
     writers = _writers(session, data_id)
     return sum(writers.values()), _digest(writers)
 
@@ -197,17 +197,17 @@ def count_writers(session: Session, data_id: int) -> tuple[int, str]:
 def _writers(session: Session, data_id: int) -> dict[str, int]:
     """Return the rows of a copy by the transaction that wrote them.
 
-    Those of a rewritten copy are counted if more changed; raises DatabaseError if they are others.
+    They are counted again if this transaction has changed more; raises DatabaseError for others.
     """
     known, changes = session.writers.get(data_id, (None, None))
-    if known is None or (changes is not None and changes != _changes(session, data_id)):
+    if known is None or changes != _changes(session, data_id):
         counted = template("releases.copy_writers", release=_copy(data_id))
         found: dict[str, int] = dict(session.pg.execute(counted).fetchall())
         if known is not None and found != known:
             message = f"other rows of the copy {data_id} were changed; nothing was published"
             raise DatabaseError(message, hint="dbanon refresh --new-series makes a new copy")
         known = found
-    session.writers[data_id] = known, None
+        session.writers[data_id] = known, _changes(session, data_id)
     return known
 
 
@@ -219,7 +219,7 @@ def _changes(session: Session, data_id: int) -> tuple[int, int, int]:
 def rewriting(session: Session, data_id: int) -> Iterator[Counter[str]]:
     """Open a copy in the block, which counts the rows that it loses by who wrote them."""
     writers, lost = Counter(_writers(session, data_id)), Counter[str]()
-    inserted, updated, deleted = _changes(session, data_id)
+    inserted, updated, deleted = session.writers[data_id][1]
     session.run(open_statements(_copy(data_id)))
     yield lost
     session.run(close_statements(_copy(data_id)))
