@@ -377,5 +377,5 @@ def test_what_is_published_while_leftovers_are_looked_for_is_none_of_them(patien
 
     with connect(patients.settings) as session:
         monkeypatch.setattr(ledger, "served_entries", publish_after)
-        withdrawal.tidy(session, dbanon.TableName("public", "patients"))
+        withdrawal.tidy(session)
     assert [(200,)] == patients.execute("SELECT count(*) FROM dbanon_data.rows_1")
