@@ -695,7 +695,7 @@ SELECT e.release_id, e.relation, e.person, e.class, e.value_id,
 -- Write the membership of the persons that a release may concern: those that changed since the first release, and
 -- some others. The persons of each part are sorted, and those of all parts: a person is found by two searches
 -- instead of unpacking all. Arrays of a stored row would be read for each search. Searched persons are joined by part,
--- as PostgreSQL expects a single part, and would compare each person with each.
+-- as PostgreSQL expects a single part, and would compare each person with each part.
 WITH later AS MATERIALIZED (
     SELECT m.release_id, e.person, e.class, e.value_id
       FROM dbanon.history_member AS m

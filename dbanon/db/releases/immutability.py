@@ -159,7 +159,7 @@ def content(session: Session, published: TableInfo, *beside: TableInfo) -> str:
 
 
 def class_column(names: Collection[str], name: str = CLASS_COLUMN) -> sql.Identifier:
-    """Name the column of a private copy with the class number, beside the published columns."""
+    """Name a column beside the published ones, by default that of a copy with the class number."""
     while name in names:
         name = f"_{name}"
     return sql.Identifier(name)
