@@ -506,7 +506,7 @@ SELECT c.person
 -- sort groups and numbers them.
 cells AS (
     SELECT {class} AS class, o.{code} AS value,
-           {label} AS label, {number} AS number, sum(o.{persons})::bigint AS members
+           {label} AS label, {number} AS number, sum(o.{persons}::double precision)::bigint AS members
       FROM overlay AS o
      GROUP BY {quasi}, {run}, o.{code}
 )

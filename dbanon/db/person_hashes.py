@@ -48,12 +48,11 @@ def write_members(
     publication: Publication,
     key: UUID,
     slots: Mapping[str, sql.Composable],
-    *,
-    before: Sequence[Statement],
+    added: Statement,
 ) -> tuple[int, int, int, Decimal]:
     """Write the members of a release; return their counts, as in ``present_count``.
 
-    before: statements that make the table and the numbers of values, sent in the same message.
+    added: the statement that numbers new values, sent in the same message.
     """
     info, policy = publication.info, publication.policy
     if policy.is_one_row(info):
@@ -71,7 +70,7 @@ def write_members(
     key_of_row = _hash_of_key(info, [sql.Identifier("r", name) for name in publication.key_columns])
     counts = template("histories.present_count", rows=publication.rows, hash=key_of_row)
     with at_once(session.pg):
-        session.run([*before, present])
+        session.run([added, present])
         counted = session.pg.execute(counts)
     return only(counted)
 
@@ -105,22 +104,25 @@ def _hash_of_key(info: TableInfo, values: Sequence[sql.Identifier]) -> sql.Compo
     return sql.SQL(" # ").join(map(hashed, range(len(columns)), columns, values))
 
 
-def person_hash(texts: sql.Composable, key: str = "k") -> sql.Composed:
-    """Compose the hash of a person from the texts that identify the person; key: its alias."""
-    document = sql.SQL("json_build_array({})::text").format(texts)
-    return template("persons.person_hash", hash=keyed_hash(document, sql.Identifier(key)))
+def person_hash(texts: sql.Composable) -> sql.Composed:
+    """Compose the hash of a person by the key ``k`` from the texts that identify the person."""
+    hashed = keyed_hash(sql.SQL("json_build_array({})::text").format(texts), sql.Identifier("k"))
+    return template("persons.person_hash", hash=hashed)
 
 
-def hash_of(
-    columns: Sequence[ColumnInfo], values: Sequence[sql.Composable], key: str = "k"
-) -> sql.Composed:
-    """Compose the hash of a person from the values that identify the person; key: its alias."""
+def hash_of(columns: Sequence[ColumnInfo], values: Sequence[sql.Composable]) -> sql.Composed:
+    """Compose the hash of a person by the key ``k`` from the values that identify the person."""
+    hashed = keyed_hash(_document(columns, values), sql.Identifier("k"))
+    return template("persons.person_hash", hash=hashed)
+
+
+def _document(columns: Sequence[ColumnInfo], values: Sequence[sql.Composable]) -> sql.Composed:
+    """Compose the JSON array of the values that identify a person."""
     texts = [equal_text(*one) for one in zip(columns, values, strict=True)]
     if any(column.nullable or column.kind is not ColumnKind.INTEGER for column in columns):
-        return person_hash(sql.SQL(", ").join(texts), key)
+        return sql.SQL("json_build_array({})::text").format(sql.SQL(", ").join(texts))
     # The same array; concatenating it takes a third of the time.
-    document = sql.SQL("""'["' || {} || '"]'""").format(sql.SQL(""" || '", "' || """).join(texts))
-    return template("persons.person_hash", hash=keyed_hash(document, sql.Identifier(key)))
+    return sql.SQL("""'["' || {} || '"]'""").format(sql.SQL(""" || '", "' || """).join(texts))
 
 
 def _hashed(
@@ -129,12 +131,12 @@ def _hashed(
     """Compose the hashes of a person by a key and by the one of a former series, if any."""
     found = {
         "person": hash_of(columns, values),
-        "former": sql.SQL("NULL::uuid"),
+        "former": sql.SQL("NULL::bytea"),
         "key": sql.Literal(key),
         "former_of": sql.SQL(""),
     }
     if former is not None:
-        found["former"] = hash_of(columns, values, "f")
+        found["former"] = keyed_hash(_document(columns, values), sql.Identifier("f"))
         found["former_of"] = template("histories.former_key", key=sql.Literal(former))
     return found
 

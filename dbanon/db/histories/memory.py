@@ -570,9 +570,7 @@ def _present(session: Session, publication: Publication, key: UUID) -> None:
         **slots,
     }
     added = template("histories.add_values", codes=publication.codes, **slots)
-    create = query("histories.create_present")
-    counts = write_members(session, publication, key, present, before=[added, create])
-    found, complete, shown, keys = counts
+    found, complete, shown, keys = write_members(session, publication, key, present, added)
     expected, others = publication.of_source or (found, keys), 0
     if found < expected[0]:
         others, keys_of_others = add_unpublished(session, publication, key)
