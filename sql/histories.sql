@@ -669,10 +669,9 @@ entry AS (
       FROM alike AS a
       JOIN step AS s ON s.course = a.course
      UNION ALL
-    SELECT {release}, {relation}, a.person, a.class_now, a.value_now, NULL, true, a.persons
+    SELECT {release}, {relation}, a.person, coalesce(a.class_now, 0), coalesce(a.value_now, 0), NULL, true, a.persons
       FROM alike AS a
-     WHERE a.class_now IS NOT NULL
-       AND NOT a.is_same
+     WHERE NOT a.is_same
 )
 INSERT INTO pg_temp.history_entries
 SELECT e.release_id, e.relation, e.person, e.class, e.value_id,

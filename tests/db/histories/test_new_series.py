@@ -98,6 +98,16 @@ def test_a_new_series_is_compared_with_what_came_left_and_changed(patients, monk
     assert expected == beside
 
 
+def test_who_left_since_the_last_release_is_told_from_who_stayed(patients, monkeypatch):
+    patients.execute("UPDATE public.patients SET age = 40, sex = 'F', born = NULL, weight = NULL")
+    publish(patients)
+    patients.execute("DELETE FROM public.patients WHERE id < 3")
+    expected, beside = both(patients, monkeypatch)  # the class is published alike
+    assert expected == beside
+    *_, persons, small, _, (against,) = beside
+    assert (200, 1, 3) == (persons, small, against.smallest)
+
+
 STREAM = (
     "DELETE FROM public.patients WHERE id % {} = {}",
     "UPDATE public.patients SET disease = 'flu' WHERE id % {} = {}",
