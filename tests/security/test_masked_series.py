@@ -180,9 +180,9 @@ def test_one_new_person_is_not_solved_for(staff):
 @pytest.mark.exhaustive
 def test_a_pool_of_new_persons_is_published_every_night(staff):
     for night in range(3):
-        join(staff, 10, first=1000 * (night + 1))
+        join(staff, 30, first=1000 * (night + 1))
         dbanon.refresh(TABLE, settings=staff.settings)
-        assert [(210 + 10 * night,)] == staff.execute("SELECT count(*) FROM anon.staff")
+        assert [(230 + 30 * night,)] == staff.execute("SELECT count(*) FROM anon.staff")
 
 
 @pytest.mark.exhaustive
