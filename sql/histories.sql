@@ -435,8 +435,9 @@ SELECT r.shown_id, c.*
 -- name: present
 -- Write the persons of a release by keyed hash, with class and values, to a table. Rows of the source that are not
 -- published have no class until they are discarded. former: the hash by the key of the releases that a new series is
--- compared with, in bytes, as the cast takes half the time of the hash; row_place: the place of the row, if places are
--- stored. Used only during a publication. Filling a table takes half as long again.
+-- compared with, its first half as of "person_hash", in bytes, as the cast takes half the time of the hash; row_place:
+-- the place of the row, if places are stored. Used only during a publication. To insert them into a table that was made
+-- before takes half as long again.
 CREATE TEMPORARY TABLE history_present ON COMMIT DROP AS
 WITH class AS MATERIALIZED (
     SELECT g.group_id, {class} AS class
@@ -596,7 +597,8 @@ SELECT e.release_id, e.relation, e.person, e.class, e.value_id, e.until,
 -- entry for all persons who were always published together in the same classes with the same values, and are now. It
 -- is a fraction, and no figure of cells or pairs tells them apart. Of persons with one row a release only. oldest: the
 -- first release, of which few persons changed later. Those with the same changes have one course, and one step of it
--- for each change. The persons of that release are counted by class and value, too.
+-- for each change. Who is no longer shown has class 0. An entry has a number of twelve digits in place of a person, which
+-- needs no padding. The persons of that release are counted by class and value, too.
 WITH class AS MATERIALIZED (
     SELECT DISTINCT ON (g.class) g.class, {class} AS former  -- groups may be published alike
       FROM {groups} AS g
