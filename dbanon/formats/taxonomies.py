@@ -218,7 +218,7 @@ def _records(text: str, delimiter: str, *, name: str) -> tuple[list[list[str]], 
 
 
 def _quote(label: str) -> str:
-    plain = not any(c in label for c in '";,\r\n') and not label.startswith(_BOM)
+    plain = not any(c in label for c in '";,\t\r\n') and not label.startswith(_BOM)
     return label if plain else '"' + label.replace('"', '""') + '"'
 
 

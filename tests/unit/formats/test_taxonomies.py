@@ -13,7 +13,9 @@ from dbanon.formats.taxonomies import (
     write_csv,
 )
 
-ODD = st.sampled_from(["parent", "child", "*", ";", ",", '"', "\r\n", "\ufeffa", " ", "a;b", "''"])
+ODD = st.sampled_from(
+    ["parent", "child", "*", ";", ",", "\t", '"', "\r\n", "\ufeffa", " ", "a;b", "''"]
+)
 LABELS = ODD | st.text(min_size=1, max_size=5).filter(lambda text: "\x00" not in text)
 
 
@@ -46,6 +48,11 @@ def test_drawing_shows_every_node_on_a_line_of_its_own(taxonomy):
     lines = render_tree(taxonomy, max_leaves=taxonomy.n_leaves)
     assert len(taxonomy.labels) == len(lines)
     assert all(line.isprintable() for line in lines)
+
+
+def test_a_label_of_tabs_alone_reads_back():
+    taxonomy = from_edges("t", [("", "\t")])  # the delimiter of a file of levels
+    assert rows(taxonomy) == rows(read_csv(write_csv(taxonomy), name="t"))
 
 
 def test_semicolons_mean_levels():
